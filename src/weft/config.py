@@ -1,0 +1,285 @@
+"""The recipe: one validated section for each room of the house, read from TOML, saved as JSON.
+
+A recipe says everything that decides the result of a run. Every problem in it is listed at once, and an
+unknown key names its nearest neighbour.
+"""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from weft.errors import UsageError
+
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A part of the recipe: frozen, closed to unknown keys, and strict about types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class DataSection(Section):
+    """Which text: files are given on the command line, built-in corpora here."""
+
+    builtin: str | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    dev_size: Count | None = None
+    test_size: Annotated[int, Field(ge=0)] | None = None
+    max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
+
+
+class SideSection(Section):
+    """How the text of one side becomes ids; `auto` chooses by script and corpus size."""
+
+    kind: Literal["auto", "word", "character", "bpe", "unigram"] = "auto"
+    vocab_size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
+    min_frequency: Count = 1
+    unicode: Literal["NFC", "NFKC", "none"] = "NFC"
+    lowercase: bool = False
+    simplified: bool = False
+
+
+class TokenizerSection(Section):
+    """One tokenizer for both sides (`joint`) or one each; a joint one is described by `src`."""
+
+    joint: Literal["auto"] | bool = "auto"
+    src: SideSection = SideSection()
+    tgt: SideSection = SideSection()
+
+    @model_validator(mode="after")
+    def _one_description_when_joint(self) -> "TokenizerSection":
+        if self.joint is True and self.src != self.tgt:
+            raise ValueError("a joint tokenizer needs tokenizer.src and tokenizer.tgt to be equal")
+        return self
+
+
+class BatchesSection(Section):
+    """How much goes into one micro-batch: padded source and target tokens, or sentences."""
+
+    tokens_per_batch: Count | None = 4096
+    batch_size: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> "BatchesSection":
+        if (self.tokens_per_batch is None) == (self.batch_size is None):
+            raise ValueError(
+                "set one of batches.tokens_per_batch and batches.batch_size (the other to none), not both"
+            )
+        return self
+
+
+class ModelSection(Section):
+    """The Transformer's shape, in the words of the paper and of torch.nn.Transformer."""
+
+    kind: Literal["transformer"] = "transformer"
+    d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
+    d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
+    num_heads: Annotated[int, Field(ge=1, le=1024)] = 8
+    head_dim: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    num_encoder_layers: Annotated[int, Field(ge=1, le=1024)] = 3
+    num_decoder_layers: Annotated[int, Field(ge=1, le=1024)] = 3
+    dropout: Fraction = 0.1
+    attention_dropout: Fraction = 0.0
+    activation_dropout: Fraction = 0.0
+    norm_first: bool = True
+    bias: bool = True
+    activation: Literal["relu", "gelu"] = "relu"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    scale_embeddings: bool = True
+    tie_embeddings: bool = True
+    max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "ModelSection":
+        if self.head_dim is None and self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads = {self.num_heads} does not divide d_model = {self.d_model}; "
+                "change one, or set model.head_dim"
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
+        return self
+
+    @property
+    def dim_of_head(self) -> int:
+        """K: the width of one head's queries, keys and values."""
+        return self.head_dim or self.d_model // self.num_heads
+
+
+class TrainingSection(Section):
+    """Loss, optimizer, schedule and the order of events; lengths are in optimizer steps."""
+
+    max_steps: Count | None = None
+    eval_every: Count | None = None
+    save_every: Count | None = None
+    patience: Count | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0.0)] = 0.001
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    eps: Annotated[float, Field(gt=0.0)] = 1e-9
+    momentum: Fraction = 0.0
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
+    schedule: Literal["noam", "cosine", "step", "constant"] = "cosine"
+    warmup_steps: Annotated[int, Field(ge=0)] = 400
+    decay_every: Count = 1000
+    decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    final_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
+    label_smoothing: Fraction = 0.1
+    grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
+    grad_accum_steps: Count = 1
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    threads: Count | None = None
+    keep_checkpoints: Count = 2
+    num_samples: Annotated[int, Field(ge=0)] = 4
+
+
+class DecodingSection(Section):
+    """How translations are searched for when the command line says nothing else."""
+
+    beam_size: Annotated[int, Field(ge=1, le=1024)] = 5
+    length_penalty: Annotated[float, Field(ge=-10.0, le=10.0)] = 1.0
+    max_len_ratio: Annotated[float, Field(gt=0.0)] = 2.0
+    max_len_extra: Annotated[int, Field(ge=0)] = 20
+
+
+class Recipe(Section):
+    """Everything that decides the result of a run, but the text itself."""
+
+    task: Literal["translation"] = "translation"
+    data: DataSection = DataSection()
+    tokenizer: TokenizerSection = TokenizerSection()
+    batches: BatchesSection = BatchesSection()
+    model: ModelSection = ModelSection()
+    training: TrainingSection = TrainingSection()
+    decoding: DecodingSection = DecodingSection()
+
+
+def recipe_names() -> list[str]:
+    """The packaged recipes, sorted."""
+    folder = resources.files("weft") / "recipes"
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+
+
+def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -> Recipe:
+    """Read a packaged recipe by name or a TOML file, apply `section.key=value` settings, validate.
+
+    Raises UsageError naming every problem, with the file or setting that it comes from.
+    """
+    tree: dict[str, Any] = {} if name_or_file is None else _read_toml(name_or_file)
+    for setting in settings:
+        _apply_setting(tree, setting)
+    return build_recipe(tree, name_or_file or "recipe")
+
+
+def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
+    """Validate a plain mapping. Raises UsageError with one line for each problem."""
+    try:
+        return Recipe.model_validate_json(json.dumps(tree, default=str))
+    except ValidationError as error:
+        raise UsageError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from None
+
+
+def recipe_difference(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
+    """Dotted keys whose values differ, each with the old and the new value."""
+    a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
+    return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
+
+
+def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+    """The recipe with some dotted keys replaced, validated anew."""
+    tree = recipe.model_dump(mode="json")
+    for key, value in values.items():
+        _place(tree, key, value)
+    return build_recipe(tree)
+
+
+def _read_toml(name_or_file: str) -> dict[str, Any]:
+    if name_or_file in recipe_names():
+        text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(encoding="utf-8")
+    else:
+        path = Path(name_or_file)
+        if not path.is_file():
+            known = ", ".join(recipe_names())
+            raise UsageError(f"recipe {name_or_file!r} is neither a file nor a packaged recipe ({known})")
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"{name_or_file}: not UTF-8 at byte {error.start}; save the recipe as UTF-8"
+            ) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name_or_file}: not valid TOML: {error}") from None
+
+
+def _apply_setting(tree: dict[str, Any], setting: str) -> None:
+    """Place one `section.key=value`; the value is TOML, or else a bare word taken as a string."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set {setting!r}: write section.key=value, for example training.max_steps=2000")
+    _place(tree, key.strip(), _parse_value(text.strip()))
+
+
+def _parse_value(text: str) -> Any:
+    if text.lower() == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    *sections, key = dotted.split(".")
+    for section in sections:
+        inner = tree.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"{dotted}: {section} is a value, not a section")
+        tree = inner
+    tree[key] = value
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _explain(error: Any) -> str:
+    path = [str(part) for part in error["loc"]]
+    key = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {key}; {_nearest(path)}"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "value_error":
+        return f"{key}: {message}" if key else message
+    return f"{key} = {error['input']!r}: {message[0].lower()}{message[1:]}"
+
+
+def _nearest(path: Sequence[str]) -> str:
+    """Name the nearest known key: in the same section first, then anywhere."""
+    keys = list(_flatten(Recipe().model_dump(mode="json")))
+    wanted = ".".join(path)
+    leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
+    close = difflib.get_close_matches(wanted, keys, n=1, cutoff=0.75)
+    by_leaf = difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)
+    if close or by_leaf:
+        return f"did you mean {close[0] if close else leaves[by_leaf[0]]}?"
+    section = path[0] if path[0] in Recipe.model_fields and len(path) > 1 else None
+    known = [key for key in keys if key.startswith(f"{section}.")] if section else list(Recipe.model_fields)
+    return f"known {'keys' if section else 'sections'}: {', '.join(known)}"
