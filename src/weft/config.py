@@ -1,7 +1,7 @@
 """The recipe: one validated section for each room of the house, read from TOML, saved as JSON.
 
 A recipe says everything that decides the result of a run. Every problem in it is listed at once, and an
-unknown key names its nearest neighbour.
+unknown key names its nearest neighbour. TOML has no null: the word "none" stands for it.
 """
 
 import difflib
@@ -43,7 +43,7 @@ class SideSection(Section):
     kind: Literal["auto", "word", "character", "bpe", "unigram"] = "auto"
     vocab_size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
     min_frequency: Count = 1
-    unicode: Literal["NFC", "NFKC", "none"] = "NFC"
+    unicode: Literal["NFC", "NFKC", "raw"] = "NFC"
     lowercase: bool = False
     simplified: bool = False
 
@@ -63,17 +63,15 @@ class TokenizerSection(Section):
 
 
 class BatchesSection(Section):
-    """How much goes into one micro-batch: padded source and target tokens, or sentences."""
+    """How much goes into one micro-batch: padded source and target tokens (4,096 if nothing is said), or sentences."""
 
-    tokens_per_batch: Count | None = 4096
+    tokens_per_batch: Count | None = None
     batch_size: Count | None = None
 
     @model_validator(mode="after")
     def _one_measure(self) -> "BatchesSection":
-        if (self.tokens_per_batch is None) == (self.batch_size is None):
-            raise ValueError(
-                "set one of batches.tokens_per_batch and batches.batch_size (the other to none), not both"
-            )
+        if self.tokens_per_batch and self.batch_size:
+            raise ValueError("set batches.tokens_per_batch or batches.batch_size, not both")
         return self
 
 
@@ -184,7 +182,7 @@ def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -
 def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     """Validate a plain mapping. Raises UsageError with one line for each problem."""
     try:
-        return Recipe.model_validate_json(json.dumps(tree, default=str))
+        return Recipe.model_validate_json(json.dumps(_without_none(tree), default=str))
     except ValidationError as error:
         raise UsageError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from None
 
@@ -232,8 +230,6 @@ def _apply_setting(tree: dict[str, Any], setting: str) -> None:
 
 
 def _parse_value(text: str) -> Any:
-    if text.lower() == "none":
-        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -248,6 +244,12 @@ def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
             raise UsageError(f"{dotted}: {section} is a value, not a section")
         tree = inner
     tree[key] = value
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(inner) for key, inner in value.items()}
+    return None if value == "none" else value
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -268,7 +270,8 @@ def _explain(error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         return f"{key}: {message}" if key else message
-    return f"{key} = {error['input']!r}: {message[0].lower()}{message[1:]}"
+    path = [part for part in path if not part.startswith(("literal[", "bool"))]
+    return f"{'.'.join(path)} = {error['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 def _nearest(path: Sequence[str]) -> str:
