@@ -1,0 +1,164 @@
+"""A file or a folder is written whole or not at all.
+
+Everything goes to a temporary name beside its target (the same file system), is flushed to the disk, and only
+then takes the target's name; a reader never sees a half-written state, whenever the machine stops. A folder
+carries a manifest with the size and SHA-256 of each of its files.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.errors import FolderError
+
+MANIFEST = "manifest.json"
+TEMPORARY = ".weft-tmp-"
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Put `content` at `path`, whole or not at all. Raises FolderError where it cannot be written."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put `text` at `path` as UTF-8, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Put `value` at `path` as JSON; NaN and infinity are refused, since JSON has none."""
+    write_text(path, to_json(value))
+
+
+def to_json(value: Any) -> str:
+    """JSON as every file of a model folder has it: indented, Unicode kept, strict."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Hand out a temporary path beside `path`; what is written there takes its name at the end."""
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with _as_folder_error(path):
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, path)
+            sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing_folder(path: Path, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
+    """Hand out a temporary folder beside `path`; with a manifest added, it takes its name at the end.
+
+    `facts` are kept in the manifest beside the list of files. `path` must not exist yet: a folder is
+    never written over. Raises FolderError where it exists or cannot be written; nothing is left behind.
+    """
+    if path.exists():
+        raise FolderError(f"{path}: exists already; a folder is never written over")
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with _as_folder_error(path):
+            temporary.mkdir(parents=True)
+            yield temporary
+            files = sorted(p for p in temporary.rglob("*") if p.is_file())
+            for file in files:
+                sync(file)
+            write_manifest(temporary, [p.relative_to(temporary).as_posix() for p in files], facts)
+            sync(temporary)
+            os.replace(temporary, path)
+            sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_manifest(folder: Path, names: Iterable[str], facts: Mapping[str, Any] | None = None) -> None:
+    """List the named files of a folder with size and SHA-256, and `facts` about it."""
+    listed = {
+        name: {"size": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)} for name in names
+    }
+    write_json(folder / MANIFEST, {**(facts or {}), "files": listed})
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder, each listed file checked against it.
+
+    Raises FolderError naming the first file that is missing, of another size or of another content.
+    """
+    manifest = read_json(folder / MANIFEST)
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(files, dict):
+        raise FolderError(f"{folder / MANIFEST}: does not list any files; the folder is damaged")
+    for name, entry in files.items():
+        _check_file(folder, name, entry)
+    return dict(manifest)
+
+
+def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
+    """JSON of at most `limit` bytes. Raises FolderError where it is missing, too large or malformed."""
+    try:
+        if path.stat().st_size > limit:
+            raise FolderError(f"{path}: {path.stat().st_size:,} bytes; expected at most {limit:,}")
+        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+    except FileNotFoundError:
+        raise FolderError(f"{path}: missing; the folder is incomplete or not Weft's") from None
+    except (ValueError, RecursionError) as error:
+        raise FolderError(f"{path}: not valid JSON ({str(error)[:80]}); the file is damaged") from None
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what an interrupted write left in `folder` under a temporary name."""
+    for path in folder.glob(f"{TEMPORARY}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Flush a file or a folder's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_file(folder: Path, name: str, entry: Any) -> None:
+    path = folder / name
+    if not isinstance(entry, dict) or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise FolderError(f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged")
+    if not path.is_file():
+        raise FolderError(f"{path}: missing, though the manifest lists it; restore it or the whole folder")
+    if path.stat().st_size != entry.get("size") or sha256_of(path) != entry.get("sha256"):
+        raise FolderError(f"{path}: differs from the manifest (damaged or edited); restore the original file")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+@contextlib.contextmanager
+def _as_folder_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FolderError(f"{path}: cannot be written ({reason}); nothing was changed") from error
