@@ -63,7 +63,7 @@ class TokenizerSection(Section):
 
 
 class BatchesSection(Section):
-    """How much goes into one micro-batch: sentences, or padded source and target tokens (4,096 by default)."""
+    """The size of one micro-batch: sentences, or padded source and target tokens (4,096 by default)."""
 
     tokens_per_batch: Count | None = None
     batch_size: Count | None = None

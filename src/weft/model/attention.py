@@ -1,0 +1,103 @@
+"""Attention: scaled dot products, the masks they work under, and the heads around them.
+
+Shapes, here and in every room of the model: B batch, S source length, T target length, L any length,
+D d_model, H heads, K head_dim, F d_ff, V vocabulary, N rows while decoding (B x beam_size).
+Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+@dataclass
+class AttentionRecord:
+    """What every attention of one forward pass looked at; hand in an empty one to have it filled.
+
+    Each list holds one tensor a layer, first layer first, of shape (B, H, queries, keys); a row sums to 1.
+    """
+
+    encoder: list[Tensor] = field(default_factory=list)
+    decoder: list[Tensor] = field(default_factory=list)
+    cross: list[Tensor] = field(default_factory=list)
+
+
+def attention_mask(
+    key_padding_mask: Bool[Tensor, "B L"] | None = None, num_queries: int = 1, num_keys: int | None = None
+) -> Bool[Tensor, "..."] | None:
+    """The one maker of masks: True = may attend, ready to broadcast to (B, H, queries, keys).
+
+    `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a query may not
+    see the future: the last query stands at the last key, the one before it one key earlier, and so on.
+    None means that everything may be attended.
+    """
+    visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
+    if num_keys is None or num_queries == 1:
+        return visible
+    device = None if key_padding_mask is None else key_padding_mask.device
+    ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    past = ones.tril(num_keys - num_queries)
+    return past if visible is None else visible & past
+
+
+def attention(
+    query: Float[Tensor, "B H T K"],
+    key: Float[Tensor, "B H S K"],
+    value: Float[Tensor, "B H S K"],
+    mask: Bool[Tensor, "..."] | None = None,
+    dropout: float = 0.0,
+) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
+    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets zeros."""
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(-1).masked_fill(~mask, 0.0)
+    else:
+        weights = scores.softmax(-1)
+    return F.dropout(weights, dropout, training=dropout > 0) @ value, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """H attentions side by side, each on its own projection of width K (section 3.2.2).
+
+    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, head_dim: int, dropout: float, bias: bool) -> None:
+        super().__init__()
+        self.num_heads, self.head_dim, self.dropout = num_heads, head_dim, dropout
+        self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
+        self.key = nn.Linear(d_model, num_heads * head_dim, bias=bias)
+        self.value = nn.Linear(d_model, num_heads * head_dim, bias=bias)
+        self.output = nn.Linear(num_heads * head_dim, d_model, bias=bias)
+
+    def keys_values(
+        self, memory: Float[Tensor, "B S D"]
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
+        """What can be looked at: computed once, whoever looks and however often."""
+        return self._heads(self.key(memory)), self._heads(self.value(memory))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        key: Float[Tensor, "B H S K"],
+        value: Float[Tensor, "B H S K"],
+        mask: Bool[Tensor, "..."] | None = None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Let each position of x look at the keys. With `maps`, the weights (before dropout) are appended."""
+        query = self._heads(self.query(x))
+        dropout = self.dropout if self.training else 0.0
+        if maps is None:
+            context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
+        else:
+            context, weights = attention(query, key, value, mask, dropout)
+            maps.append(weights.detach())
+        return self.output(context.transpose(1, 2).flatten(2))
+
+    def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B H L K"]:
+        return x.view(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)

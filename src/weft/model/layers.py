@@ -1,0 +1,120 @@
+"""The layers that both stacks are built of: feed-forward, residual, encoder layer, decoder layer.
+
+Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, sections 3.1, 3.3 and 5.4.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from weft.config import ModelSection
+from weft.model.attention import AttentionRecord, MultiHeadAttention
+from weft.model.cache import LayerCache
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between them, the same at every position."""
+
+    def __init__(self, shape: ModelSection) -> None:
+        super().__init__()
+        self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
+        self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
+        self.activation: nn.Module = nn.ReLU() if shape.activation == "relu" else nn.GELU()
+        self.dropout = nn.Dropout(shape.activation_dropout)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+class Residual(nn.Module):
+    """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x)))."""
+
+    def __init__(self, shape: ModelSection) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(shape.d_model, bias=shape.bias)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.norm_first = shape.norm_first
+
+    def forward(self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "B L D"]:
+        if self.norm_first:
+            return x + self.dropout(f(self.norm(x)))
+        return self.norm(x + self.dropout(f(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention over the source, then feed-forward."""
+
+    def __init__(self, shape: ModelSection) -> None:
+        super().__init__()
+        self.self_attention = build_attention(shape)
+        self.feed_forward = FeedForward(shape)
+        self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        record: AttentionRecord | None = None,
+    ) -> Float[Tensor, "B S D"]:
+        maps = None if record is None else record.encoder
+
+        def look_around(y: Tensor) -> Tensor:
+            return self.self_attention(y, *self.self_attention.keys_values(y), mask, maps)
+
+        x = self.residuals[0](x, look_around)
+        return self.residuals[1](x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention over the target so far, attention over the memory, then feed-forward."""
+
+    def __init__(self, shape: ModelSection) -> None:
+        super().__init__()
+        self.self_attention = build_attention(shape)
+        self.cross_attention = build_attention(shape)
+        self.feed_forward = FeedForward(shape)
+        self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
+
+    def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
+        """The cache before the first target position: the memory's keys and values, and nothing else."""
+        memory_key, memory_value = self.cross_attention.keys_values(memory)
+        return LayerCache(memory_key[:, :, :0], memory_value[:, :, :0], memory_key, memory_value)
+
+    def forward(
+        self,
+        x: Float[Tensor, "N T D"],
+        cache: LayerCache,
+        mask: Bool[Tensor, "..."] | None = None,
+        memory_mask: Bool[Tensor, "..."] | None = None,
+        record: AttentionRecord | None = None,
+    ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
+        """x holds the new positions alone; what came before them is in the cache, and so will they be."""
+        self_maps = None if record is None else record.decoder
+        cross_maps = None if record is None else record.cross
+
+        def look_back(y: Tensor) -> Tensor:
+            nonlocal cache
+            cache = _extended(cache, *self.self_attention.keys_values(y))
+            return self.self_attention(y, cache.key, cache.value, mask, self_maps)
+
+        def look_across(y: Tensor) -> Tensor:
+            return self.cross_attention(y, cache.memory_key, cache.memory_value, memory_mask, cross_maps)
+
+        x = self.residuals[0](x, look_back)
+        x = self.residuals[1](x, look_across)
+        return self.residuals[2](x, self.feed_forward), cache
+
+
+def build_attention(shape: ModelSection) -> MultiHeadAttention:
+    """One attention of the shape that the recipe describes."""
+    return MultiHeadAttention(
+        shape.d_model, shape.num_heads, shape.dim_of_head, shape.attention_dropout, shape.bias
+    )
+
+
+def _extended(cache: LayerCache, key: Tensor, value: Tensor) -> LayerCache:
+    if cache.key.shape[2]:
+        key, value = torch.cat([cache.key, key], dim=2), torch.cat([cache.value, value], dim=2)
+    return LayerCache(key, value, cache.memory_key, cache.memory_value)

@@ -1,0 +1,141 @@
+"""The encoder-decoder Transformer: source ids and target ids in, logits out.
+
+Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, section 3.
+"""
+
+import math
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from weft.config import ModelSection
+from weft.model.attention import AttentionRecord, attention_mask
+from weft.model.cache import DecoderCache
+from weft.model.layers import DecoderLayer, EncoderLayer
+from weft.model.positions import LearnedPositions, SinusoidalPositions
+
+
+class Embedding(nn.Module):
+    """Token vectors, times sqrt(D) where the recipe scales them, plus positions, then dropout."""
+
+    def __init__(self, shape: ModelSection, tokens: nn.Embedding) -> None:
+        super().__init__()
+        kind = SinusoidalPositions if shape.positions == "sinusoidal" else LearnedPositions
+        self.tokens = tokens
+        self.positions: nn.Module = kind(shape.max_len, shape.d_model)
+        self.scale = math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0
+        self.dropout = nn.Dropout(shape.dropout)
+
+    def forward(self, ids: Int[Tensor, "B L"], first: int = 0) -> Float[Tensor, "B L D"]:
+        """The first id stands at position `first`."""
+        vectors = self.tokens(ids) * self.scale + self.positions(ids.shape[1], first)
+        return self.dropout(vectors)
+
+
+class Seq2SeqTransformer(nn.Module):
+    """Encoder and decoder stacks; `forward` gives the logits of every target position.
+
+    With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding,
+    target embedding and output projection one matrix; with two vocabularies it ties the last two (section 3.4).
+    """
+
+    def __init__(
+        self, shape: ModelSection, src_vocab_size: int, tgt_vocab_size: int, joint: bool, pad_id: int = 0
+    ) -> None:
+        super().__init__()
+        if joint and src_vocab_size != tgt_vocab_size:
+            raise ValueError(f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries")
+        self.max_len, self.pad_id = shape.max_len, pad_id
+        tgt_tokens = nn.Embedding(tgt_vocab_size, shape.d_model)
+        shared = joint and shape.tie_embeddings
+        src_tokens = tgt_tokens if shared else nn.Embedding(src_vocab_size, shape.d_model)
+        self.src_embedding = Embedding(shape, src_tokens)
+        self.tgt_embedding = Embedding(shape, tgt_tokens)
+        self.encoder = nn.ModuleList(EncoderLayer(shape) for _ in range(shape.num_encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_decoder_layers))
+        self.encoder_norm = _final_norm(shape)
+        self.decoder_norm = _final_norm(shape)
+        self.projection = nn.Linear(shape.d_model, tgt_vocab_size, bias=shape.bias)
+        if shape.tie_embeddings:
+            self.projection.weight = tgt_tokens.weight
+        init_weights(self, unit_embeddings=not (shape.scale_embeddings or shape.tie_embeddings))
+
+    def forward(
+        self,
+        src: Int[Tensor, "B S"],
+        tgt_in: Int[Tensor, "B T"],
+        record: AttentionRecord | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """Logits of the token after each target position."""
+        return self.output(self.states(src, tgt_in, record))
+
+    def states(
+        self,
+        src: Int[Tensor, "B S"],
+        tgt_in: Int[Tensor, "B T"],
+        record: AttentionRecord | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The decoder's last hidden states: all target positions decoded in one go."""
+        return self.decode(tgt_in, self.prefill(src, record), record)[0]
+
+    def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
+        """Hidden states to logits."""
+        return self.projection(states)
+
+    def encode(
+        self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """Source ids to memory; padding is never looked at."""
+        mask = attention_mask(src == self.pad_id)
+        x = self.src_embedding(src)
+        for layer in self.encoder:
+            x = layer(x, mask, record)
+        return self.encoder_norm(x)
+
+    def prefill(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> DecoderCache:
+        """Read the source: the cache that decoding starts from."""
+        memory = self.encode(src, record)
+        return DecoderCache(tuple(layer.start(memory) for layer in self.decoder), src == self.pad_id)
+
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: DecoderCache, record: AttentionRecord | None = None
+    ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
+        """One or several new target positions after those in the cache; their states and the longer cache."""
+        first, length = cache.length, ids.shape[1]
+        mask = attention_mask(None, length, first + length)
+        mask = None if mask is None else mask.to(ids.device)
+        memory_mask = attention_mask(cache.memory_padding)
+        x = self.tgt_embedding(ids, first)
+        layers = []
+        for layer, seen in zip(self.decoder, cache.layers, strict=True):
+            x, extended = layer(x, seen, mask, memory_mask, record)
+            layers.append(extended)
+        return self.decoder_norm(x), DecoderCache(tuple(layers), cache.memory_padding)
+
+
+def init_weights(model: nn.Module, unit_embeddings: bool) -> None:
+    """The one initialiser: Glorot-uniform matrices, zero biases, normal embeddings.
+
+    Embeddings have deviation D^-0.5, so that scaled ones start with unit variance and tied logits too;
+    `unit_embeddings` gives those that are neither scaled nor tied unit variance instead.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=1.0 if unit_embeddings else module.embedding_dim**-0.5)
+        elif isinstance(module, LearnedPositions):
+            nn.init.normal_(module.table, std=0.02)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Learned numbers, shared ones once."""
+    return sum(p.numel() for p in model.parameters())
+
+
+def _final_norm(shape: ModelSection) -> nn.Module:
+    """Pre-norm stacks end with a norm of their own; post-norm ones have just had one."""
+    return nn.LayerNorm(shape.d_model, bias=shape.bias) if shape.norm_first else nn.Identity()
