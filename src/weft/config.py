@@ -135,7 +135,7 @@ class TrainingSection(Section):
     label_smoothing: Fraction = 0.1
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
     grad_accum_steps: Count = 1
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
     threads: Count | None = None
     keep_checkpoints: Count = 2
     num_samples: Annotated[int, Field(ge=0)] = 4

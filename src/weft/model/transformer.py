@@ -4,6 +4,7 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 """
 
 import math
+from collections.abc import Iterator
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class Seq2SeqTransformer(nn.Module):
     """Encoder and decoder stacks; `forward` gives the logits of every target position.
 
     With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding,
-    target embedding and output projection one matrix; with two vocabularies it ties the last two (section 3.4).
+    target embedding and output projection one matrix; two vocabularies tie the last two (section 3.4).
     """
 
     def __init__(
@@ -95,7 +96,9 @@ class Seq2SeqTransformer(nn.Module):
     def prefill(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> DecoderCache:
         """Read the source: the cache that decoding starts from."""
         memory = self.encode(src, record)
-        return DecoderCache(tuple(layer.start(memory) for layer in self.decoder), src == self.pad_id)
+        return DecoderCache(
+            tuple(layer.start(memory) for layer in self._decoder_layers()), src == self.pad_id
+        )
 
     def decode(
         self, ids: Int[Tensor, "N L"], cache: DecoderCache, record: AttentionRecord | None = None
@@ -111,6 +114,9 @@ class Seq2SeqTransformer(nn.Module):
             x, extended = layer(x, seen, mask, memory_mask, record)
             layers.append(extended)
         return self.decoder_norm(x), DecoderCache(tuple(layers), cache.memory_padding)
+
+    def _decoder_layers(self) -> Iterator[DecoderLayer]:
+        return (layer for layer in self.decoder if isinstance(layer, DecoderLayer))
 
 
 def init_weights(model: nn.Module, unit_embeddings: bool) -> None:

@@ -1,0 +1,31 @@
+"""The learning rate of each step: a pure function, so that nothing of it needs to be saved."""
+
+import math
+
+from weft.config import TrainingSection
+
+
+def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps: int) -> float:
+    """The rate of optimizer step `step`, counted from 1.
+
+    `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al. 2017,
+    equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
+    final_fraction of it at max_steps (Loshchilov and Hutter 2017), `step` is multiplied by decay_factor every
+    decay_every steps, `constant` stays.
+    """
+    warmup = settings.warmup_steps
+    if settings.schedule == "noam":
+        slope = step * warmup**-1.5 if warmup else math.inf
+        return settings.learning_rate * d_model**-0.5 * min(step**-0.5, slope)
+    if step <= warmup:
+        return settings.learning_rate * step / warmup
+    return settings.learning_rate * _after_warmup(settings, step - warmup, max(max_steps - warmup, 1))
+
+
+def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
+    if settings.schedule == "cosine":
+        half_wave = 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0)))
+        return settings.final_fraction + (1 - settings.final_fraction) * half_wave
+    if settings.schedule == "step":
+        return settings.decay_factor ** (step // settings.decay_every)
+    return 1.0

@@ -1,0 +1,233 @@
+"""The order of events: take a step; log, evaluate and save when due; stop when done.
+
+It is handed model, batches, loss and optimizer ready-made and knows nothing of text.
+"""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from weft.config import TrainingSection
+from weft.errors import DivergedError, Interrupted, OutOfMemoryError
+from weft.training.checkpoint import Checkpoints, Progress, State, random_tensors, set_random_tensors
+from weft.training.log import Log
+from weft.training.loss import Loss, LossSums
+from weft.training.optimizer import load_optimizer_tensors, optimizer_tensors, set_learning_rate
+from weft.training.schedule import learning_rate
+
+
+class Batch(Protocol):
+    """One micro-batch of padded ids, (B, S) and (B, T)."""
+
+    @property
+    def src(self) -> Tensor: ...
+    @property
+    def tgt_in(self) -> Tensor: ...
+    @property
+    def tgt_out(self) -> Tensor: ...
+    @property
+    def num_src_tokens(self) -> int: ...
+    @property
+    def num_tgt_tokens(self) -> int: ...
+
+
+class Batches(Protocol):
+    """Micro-batches by (epoch, position)."""
+
+    def num_batches(self, epoch: int) -> int: ...
+    def batch(self, epoch: int, position: int) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run's lengths, in optimizer steps, with nothing left to choose."""
+
+    max_steps: int
+    eval_every: int
+    save_every: int
+
+
+Evaluate = Callable[[int], Mapping[str, float]]  # step -> scores, the first one decides (higher is better)
+
+
+class Trainer:
+    """Trains until `plan.max_steps`, or until dev scores have not improved for `patience` evaluations."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        settings: TrainingSection,
+        plan: Plan,
+        d_model: int,
+        checkpoints: Checkpoints,
+        log: Log,
+        evaluate: Evaluate | None = None,
+        device: torch.device | None = None,
+        precision: str = "float32",
+    ) -> None:
+        self.model, self.batches, self.loss, self.optimizer = model, batches, loss, optimizer
+        self.settings, self.plan, self.d_model = settings, plan, d_model
+        self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
+        self.device = device or torch.device("cpu")
+        self.precision = precision
+        self.progress = Progress()
+        self._stop_asked = False
+
+    def run(self) -> str:
+        """Go on from the latest checkpoint, or begin; returns why it ended: "done" or "stopped early".
+
+        Raises Interrupted after a first SIGINT or SIGTERM, with everything saved; DivergedError before a
+        non-finite gradient touches the weights; OutOfMemoryError with the batch that did not fit.
+        """
+        if (state := self.checkpoints.load_latest()) is not None:
+            self.restore(state)
+        self.model.train()
+        with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps):
+            while self.progress.step < self.plan.max_steps:
+                self._take_step()
+                last = self.progress.step == self.plan.max_steps
+                improved = self._evaluate() if self._due(self.plan.eval_every) or last else False
+                stop_early = self._out_of_patience()
+                stop = self._stop_asked or stop_early
+                if improved or stop or last or self._due(self.plan.save_every):
+                    self.checkpoints.save(self.state(), best=improved)
+                if stop_early:
+                    return "stopped early"
+                if self._stop_asked and not last:
+                    raise Interrupted(f"interrupted after step {self.progress.step}; everything is saved")
+        return "done"
+
+    def state(self) -> State:
+        """What a checkpoint holds now."""
+        weights = {name: p.detach().contiguous() for name, p in self.model.named_parameters()}
+        return State(weights, optimizer_tensors(self.optimizer), random_tensors(), self.progress)
+
+    def restore(self, state: State) -> None:
+        """Stand where `state` was taken."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(state.model[name])
+        load_optimizer_tensors(self.optimizer, state.optimizer)
+        set_random_tensors(state.random)
+        self.progress = state.progress
+        self.log.rewind(state.progress.step)
+
+    def _take_step(self) -> None:
+        started = time.perf_counter()
+        rate = learning_rate(self.settings, self.d_model, self.progress.step + 1, self.plan.max_steps)
+        set_learning_rate(self.optimizer, rate)
+        micro_batches = [self._next_batch() for _ in range(self.settings.grad_accum_steps)]
+        num_tgt_tokens = sum(b.num_tgt_tokens for b in micro_batches)
+        sums = [self._forward_backward(b, num_tgt_tokens) for b in micro_batches]
+        norm = self._clip()
+        loss = sum(float(s.loss_sum) for s in sums) / max(num_tgt_tokens, 1)
+        self._refuse_non_finite(loss, norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        tokens = num_tgt_tokens + sum(b.num_src_tokens for b in micro_batches)
+        self.progress.step += 1
+        self.progress.tokens += tokens
+        seconds = time.perf_counter() - started
+        self.progress.seconds += seconds
+        self.log.step(
+            self.progress, loss=loss, learning_rate=rate, grad_norm=norm, tokens=tokens, seconds=seconds
+        )
+
+    def _forward_backward(self, batch: Batch, num_tgt_tokens: int) -> LossSums:
+        try:
+            src, tgt_in, tgt_out = (t.to(self.device) for t in (batch.src, batch.tgt_in, batch.tgt_out))
+            with self._autocast():
+                sums = self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out)
+            (sums.loss_sum / max(num_tgt_tokens, 1)).backward()  # type: ignore[no-untyped-call]
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise self._out_of_memory(batch) from error
+        except RuntimeError as error:
+            if "can't allocate memory" not in str(error):
+                raise
+            raise self._out_of_memory(batch) from error
+        return sums
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
+
+    def _next_batch(self) -> Batch:
+        here = self.progress
+        while here.position >= self.batches.num_batches(here.epoch):
+            here.epoch, here.position = here.epoch + 1, 0
+        batch = self.batches.batch(here.epoch, here.position)
+        here.position += 1
+        return batch
+
+    def _clip(self) -> float:
+        limit = self.settings.grad_clip_norm
+        return float(nn.utils.clip_grad_norm_(self.model.parameters(), limit or float("inf")))
+
+    def _refuse_non_finite(self, loss: float, norm: float) -> None:
+        if torch.tensor([loss, norm]).isfinite().all():
+            return
+        here = self.progress
+        raise DivergedError(
+            f"step {here.step + 1} (epoch {here.epoch}, batch {here.position - 1}): loss {loss}, gradient norm "
+            f"{norm}; the weights before it are kept; lower training.learning_rate or raise training.warmup_steps"
+        )
+
+    def _out_of_memory(self, batch: Batch) -> OutOfMemoryError:
+        rows, src_len = batch.src.shape
+        return OutOfMemoryError(
+            f"out of memory at step {self.progress.step + 1}: {rows} sentences, source length {src_len}, target "
+            f"length {batch.tgt_in.shape[1]}; lower batches.tokens_per_batch and raise training.grad_accum_steps"
+        )
+
+    def _evaluate(self) -> bool:
+        """Score on dev where there is one; True where the deciding score is the best so far."""
+        if self.evaluate is None:
+            return False
+        self.model.eval()
+        scores = dict(self.evaluate(self.progress.step))
+        self.model.train()
+        deciding = next(iter(scores))
+        best = self.progress.best_scores.get(deciding)
+        improved = best is None or scores[deciding] > best
+        if improved:
+            self.progress.best_step, self.progress.best_scores = self.progress.step, scores
+        self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
+        self.log.evaluation(self.progress, scores, improved)
+        return improved
+
+    def _out_of_patience(self) -> bool:
+        patience = self.settings.patience
+        return patience is not None and self.progress.evaluations_since_best >= patience
+
+    def _due(self, every: int) -> bool:
+        return self.progress.step % every == 0
+
+    @contextlib.contextmanager
+    def _asking_signals(self) -> Iterator[None]:
+        """The first SIGINT or SIGTERM asks to stop after the step; a second SIGINT leaves at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            if self._stop_asked and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self._stop_asked = True
+            self.log.note("stopping after this step; press Ctrl-C again to leave at once")
+
+        previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
