@@ -1,0 +1,273 @@
+"""Parallel text: read from files in any known format, kept with its origin, held out, fingerprinted.
+
+DATA is one TSV of pairs, two aligned files joined by a comma, or TMX, each also packed with gzip.
+"""
+
+import codecs
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from weft.data import languages, split
+from weft.data.formats import tmx
+from weft.data.formats.aligned import read_aligned
+from weft.data.formats.lines import read_lines
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_SIDE, Row
+from weft.data.formats.source import open_file, read_head
+from weft.data.formats.tsv import read_tsv
+from weft.data.split import fold
+from weft.errors import DataError, UsageError
+
+__all__ = ["ParallelText", "fingerprint", "fold", "from_pairs", "read_lines", "read_pairs", "split_off"]
+
+_NOT_READ = {
+    ".csv": "comma-separated tables are",
+    ".json": "JSON is",
+    ".jsonl": "JSON lines are",
+    ".ndjson": "JSON lines are",
+    ".parquet": "Parquet is",
+    ".arrow": "Arrow is",
+    ".xls": "spreadsheets are",
+    ".xlsx": "spreadsheets are",
+    ".ods": "spreadsheets are",
+    ".doc": "office documents are",
+    ".docx": "office documents are",
+    ".odt": "office documents are",
+    ".pdf": "PDF is",
+    ".zip": "archives are",
+    ".tar": "archives are",
+    ".tgz": "archives are",
+    ".7z": "archives are",
+    ".rar": "archives are",
+    ".bz2": "bzip2 is",
+    ".xz": "xz is",
+    ".zst": "Zstandard is",
+}
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Pairs of sentences with their origin. Both sides are stripped, not empty, and hold no line end.
+
+    `lines` counts from 1: the line of a text file, the translation unit of a TMX file. `dropped` and `notes`
+    tell what reading left out and took for granted.
+    """
+
+    src: list[str]
+    tgt: list[str]
+    lines: list[int]
+    files: list[str]
+    file_of: list[int]
+    dropped: dict[str, int]
+    src_lang: str
+    tgt_lang: str
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def where(self, i: int) -> str:
+        """`file:line` of pair i; of two aligned files the source side."""
+        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def select(self, indices: Iterable[int]) -> "ParallelText":
+        """The pairs at these indices, in this order; what reading dropped stays with the whole."""
+        order = list(indices)
+        return ParallelText(
+            src=[self.src[i] for i in order],
+            tgt=[self.tgt[i] for i in order],
+            lines=[self.lines[i] for i in order],
+            files=self.files,
+            file_of=[self.file_of[i] for i in order],
+            dropped={},
+            src_lang=self.src_lang,
+            tgt_lang=self.tgt_lang,
+        )
+
+
+def read_pairs(
+    data: Sequence[str | Path] | str, src_lang: str | None = None, tgt_lang: str | None = None
+) -> ParallelText:
+    """Read and join every DATA; a pair with an empty side is dropped whole and counted.
+
+    Languages are those given, else those of the file names (`train.en,train.de`, `pairs.en-zh.tsv`), else
+    those in TMX, else `und`. Raises DataError with file and line for whatever cannot be read as pairs.
+    """
+    items = [data] if isinstance(data, str | Path) else data
+    if not items:
+        raise UsageError("no data given; name a file of source<TAB>target lines, or two aligned files")
+    src_lang, tgt_lang = _asked(src_lang, "data.src_lang"), _asked(tgt_lang, "data.tgt_lang")
+    parts = [_read_item(str(item), src_lang, tgt_lang) for item in items]
+    return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
+
+
+def from_pairs(pairs: Iterable[tuple[str, str]], name: str, src_lang: str, tgt_lang: str) -> ParallelText:
+    """Pairs that come from no file, by the same rules; line n is the n-th pair, line ends become spaces."""
+    rows = ((n, _on_one_line(src), _on_one_line(tgt)) for n, (src, tgt) in enumerate(pairs, start=1))
+    return _keep(rows, Counter(), [], [name], (src_lang, tgt_lang))
+
+
+def split_off(
+    text: ParallelText, dev_size: int | None, test_size: int | None, seed: int
+) -> tuple[ParallelText, ParallelText | None, ParallelText | None]:
+    """Training, dev and test pairs; None for a size of 0, and for both below 200 pairs.
+
+    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or target
+    occurs in two parts. Large groups of repeats stay in training, so a part can be smaller than asked. Depends on seed
+    and content alone. Raises UsageError if nothing would be left to train on.
+    """
+    if len(text) < split.MIN_PAIRS:
+        return text, None, None
+    default = split.default_size(len(text))
+    dev_size, test_size = (default if size is None else size for size in (dev_size, test_size))
+    if dev_size + test_size >= len(text):
+        raise UsageError(
+            f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} pairs "
+            "for training"
+        )
+    train, dev, test = split.hold_out(text.src, text.tgt, dev_size, test_size, seed)
+    return text.select(train), text.select(dev) if dev else None, text.select(test) if test else None
+
+
+def fingerprint(text: ParallelText) -> str:
+    """SHA-256 over languages, pairs and their order; file names and line numbers do not count."""
+    digest = sha256(f"{text.src_lang}\n{text.tgt_lang}\n{len(text)}\n".encode())
+    for side in (text.src, text.tgt):
+        for start in range(0, len(side), 10_000):
+            block = "\n".join(side[start : start + 10_000]) + "\n"
+            digest.update(block.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _asked(tag: str | None, key: str) -> str | None:
+    """The language in canonical form; raises UsageError if it is none."""
+    if tag is None or tag == languages.UNKNOWN:
+        return None
+    canonical = languages.canonical(tag)
+    if canonical is None:
+        raise UsageError(f"{key} = {tag!r}: write a BCP-47 language code such as en, zh or pt-BR")
+    return canonical
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\r\n", " ").replace("\n", " ") if "\n" in text else text
+
+
+def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
+    paths = _split_at_comma(item)
+    heads = [_first_bytes(path) for path in paths]
+    dropped: Counter[str] = Counter()
+    notes: list[str] = []
+    if len(paths) == 2:
+        named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
+        rows = read_aligned(paths[0], paths[1], dropped)
+    elif _is_xml(paths[0], heads[0]):
+        named = _tmx_languages(paths[0], src_lang, tgt_lang)
+        rows = tmx.read_tmx(paths[0], *named, dropped)
+    else:
+        named = languages.pair_from_name(paths[0].name) or (None, None)
+        rows = read_tsv(paths[0], dropped, notes)
+    pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
+    return _keep(rows, dropped, notes, [str(path) for path in paths], pair)
+
+
+def _split_at_comma(item: str) -> list[Path]:
+    """One path, or the two that a comma joins; a file that exists may have a comma in its name."""
+    cuts = [i for i, character in enumerate(item) if character == ","]
+    if not item.strip():
+        raise UsageError("an empty name among the data; name a file")
+    if not cuts or os.path.exists(item):
+        return [Path(item)]
+    ways = [(item[:i].strip(), item[i + 1 :].strip()) for i in cuts]
+    both = [way for way in ways if all(way) and all(map(os.path.exists, way))]
+    if not both and len(ways) > 1:
+        raise DataError(f"{item}: no such files; join exactly two aligned files with one comma")
+    way = both[0] if both else ways[0]
+    if not all(way):
+        raise DataError(f"{item}: a file name is missing beside the comma; write train.en,train.de")
+    return [Path(name) for name in way]
+
+
+def _first_bytes(path: Path) -> bytes:
+    """The beginning of the content, after refusing what is certainly no text of pairs."""
+    with open_file(path):
+        if not path.is_file():
+            raise DataError(f"{path}: is not a regular file; write the text to a file first")
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix in _NOT_READ:
+        raise DataError(
+            f"{path}: {_NOT_READ[suffix]} not read; convert to UTF-8 text, source<TAB>target on each line"
+        )
+    head = read_head(path)
+    if not head:
+        raise DataError(f"{path}: is empty (0 bytes)")
+    return head
+
+
+def _is_xml(path: Path, head: bytes) -> bool:
+    if path.name.lower().removesuffix(".gz").endswith(".tmx"):
+        return True
+    for mark in (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        head = head.removeprefix(mark)
+    return head.replace(b"\0", b"").lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE"))
+
+
+def _tmx_languages(path: Path, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:
+    """As asked; else as the file's name says, if the file holds both; else the two that it holds."""
+    found, header = tmx.read_languages(path)
+    named = languages.pair_from_name(path.name)
+    if src_lang is None and tgt_lang is None and named:
+        held = {languages.primary(tag) for tag in found}
+        if held >= {languages.primary(tag) for tag in named}:
+            src_lang, tgt_lang = named
+    return tmx.choose_languages(path, found, header, src_lang, tgt_lang)
+
+
+def _keep(
+    rows: Iterator[Row], dropped: Counter[str], notes: list[str], files: list[str], pair: tuple[str, str]
+) -> ParallelText:
+    """Collect the rows that have text on both sides; raises DataError if none has."""
+    src: list[str] = []
+    tgt: list[str] = []
+    lines: list[int] = []
+    for line, raw_src, raw_tgt in rows:
+        src_text, tgt_text = raw_src.strip(), raw_tgt.strip()
+        if src_text and tgt_text:
+            src.append(src_text)
+            tgt.append(tgt_text)
+            lines.append(line)
+        else:
+            dropped[EMPTY_SIDE if src_text or tgt_text else BOTH_EMPTY] += 1
+    if not src:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
+        raise DataError(f"{','.join(files)}: no pair with text on both sides ({reasons or 'no lines'})")
+    return ParallelText(src, tgt, lines, files, [0] * len(src), dict(dropped), *pair, notes)
+
+
+def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None) -> ParallelText:
+    pair = (src_lang or _common(parts, "src_lang"), tgt_lang or _common(parts, "tgt_lang"))
+    whole = ParallelText([], [], [], [], [], {}, *pair, [])
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        whole.file_of.extend([len(whole.files)] * len(part))
+        whole.files.extend(part.files)
+        whole.src.extend(part.src)
+        whole.tgt.extend(part.tgt)
+        whole.lines.extend(part.lines)
+        whole.notes.extend(part.notes)
+        dropped.update(part.dropped)
+    whole.dropped.update(dropped)
+    return whole
+
+
+def _common(parts: Sequence[ParallelText], key: str) -> str:
+    """The one language of a side over all parts; raises DataError if two parts disagree."""
+    known = {str(getattr(part, key)): part.files for part in reversed(parts)}
+    known.pop(languages.UNKNOWN, None)
+    if len({languages.primary(tag) for tag in known}) > 1:
+        listing = ", ".join(f"{','.join(files)} is {tag}" for tag, files in reversed(known.items()))
+        raise DataError(f"the data differ in language: {listing}; set data.{key} if that is meant")
+    return min(known, key=len) if known else languages.UNKNOWN

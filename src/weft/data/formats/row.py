@@ -1,0 +1,9 @@
+"""What every format hands on: a number for finding the pair again, and its two sides."""
+
+Row = tuple[int, str, str]
+"""Line (or TMX unit) from 1, source, target."""
+
+EMPTY_SIDE = "empty side"
+BOTH_EMPTY = "both sides empty"
+TOO_LONG = "line too long"
+LANGUAGE_MISSING = "unit without both languages"

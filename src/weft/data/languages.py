@@ -1,0 +1,89 @@
+"""Language codes in file names and files, as BCP-47 (RFC 5646): `en`, `zh-Hant`, `pt-BR`.
+
+Three-letter codes become the two-letter code of the same language where there is one, as RFC 5646, section
+2.2.1 asks. A few country codes that many corpora use for their language are understood as well.
+"""
+
+import re
+from functools import lru_cache
+
+UNKNOWN = "und"
+
+# ISO 639-1 with the ISO 639-2 codes of the same language (terminological, then bibliographic).
+_CODES = """
+aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara as:asm av:ava ay:aym az:aze ba:bak be:bel bg:bul
+bi:bis bm:bam bn:ben bo:bod:tib br:bre bs:bos ca:cat ce:che ch:cha co:cos cr:cre cs:ces:cze cu:chu cv:chv
+cy:cym:wel da:dan de:deu:ger dv:div dz:dzo ee:ewe el:ell:gre en:eng eo:epo es:spa et:est eu:eus:baq
+fa:fas:per:pes ff:ful fi:fin fj:fij fo:fao fr:fra:fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj gv:glv
+ha:hau he:heb hi:hin ho:hmo hr:hrv ht:hat hu:hun hy:hye:arm hz:her ia:ina id:ind ie:ile ig:ibo ii:iii ik:ipk
+io:ido is:isl:ice it:ita iu:iku ja:jpn jv:jav ka:kat:geo kg:kon ki:kik kj:kua kk:kaz kl:kal km:khm kn:kan
+ko:kor kr:kau ks:kas ku:kur kv:kom kw:cor ky:kir la:lat lb:ltz lg:lug li:lim ln:lin lo:lao lt:lit lu:lub
+lv:lav mg:mlg mh:mah mi:mri:mao mk:mkd:mac ml:mal mn:mon mr:mar ms:msa:may:zsm mt:mlt my:mya:bur na:nau
+nb:nob nd:nde ne:nep ng:ndo nl:nld:dut nn:nno no:nor nr:nbl nv:nav ny:nya oc:oci oj:oji om:orm or:ori os:oss
+pa:pan pi:pli pl:pol ps:pus pt:por qu:que rm:roh rn:run ro:ron:rum ru:rus rw:kin sa:san sc:srd sd:snd se:sme
+sg:sag si:sin sk:slk:slo sl:slv sm:smo sn:sna so:som sq:sqi:alb sr:srp ss:ssw st:sot su:sun sv:swe sw:swa
+ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl tn:tsn to:ton tr:tur ts:tso tt:tat tw:twi ty:tah ug:uig
+uk:ukr ur:urd uz:uzb ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:yid yo:yor za:zha zh:zho:chi:cmn zu:zul
+"""
+_LONGER = """
+ast ber ceb ckb fil fur gsw haw hsb jbo kab lfn lij lmo lzh mai mhr nds pap pms scn szl tlh tpi vec war wuu
+yue
+"""
+_COUNTRIES = {"cn": "zh", "jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "ua": "uk"}
+
+
+def _known_codes() -> dict[str, str]:
+    known = {code: code for code in _LONGER.split()} | _COUNTRIES
+    for entry in _CODES.split():
+        short, *longer = entry.split(":")
+        known |= dict.fromkeys((short, *longer), short)
+    return known
+
+
+_KNOWN = _known_codes()
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
+_ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
+_NAMED = re.compile(_ONE)
+_NAMED_PAIR = re.compile(rf"(?:.*[._-])?({_ONE})[-_]({_ONE})")
+_PLAIN_ENDINGS = {"gz", "tsv", "txt", "tab", "tmx", "tok", "raw", "xml"}
+
+
+@lru_cache(maxsize=4096)
+def canonical(tag: str) -> str | None:
+    """The tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not that form."""
+    if not _TAG.fullmatch(tag):
+        return None
+    first, *rest = tag.replace("_", "-").lower().split("-")
+    cased = [part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest]
+    return "-".join([_KNOWN.get(first, first) if first not in _COUNTRIES else first, *cased])
+
+
+@lru_cache(maxsize=4096)
+def primary(tag: str) -> str:
+    """The language without script and region: `zh` of `zh-Hant-TW`."""
+    return (canonical(tag) or UNKNOWN).split("-")[0]
+
+
+def from_name(name: str) -> str | None:
+    """The language that a file name ends in: `en` of `train.en`, `train.en.gz` and `en.txt`."""
+    parts = _stem_parts(name)
+    return _known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
+
+
+def pair_from_name(name: str) -> tuple[str, str] | None:
+    """The two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and `en_zh.tmx`."""
+    match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
+    src, tgt = (_known(match[1]), _known(match[2])) if match else (None, None)
+    return (src, tgt) if src and tgt else None
+
+
+def _stem_parts(name: str) -> list[str]:
+    parts = name.split(".")
+    while parts and parts[-1].lower() in _PLAIN_ENDINGS:
+        parts.pop()
+    return parts
+
+
+def _known(tag: str) -> str | None:
+    first, *rest = re.split("[-_]", tag)
+    return canonical("-".join([_KNOWN[first], *rest])) if first in _KNOWN else None
