@@ -1,0 +1,221 @@
+"""Text to ids and back: one tokenizer for each side, or one for both.
+
+`encode` and `decode` are exact inverses up to `normalize`: for every kind and any Unicode text,
+`decode(encode(text)) == normalize(text)`. Lone surrogates, which UTF-8 cannot hold, are read as U+FFFD.
+"""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+import tokenizers
+
+from weft.config import SideSection, TokenizerSection
+from weft.data.normalize import Step, load_steps, replace_surrogates
+from weft.data.pieces import readable_pieces
+from weft.data.pipeline import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    SMALLEST,
+    SPECIALS,
+    UNK_ID,
+    Tree,
+    has_leading_space,
+)
+from weft.data.scripts import count_scripts, is_spaceless, main_script
+from weft.data.tokenizer_file import read_tokenizer_tree
+from weft.data.vocabulary import sample_texts, train_vocabulary, without_panics
+from weft.errors import DataError, FolderError, UsageError
+
+__all__ = [
+    "BOS_ID",
+    "EOS_ID",
+    "PAD_ID",
+    "UNK_ID",
+    "Tokenizer",
+    "build_tokenizers",
+    "choose_settings",
+    "load_tokenizer",
+    "train_tokenizer",
+]
+
+# About how many pieces a vocabulary should have for how many pairs of sentences; between them the logarithms are
+# interpolated. Larger ones leave pieces too rare to learn from, smaller ones make sequences long.
+_SIZES = ((50, 500), (500, 1_000), (10_000, 4_000), (30_000, 8_000), (200_000, 16_000), (1_000_000, 32_000))
+_MOST_CHARACTERS = 8_000
+_MOST_WORDS = 32_000
+
+
+class Tokenizer:
+    """A trained tokenizer of any kind. Its ids are 0 to vocab_size - 1; 0 to 3 are pad, unk, bos, eos."""
+
+    def __init__(self, tree: Tree, settings: SideSection, notes: Sequence[str] = ()) -> None:
+        """Build from a tree of `pipeline` or `tokenizer_file`; raises UsageError where a step's package is missing."""
+        self.settings = settings
+        self.notes = list(notes)  # what a person should know about the training, one sentence each
+        self.steps, self._functions = load_steps(
+            settings
+        )  # names and versions of the steps before the JSON's own
+        self._text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+        self._inner = tokenizers.Tokenizer.from_str(self._text)
+        self._normalizer = self._inner.normalizer
+        self.vocab_size: int = self._inner.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without bos and eos; never a special id."""
+        ids: list[int] = self._inner.encode(self._prepare(text), add_special_tokens=False).ids
+        return ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode` of each, in parallel."""
+        prepared = [self._prepare(text) for text in texts]
+        return [e.ids for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
+        text: str = self._inner.decode([int(i) for i in ids if i >= len(SPECIALS)], skip_special_tokens=False)
+        return text
+
+    def normalize(self, text: str) -> str:
+        """The text as the model knows it: exactly what `decode(encode(text))` gives."""
+        prepared = self._prepare(text)
+        if self._normalizer is None:
+            return prepared
+        normal: str = self._normalizer.normalize_str(prepared)
+        return normal[1:] if has_leading_space(self.settings.kind) else normal
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """One readable label for each id: a space is shown as ▁, a special piece as <pad>, <unk>, <bos> or <eos>.
+
+        A character that is spelled by several byte pieces is shown on each of them with its part, `語[1/3]`;
+        bytes that spell no character are shown in hexadecimal, `\\xe8`.
+        """
+        return readable_pieces([self._inner.id_to_token(int(i)) for i in ids], self.settings.kind)
+
+    def to_json(self) -> str:
+        """The content of `tokenizer.json`; the same text and settings always give the same content."""
+        return self._text
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of `to_json()` and of the steps before it: two tokenizers with one hash give the same ids."""
+        steps = json.dumps(self.steps, sort_keys=True)
+        return hashlib.sha256(f"{self._text}\n{steps}".encode()).hexdigest()
+
+    @classmethod
+    def from_json(cls, text: str | bytes, settings: SideSection, where: str) -> "Tokenizer":
+        """As `load_tokenizer`."""
+        return load_tokenizer(text, settings, where)
+
+    def _prepare(self, text: str) -> str:
+        return _apply(self._functions, text)
+
+
+def load_tokenizer(text: str | bytes, settings: SideSection, where: str) -> Tokenizer:
+    """Read the content of a `tokenizer.json` that was written with these (resolved) settings; `where` is its path.
+
+    Raises FolderError for anything that is not exactly of our making, UsageError for a missing package.
+    """
+    tree = read_tokenizer_tree(text, settings, where)
+    with without_panics(FolderError, where):
+        try:
+            return Tokenizer(tree, settings)
+        except ValueError as error:
+            raise FolderError(f"{where}: {str(error)[:120]}; restore the original file") from None
+
+
+def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
+    """Learn a tokenizer from texts of one side; settings that are still open are chosen by the texts.
+
+    More pieces than the texts allow are not made: the tokenizer is smaller, and its `notes` say so.
+    Raises UsageError for fewer pieces than any tokenizer needs, DataError where there is no text.
+    """
+    sample, total = sample_texts(texts)
+    asked = settings.vocab_size
+    settings = _settle(settings, count_scripts(sample), total)
+    vocab_size = settings.vocab_size or SMALLEST
+    if vocab_size < SMALLEST:
+        raise UsageError(
+            f"vocab_size = {vocab_size} is too small for a tokenizer: "
+            f"its special and byte pieces alone are {SMALLEST}; set it to {SMALLEST} or more"
+        )
+    inner_steps = load_steps(settings)[1]
+    prepared = [_apply(inner_steps, text) for text in sample]
+    if not any(prepared):
+        raise DataError("there is no text to learn a tokenizer from: every line is empty")
+    tree = train_vocabulary(prepared, settings, vocab_size)
+    tokenizer = Tokenizer(tree, settings)
+    tokenizer.notes += _notes(tokenizer, asked, len(sample), total)
+    return tokenizer
+
+
+def _notes(tokenizer: Tokenizer, asked: int | None, num_sampled: int, total: int) -> list[str]:
+    notes = []
+    if asked is not None and tokenizer.vocab_size < asked:
+        notes.append(
+            f"the text allows {tokenizer.vocab_size:,} pieces of the {asked:,} asked for; "
+            f"the vocabulary has {tokenizer.vocab_size:,}"
+        )
+    if num_sampled < total:
+        notes.append(f"the tokenizer was learned from {num_sampled:,} evenly spaced lines of {total:,}")
+    return notes
+
+
+def build_tokenizers(
+    section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Choose what is open and learn the tokenizers of both sides; a joint one is the same object twice.
+
+    Raises as `train_tokenizer`, naming the side.
+    """
+    chosen = choose_settings(section, src, tgt)
+    if chosen.joint:
+        joint = train_tokenizer(chain(src, tgt), chosen.src)
+        return joint, joint
+    return train_tokenizer(src, chosen.src), train_tokenizer(tgt, chosen.tgt)
+
+
+def choose_settings(section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]) -> TokenizerSection:
+    """Settle what the section leaves open, by script and size of the text: joint or not, kinds, vocabulary sizes.
+
+    A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share one subword
+    tokenizer where they agree in all settings and in their main script.
+    """
+    src_scripts, tgt_scripts = count_scripts(src), count_scripts(tgt)
+    num_pairs = len(src)
+    if section.joint is True:
+        both = _settle(section.src, src_scripts + tgt_scripts, num_pairs)
+        return TokenizerSection(joint=True, src=both, tgt=both)
+    sides = _settle(section.src, src_scripts, num_pairs), _settle(section.tgt, tgt_scripts, num_pairs)
+    alike = sides[0] == sides[1] and main_script(src_scripts) == main_script(tgt_scripts)
+    joint = section.joint == "auto" and alike and sides[0].kind in ("bpe", "unigram")
+    return TokenizerSection(joint=joint, src=sides[0], tgt=sides[1])
+
+
+def _settle(side: SideSection, scripts: Counter[str], num_pairs: int) -> SideSection:
+    kind = side.kind
+    if kind == "auto":
+        kind = "character" if is_spaceless(scripts) else "bpe"
+    size = side.vocab_size
+    if size is None:
+        size = {"character": _MOST_CHARACTERS, "word": _MOST_WORDS}.get(kind) or _subword_size(num_pairs)
+    return side.model_copy(update={"kind": kind, "vocab_size": size})
+
+
+def _subword_size(num_pairs: int) -> int:
+    pairs, sizes = np.log(np.array(_SIZES, dtype=np.float64)).T
+    size = math.exp(np.interp(math.log(max(num_pairs, 1)), pairs, sizes))
+    return 500 * max(1, round(size / 500))
+
+
+def _apply(functions: Sequence[Step], text: str) -> str:
+    text = replace_surrogates(text)
+    for function in functions:
+        text = function(text)
+    return text

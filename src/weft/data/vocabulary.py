@@ -1,0 +1,148 @@
+"""Which pieces a tokenizer knows, learned from text. Every step is deterministic: ties go by code point order."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
+
+from weft.config import SideSection
+from weft.data.pipeline import (
+    ANY_CHARACTER,
+    BYTE_LETTERS,
+    PIECE_PATTERN,
+    SMALLEST,
+    SPECIALS,
+    UNK_ID,
+    WORD_PATTERN,
+    Tree,
+    smallest_pieces,
+    tokenizer_tree,
+)
+from weft.data.unigram import learn_unigram, unigram_vocabulary
+from weft.errors import DataError
+
+MAX_TRAINING_TEXTS = 2_000_000
+LONGEST_PIECE = 64  # letters of a learned piece; longer ones would only repeat whole sentences
+_CHUNK = 10_000
+
+
+def sample_texts(texts: Iterable[str], limit: int = MAX_TRAINING_TEXTS) -> tuple[list[str], int]:
+    """At most `limit` evenly spaced texts, in one pass and flat memory, and how many there were."""
+    kept: list[str] = []
+    stride, total = 1, 0
+    for text in texts:
+        if total % stride == 0:
+            if len(kept) == limit:
+                kept, stride = kept[::2], stride * 2
+            if total % stride == 0:
+                kept.append(text)
+        total += 1
+    return kept, total
+
+
+def train_vocabulary(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    """Learn the vocabulary of at most `vocab_size` pieces; the tree of the whole tokenizer. The texts are prepared."""
+    train = {"bpe": _bpe, "unigram": _unigram, "character": _characters, "word": _words}[settings.kind]
+    with without_panics(DataError, "the tokenizer's training"):
+        return train(texts, settings, vocab_size)
+
+
+@contextmanager
+def without_panics(error: Callable[[str], Exception], where: str) -> Iterator[None]:
+    """Turn a panic of the Rust library into an ordinary error.
+
+    Panics arrive as PanicException, which cannot be imported and is no `Exception`: it is known by its name.
+    """
+    try:
+        yield
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        raise error(f"{where}: the tokenizers library failed ({str(panic)[:120]})") from None
+
+
+def _bpe(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    """Sennrich et al. 2016 over bytes. A pair seen once is never merged: it would learn the text by heart."""
+    tokenizer = _untrained(settings)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=max(2, settings.min_frequency),
+        initial_alphabet=list(BYTE_LETTERS),
+        special_tokens=list(SPECIALS),
+        max_token_length=LONGEST_PIECE,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_chunks(texts), trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    return tokenizer_tree(settings, model["vocab"], model["merges"])
+
+
+def _unigram(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    counter = _counter(settings, PIECE_PATTERN)
+    words = _ranked(texts, counter, 1)
+    pieces = learn_unigram(words, _count(texts, counter, len(words)), vocab_size - SMALLEST)
+    return tokenizer_tree(settings, unigram_vocabulary(pieces))
+
+
+def _characters(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    characters = _ranked(texts, _counter(settings, ANY_CHARACTER), settings.min_frequency)
+    return _numbered(settings, characters[: vocab_size - SMALLEST])
+
+
+def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    """Characters may take half of the room, or what the words leave: they spell the words that are not known."""
+    characters = _ranked(texts, _counter(settings, ANY_CHARACTER), settings.min_frequency)
+    known = set(characters)
+    words = _ranked(texts, _counter(settings, WORD_PATTERN), settings.min_frequency)
+    words = [word for word in words if word not in known]
+    room = vocab_size - SMALLEST
+    kept = characters[: max(room // 2, room - len(words))]
+    return _numbered(settings, [*kept, *words[: room - len(kept)]])
+
+
+def _numbered(settings: SideSection, learned: Sequence[str]) -> Tree:
+    pieces = [*smallest_pieces(settings.kind), *learned]
+    return tokenizer_tree(settings, {piece: number for number, piece in enumerate(pieces)})
+
+
+def _untrained(settings: SideSection) -> tokenizers.Tokenizer:
+    vocab: Any = [[SPECIALS[0], 0.0], [SPECIALS[1], 0.0]] if settings.kind == "unigram" else {}
+    return tokenizers.Tokenizer.from_str(json.dumps(tokenizer_tree(settings, vocab)))
+
+
+def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
+    """A tokenizer that normalizes as the settings say and takes each match of the pattern as a whole."""
+    tokenizer = _untrained(settings)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+    tokenizer.decoder = None
+    tokenizer.model = models.WordLevel(unk_token=SPECIALS[UNK_ID])
+    return tokenizer
+
+
+def _ranked(texts: Sequence[str], counter: tokenizers.Tokenizer, min_frequency: int) -> list[str]:
+    """What the counter's pattern matches, most frequent first, then in code point order."""
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=2**31, min_frequency=min_frequency, show_progress=False, special_tokens=[]
+    )
+    counter.train_from_iterator(_chunks(texts), trainer)
+    ids = counter.get_vocab(with_added_tokens=False)
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _count(texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int) -> npt.NDArray[np.int64]:
+    """How often each word of a trained counter occurs."""
+    counts = np.zeros(num_words, dtype=np.int64)
+    for chunk in _chunks(texts):
+        for encoding in counter.encode_batch_fast(chunk, add_special_tokens=False):
+            np.add.at(counts, encoding.ids, 1)
+    return counts
+
+
+def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), _CHUNK):
+        yield texts[start : start + _CHUNK]
