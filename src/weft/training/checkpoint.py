@@ -127,7 +127,8 @@ def load_state(path: Path) -> State:
         progress = Progress(**durable.read_json(path / PROGRESS))
     except TypeError as error:
         raise FolderError(f"{path / PROGRESS}: not this version's progress ({error})") from None
-    return State(*(read_tensors(path / name) for name in (MODEL, OPTIMIZER, RANDOM)), progress)
+    model, optimizer, random = (read_tensors(path / name) for name in (MODEL, OPTIMIZER, RANDOM))
+    return State(model, optimizer, random, progress)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

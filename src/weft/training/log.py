@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from weft import durable
 from weft.training import checkpoint
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One optimizer step: mean loss in nats a token, and its source and target tokens without padding."""
+
+    loss: float
+    learning_rate: float
+    grad_norm: float
+    tokens: int
+    seconds: float
 
 
 class Log:
@@ -51,36 +63,28 @@ class Log:
             TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s  left"),
             TimeRemainingColumn(elapsed_when_finished=True),
         )
-        with Progress(*columns, console=self.console, transient=True) as self._bar:
+        with Progress(*columns, console=self.console, transient=True) as bar:
+            self._bar = bar
             self._task = self._bar.add_task("", total=max_steps, completed=progress.step, loss="-", speed="-")
             try:
                 yield
             finally:
                 self._bar, self._task = None, None
 
-    def step(
-        self,
-        progress: checkpoint.Progress,
-        *,
-        loss: float,
-        learning_rate: float,
-        grad_norm: float,
-        tokens: int,
-        seconds: float,
-    ) -> None:
-        """Count one optimizer step; write the mean loss every `every` steps. Tokens are counted unpadded."""
-        self._loss_sum += loss
+    def step(self, progress: checkpoint.Progress, facts: StepFacts) -> None:
+        """Count one optimizer step; write the mean loss every `every` steps."""
+        self._loss_sum += facts.loss
         self._steps += 1
-        self._tokens += tokens
-        self._seconds += seconds
+        self._tokens += facts.tokens
+        self._seconds += facts.seconds
         due = progress.step % self.every == 0 or progress.step == self._max_steps
         if due:
             line = {
                 "step": progress.step,
                 "epoch": progress.epoch,
                 "loss": round(self._loss_sum / self._steps, 6),
-                "learning_rate": learning_rate,
-                "grad_norm": round(grad_norm, 4),
+                "learning_rate": facts.learning_rate,
+                "grad_norm": round(facts.grad_norm, 4),
                 "tokens_per_second": round(self._tokens / max(self._seconds, 1e-9)),
                 "seconds": round(progress.seconds, 2),
             }

@@ -10,40 +10,38 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.config import TrainingSection
 from weft.errors import DivergedError, Interrupted, OutOfMemoryError
 from weft.training.checkpoint import Checkpoints, Progress, State, random_tensors, set_random_tensors
-from weft.training.log import Log
-from weft.training.loss import Loss, LossSums
+from weft.training.log import Log, StepFacts
+from weft.training.loss import LossSums
 from weft.training.optimizer import load_optimizer_tensors, optimizer_tensors, set_learning_rate
-from weft.training.schedule import learning_rate
 
 
 class Batch(Protocol):
-    """One micro-batch of padded ids, (B, S) and (B, T)."""
+    """One micro-batch; its tokens are counted without padding."""
 
-    @property
-    def src(self) -> Tensor: ...
-    @property
-    def tgt_in(self) -> Tensor: ...
-    @property
-    def tgt_out(self) -> Tensor: ...
     @property
     def num_src_tokens(self) -> int: ...
     @property
     def num_tgt_tokens(self) -> int: ...
+    def describe(self) -> str: ...
 
 
-class Batches(Protocol):
+B = TypeVar("B", bound=Batch)
+B_co = TypeVar("B_co", bound=Batch, covariant=True)
+
+
+class Batches(Protocol[B_co]):
     """Micro-batches by (epoch, position)."""
 
     def num_batches(self, epoch: int) -> int: ...
-    def batch(self, epoch: int, position: int) -> Batch: ...
+    def batch(self, epoch: int, position: int) -> B_co: ...
 
 
 @dataclass(frozen=True)
@@ -58,29 +56,26 @@ class Plan:
 Evaluate = Callable[[int], Mapping[str, float]]  # step -> scores, the first one decides (higher is better)
 
 
-class Trainer:
+class Trainer(Generic[B]):
     """Trains until `plan.max_steps`, or until dev scores have not improved for `patience` evaluations."""
 
     def __init__(
         self,
+        *,
         model: nn.Module,
-        batches: Batches,
-        loss: Loss,
+        batches: Batches[B],
+        compute_loss: Callable[[B], LossSums],
         optimizer: torch.optim.Optimizer,
         settings: TrainingSection,
         plan: Plan,
-        d_model: int,
+        rate: Callable[[int], float],
         checkpoints: Checkpoints,
         log: Log,
         evaluate: Evaluate | None = None,
-        device: torch.device | None = None,
-        precision: str = "float32",
     ) -> None:
-        self.model, self.batches, self.loss, self.optimizer = model, batches, loss, optimizer
-        self.settings, self.plan, self.d_model = settings, plan, d_model
+        self.model, self.batches, self.compute_loss, self.optimizer = model, batches, compute_loss, optimizer
+        self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
-        self.device = device or torch.device("cpu")
-        self.precision = precision
         self.progress = Progress()
         self._stop_asked = False
 
@@ -125,7 +120,7 @@ class Trainer:
 
     def _take_step(self) -> None:
         started = time.perf_counter()
-        rate = learning_rate(self.settings, self.d_model, self.progress.step + 1, self.plan.max_steps)
+        rate = self.rate(self.progress.step + 1)
         set_learning_rate(self.optimizer, rate)
         micro_batches = [self._next_batch() for _ in range(self.settings.grad_accum_steps)]
         num_tgt_tokens = sum(b.num_tgt_tokens for b in micro_batches)
@@ -140,15 +135,11 @@ class Trainer:
         self.progress.tokens += tokens
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
-        self.log.step(
-            self.progress, loss=loss, learning_rate=rate, grad_norm=norm, tokens=tokens, seconds=seconds
-        )
+        self.log.step(self.progress, StepFacts(loss, rate, norm, tokens, seconds))
 
-    def _forward_backward(self, batch: Batch, num_tgt_tokens: int) -> LossSums:
+    def _forward_backward(self, batch: B, num_tgt_tokens: int) -> LossSums:
         try:
-            src, tgt_in, tgt_out = (t.to(self.device) for t in (batch.src, batch.tgt_in, batch.tgt_out))
-            with self._autocast():
-                sums = self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out)
+            sums = self.compute_loss(batch)
             (sums.loss_sum / max(num_tgt_tokens, 1)).backward()  # type: ignore[no-untyped-call]
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise self._out_of_memory(batch) from error
@@ -158,10 +149,7 @@ class Trainer:
             raise self._out_of_memory(batch) from error
         return sums
 
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
-
-    def _next_batch(self) -> Batch:
+    def _next_batch(self) -> B:
         here = self.progress
         while here.position >= self.batches.num_batches(here.epoch):
             here.epoch, here.position = here.epoch + 1, 0
@@ -178,15 +166,15 @@ class Trainer:
             return
         here = self.progress
         raise DivergedError(
-            f"step {here.step + 1} (epoch {here.epoch}, batch {here.position - 1}): loss {loss}, gradient norm "
-            f"{norm}; the weights before it are kept; lower training.learning_rate or raise training.warmup_steps"
+            f"step {here.step + 1} (epoch {here.epoch}, batch {here.position - 1}): loss {loss}, gradient "
+            f"norm {norm}; the weights before it are kept; lower training.learning_rate or raise "
+            "training.warmup_steps"
         )
 
-    def _out_of_memory(self, batch: Batch) -> OutOfMemoryError:
-        rows, src_len = batch.src.shape
+    def _out_of_memory(self, batch: B) -> OutOfMemoryError:
         return OutOfMemoryError(
-            f"out of memory at step {self.progress.step + 1}: {rows} sentences, source length {src_len}, target "
-            f"length {batch.tgt_in.shape[1]}; lower batches.tokens_per_batch and raise training.grad_accum_steps"
+            f"out of memory at step {self.progress.step + 1} in a batch of {batch.describe()}; lower "
+            "batches.tokens_per_batch and raise training.grad_accum_steps by as much"
         )
 
     def _evaluate(self) -> bool:

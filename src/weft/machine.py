@@ -1,0 +1,76 @@
+"""What this machine is good at: measured once, written down with the run, and said aloud."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from weft.errors import UsageError
+
+WORTHWHILE = 1.3  # bfloat16 must be this many times as fast as float32 to be chosen
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how a run computes; `reason` says why, in words for the person who runs it."""
+
+    device: str
+    precision: str
+    threads: int
+    reason: str
+
+    def describe(self) -> str:
+        """One line for the start of a run."""
+        return f"{self.device}, {self.precision}, {self.threads} threads ({self.reason})"
+
+    def prepare(self) -> torch.device:
+        """Set the thread count and hand out the device."""
+        torch.set_num_threads(self.threads)
+        return torch.device(self.device)
+
+    def autocast(self) -> torch.autocast:
+        """The context in which a forward pass runs: bfloat16 products where chosen, float32 weights always."""
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
+
+
+def choose_machine(precision: str = "auto", threads: int | None = None) -> Machine:
+    """A GPU where there is one, else the processor; `auto` precision is what a short measurement favours.
+
+    Raises UsageError where bfloat16 is asked of a GPU without it.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    threads = threads or usable_cores()
+    if precision != "auto":
+        if precision == "bfloat16" and device == "cuda" and not torch.cuda.is_bf16_supported():
+            raise UsageError("training.precision = bfloat16: this GPU has none; use float32 or auto")
+        return Machine(device, precision, threads, "as the recipe says")
+    torch.set_num_threads(threads)
+    gain = _bfloat16_gain(torch.device(device))
+    chosen = "bfloat16" if gain >= WORTHWHILE else "float32"
+    return Machine(device, chosen, threads, f"bfloat16 products measured at {gain:.1f} times float32's speed")
+
+
+def usable_cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _bfloat16_gain(device: torch.device) -> float:
+    """How many times faster a product of typical size is in bfloat16, the cast of its input included."""
+    x, w = torch.randn(2048, 512, device=device), torch.randn(512, 2048, device=device)
+    low = w.bfloat16()
+    return _seconds(lambda: x @ w, device) / _seconds(lambda: x.bfloat16() @ low, device)
+
+
+def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:
+    """The fastest of some rounds, after one to warm up."""
+    times = []
+    for _ in range(rounds + 1):
+        started = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - started)
+    return min(times[1:])
