@@ -1,0 +1,143 @@
+"""Padded batches of similar lengths: each a pure function of (seed, epoch, position), so a run can resume.
+
+Rows are shuffled, brought into buckets of nearly equal source and target length, cut into batches, and the batches
+shuffled. The bounds of the buckets move from epoch to epoch, so that the company a row keeps changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from weft.data.store import Ids, ParallelStore, Positions
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+DEFAULT_TOKENS = 4096
+_SRC_BUCKET = 2  # tokens
+_TGT_BUCKET = 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences of one micro-batch, padded on the right with PAD_ID.
+
+    `src` ends with eos, `tgt_in` is bos and target, `tgt_out` is target and eos. The numbers of tokens count what
+    is not padding, the final eos included, bos not. `rows` are positions in the store.
+    """
+
+    src: Int[Tensor, "B S"]
+    tgt_in: Int[Tensor, "B T"]
+    tgt_out: Int[Tensor, "B T"]
+    rows: Positions
+    num_src_tokens: int
+    num_tgt_tokens: int
+
+
+class Batches:
+    """The training batches of a store, epoch by epoch; every row occurs once in each epoch."""
+
+    def __init__(
+        self, store: ParallelStore, tokens_per_batch: int | None, batch_size: int | None, seed: int
+    ) -> None:
+        """Limit a batch by padded source plus target tokens (bos and eos included), or by sentences.
+
+        With neither, 4,096 tokens. A row longer than the limit is a batch of its own.
+        """
+        self._store, self._seed = store, seed
+        self._tokens = tokens_per_batch or DEFAULT_TOKENS
+        self._batch_size = batch_size
+        self._epoch = -1
+        self._plan: list[Positions] = []
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches the epoch has."""
+        return len(self._planned(epoch))
+
+    def batch(self, epoch: int, position: int) -> Batch:
+        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        plan = self._planned(epoch)
+        if not 0 <= position < len(plan):
+            raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
+        return _collate(self._store, plan[position])
+
+    def _planned(self, epoch: int) -> list[Positions]:
+        if epoch != self._epoch:
+            self._plan, self._epoch = self._make_plan(epoch), epoch
+        return self._plan
+
+    def _make_plan(self, epoch: int) -> list[Positions]:
+        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
+        order = generator.permutation(len(self._store))
+        if self._batch_size is None:
+            plan = _cut_by_tokens(self._store, _bucketed(self._store, order, generator), self._tokens)
+            last = []
+        else:
+            remainder = len(order) % self._batch_size
+            rows = _bucketed(self._store, order[remainder:], generator)
+            plan = np.split(rows, range(self._batch_size, len(rows), self._batch_size)) if len(rows) else []
+            last = [order[:remainder]] if remainder else []
+        return [plan[i] for i in generator.permutation(len(plan))] + last
+
+
+def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batch]:
+    """Every row once, in order of length, for evaluation; limited as `Batches` by tokens."""
+    order = np.lexsort((store.tgt_lens, store.src_lens))
+    for rows in _cut_by_tokens(store, order, tokens_per_batch):
+        yield _collate(store, rows)
+
+
+def _bucketed(store: ParallelStore, order: Positions, generator: np.random.Generator) -> Positions:
+    """The rows sorted by bucket of source length, then of target length; within a bucket in the given order."""
+    src = (store.src_lens[order] + generator.integers(_SRC_BUCKET)) // _SRC_BUCKET
+    tgt = (store.tgt_lens[order] + generator.integers(_TGT_BUCKET)) // _TGT_BUCKET
+    # Every other source bucket runs backwards through the targets: no jump from longest to shortest inside a batch.
+    tgt = np.where(src % 2, -tgt, tgt)
+    return order[np.lexsort((tgt, src))]
+
+
+def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[Positions]:
+    """Cut the rows into the longest stretches whose padded size is within the limit, but one row at least."""
+    src, tgt = store.src_lens[order] + 1, store.tgt_lens[order] + 1
+    batches = []
+    start = 0
+    most = limit // max(2, int((src + tgt).min(initial=2))) + 1  # no batch has more rows
+    while start < len(order):
+        ahead = slice(start, start + most)
+        widths = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
+        sizes = widths * np.arange(1, len(widths) + 1)
+        end = start + max(1, int(np.searchsorted(sizes, limit, side="right")))
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
+def _collate(store: ParallelStore, rows: Positions) -> Batch:
+    src = _padded(store.src_ids, store.src_offsets, rows)
+    tgt = _padded(store.tgt_ids, store.tgt_offsets, rows)
+    src_lens, tgt_lens = store.src_lens[rows], store.tgt_lens[rows]
+    each = np.arange(len(rows))
+    src[each, src_lens] = EOS_ID
+    tgt_in = np.concatenate([np.full((len(rows), 1), BOS_ID), tgt[:, :-1]], axis=1)
+    tgt[each, tgt_lens] = EOS_ID
+    return Batch(
+        src=torch.from_numpy(src),
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=torch.from_numpy(tgt),
+        rows=rows,
+        num_src_tokens=int(src_lens.sum()) + len(rows),
+        num_tgt_tokens=int(tgt_lens.sum()) + len(rows),
+    )
+
+
+def _padded(ids: Ids, offsets: Positions, rows: Positions) -> npt.NDArray[np.int64]:
+    """The rows' ids as a matrix of int64, with room for one more id after the longest."""
+    starts, ends = offsets[rows], offsets[rows + 1]
+    positions = starts[:, None] + np.arange(int((ends - starts).max(initial=0)) + 1)
+    inside = positions < ends[:, None]
+    padded = np.full(positions.shape, PAD_ID, dtype=np.int64)
+    padded[inside] = ids[positions[inside]]
+    return padded
