@@ -116,8 +116,8 @@ def split_off(
     """Training, dev and test pairs; None for a size of 0, and for both below 200 pairs.
 
     A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or target
-    occurs in two parts. Large groups of repeats stay in training, so a part can be smaller than asked. Depends on seed
-    and content alone. Raises UsageError if nothing would be left to train on.
+    occurs in two parts. Large groups of repeats stay in training, so a part can be smaller than asked.
+    Depends on seed and content alone. Raises UsageError if nothing would be left to train on.
     """
     if len(text) < split.MIN_PAIRS:
         return text, None, None

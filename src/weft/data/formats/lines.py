@@ -76,9 +76,7 @@ def _refuse_wide_encoding(head: bytes, path: Path) -> None:
     if mark or (len(sample) >= 4 and zeros > 0.4 * (len(sample) // 2) and sample[:4].count(0) >= 1):
         bits = 32 if mark and len(mark) == 4 else 16
         first = 0 if mark else sample.index(0)
-        raise DataError(
-            f"{path}:1: looks like UTF-{bits}, not UTF-8, at byte {first}; save the file as UTF-8"
-        )
+        raise DataError(f"{path}:1: looks like UTF-{bits}, not UTF-8, at byte {first}; save the file as UTF-8")
 
 
 def _not_utf8(path: Path, data: bytes, start: int, offset: int, line: int) -> DataError:

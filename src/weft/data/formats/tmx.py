@@ -60,8 +60,8 @@ def read_tmx(path: Path, src: str, tgt: str, dropped: Counter[str]) -> Iterator[
     """Unit number and text in both languages of every translation unit that has them.
 
     Text of `hi` and `sub` is kept, native codes in `bpt`, `ept`, `ph`, `it`, `ut` are left out, line ends
-    become spaces. Raises DataError with the line for malformed XML, declarations and other encodings than UTF-8
-    and UTF-16.
+    become spaces. Raises DataError with the line for malformed XML, declarations and encodings other than
+    UTF-8 and UTF-16.
     """
     walk = _UnitWalk(path)
     for _ in walk.steps():
@@ -154,9 +154,7 @@ class _Walk(ABC):
 
 def _language(attributes: Mapping[str, str]) -> str:
     """`xml:lang` since TMX 1.4, `lang` before; `und` where there is none or it is no language code."""
-    return (
-        languages.canonical(attributes.get("xml:lang") or attributes.get("lang") or "") or languages.UNKNOWN
-    )
+    return languages.canonical(attributes.get("xml:lang") or attributes.get("lang") or "") or languages.UNKNOWN
 
 
 class _LanguageWalk(_Walk):
