@@ -164,6 +164,12 @@ def test_a_beam_goes_on_while_a_longer_hypothesis_could_still_win():
     assert len(cache.fed) == 4
 
 
+def test_with_a_negative_penalty_the_next_length_is_the_favourable_one():
+    # [] has ln 0.1 = -2.3; [A] has ln 0.9 × (7/6)² = -0.14; at the limit [A, ...] would have fallen below -5.
+    table = {(): {A: 0.9, EOS: 0.1}, (A,): {EOS: 1.0}}
+    assert beam([table], length_penalty=-2.0, limit=40)[0][0].ids == [A]
+
+
 def test_equal_candidates_go_by_the_lower_id():
     flat = {(): dict.fromkeys((A, B, EOS), 1 / 3)}
     assert greedy([flat])[0].ids == []
