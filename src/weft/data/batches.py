@@ -36,6 +36,11 @@ class Batch:
     num_src_tokens: int
     num_tgt_tokens: int
 
+    def describe(self) -> str:
+        """Its size in words."""
+        (rows, src_len), tgt_len = self.src.shape, self.tgt_in.shape[1]
+        return f"{rows} pairs, source length {src_len}, target length {tgt_len}"
+
 
 class Batches:
     """The training batches of a store, epoch by epoch; every row occurs once in each epoch."""
@@ -94,7 +99,7 @@ def _bucketed(store: ParallelStore, order: Positions, generator: np.random.Gener
     """The rows sorted by bucket of source length, then of target length; within a bucket in the given order."""
     src = (store.src_lens[order] + generator.integers(_SRC_BUCKET)) // _SRC_BUCKET
     tgt = (store.tgt_lens[order] + generator.integers(_TGT_BUCKET)) // _TGT_BUCKET
-    # Every other source bucket runs backwards through the targets: no jump from longest to shortest inside a batch.
+    # Every other source bucket runs backwards through the targets: no batch jumps from longest to shortest.
     tgt = np.where(src % 2, -tgt, tgt)
     return order[np.lexsort((tgt, src))]
 

@@ -1,8 +1,8 @@
 """The content of a `tokenizer.json`: everything but the vocabulary follows from the settings.
 
-Four kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe` and `unigram` work on
-the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and `character` spell what they have not seen by
-byte pieces `<0x00>` ... `<0xFF>`.
+Four kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe` and `unigram` work
+on the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and `character` spell what they have not seen
+by byte pieces `<0x00>` ... `<0xFF>`.
 
 No text can produce a special piece or a byte piece. None of them is an "added token", which the library would look
 for in the text; they are plain entries of the vocabulary under names that no pre-token equals: the names of
@@ -44,7 +44,7 @@ WORD_PATTERN = (
 
 
 def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | None = None) -> Tree:
-    """The whole file as a JSON tree. `vocab` is pieces to ids, or for unigram a list of [piece, log-probability]."""
+    """The whole file as a JSON tree. `vocab` is pieces to ids; for unigram, a list of [piece, log-probability]."""
     return {
         "version": "1.0",
         "truncation": None,

@@ -56,12 +56,10 @@ class Tokenizer:
     """A trained tokenizer of any kind. Its ids are 0 to vocab_size - 1; 0 to 3 are pad, unk, bos, eos."""
 
     def __init__(self, tree: Tree, settings: SideSection, notes: Sequence[str] = ()) -> None:
-        """Build from a tree of `pipeline` or `tokenizer_file`; raises UsageError where a step's package is missing."""
+        """Build from a checked tree of `pipeline`. Raises UsageError where a step's package is missing."""
         self.settings = settings
         self.notes = list(notes)  # what a person should know about the training, one sentence each
-        self.steps, self._functions = load_steps(
-            settings
-        )  # names and versions of the steps before the JSON's own
+        self.steps, self._functions = load_steps(settings)  # names and versions of the steps before the JSON's own
         self._text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
         self._inner = tokenizers.Tokenizer.from_str(self._text)
         self._normalizer = self._inner.normalizer
@@ -96,7 +94,9 @@ class Tokenizer:
         A character that is spelled by several byte pieces is shown on each of them with its part, `語[1/3]`;
         bytes that spell no character are shown in hexadecimal, `\\xe8`.
         """
-        return readable_pieces([self._inner.id_to_token(int(i)) for i in ids], self.settings.kind)
+        return readable_pieces(
+            [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids], self.settings.kind
+        )
 
     def to_json(self) -> str:
         """The content of `tokenizer.json`; the same text and settings always give the same content."""
@@ -136,35 +136,7 @@ def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
     More pieces than the texts allow are not made: the tokenizer is smaller, and its `notes` say so.
     Raises UsageError for fewer pieces than any tokenizer needs, DataError where there is no text.
     """
-    sample, total = sample_texts(texts)
-    asked = settings.vocab_size
-    settings = _settle(settings, count_scripts(sample), total)
-    vocab_size = settings.vocab_size or SMALLEST
-    if vocab_size < SMALLEST:
-        raise UsageError(
-            f"vocab_size = {vocab_size} is too small for a tokenizer: "
-            f"its special and byte pieces alone are {SMALLEST}; set it to {SMALLEST} or more"
-        )
-    inner_steps = load_steps(settings)[1]
-    prepared = [_apply(inner_steps, text) for text in sample]
-    if not any(prepared):
-        raise DataError("there is no text to learn a tokenizer from: every line is empty")
-    tree = train_vocabulary(prepared, settings, vocab_size)
-    tokenizer = Tokenizer(tree, settings)
-    tokenizer.notes += _notes(tokenizer, asked, len(sample), total)
-    return tokenizer
-
-
-def _notes(tokenizer: Tokenizer, asked: int | None, num_sampled: int, total: int) -> list[str]:
-    notes = []
-    if asked is not None and tokenizer.vocab_size < asked:
-        notes.append(
-            f"the text allows {tokenizer.vocab_size:,} pieces of the {asked:,} asked for; "
-            f"the vocabulary has {tokenizer.vocab_size:,}"
-        )
-    if num_sampled < total:
-        notes.append(f"the tokenizer was learned from {num_sampled:,} evenly spaced lines of {total:,}")
-    return notes
+    return _train(texts, settings, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizers(
@@ -175,14 +147,42 @@ def build_tokenizers(
     Raises as `train_tokenizer`, naming the side.
     """
     chosen = choose_settings(section, src, tgt)
+    src_size, tgt_size = section.src.vocab_size, section.tgt.vocab_size
     if chosen.joint:
-        joint = train_tokenizer(chain(src, tgt), chosen.src)
+        joint = _train(chain(src, tgt), chosen.src, src_size, "tokenizer.src")
         return joint, joint
-    return train_tokenizer(src, chosen.src), train_tokenizer(tgt, chosen.tgt)
+    return (
+        _train(src, chosen.src, src_size, "tokenizer.src"),
+        _train(tgt, chosen.tgt, tgt_size, "tokenizer.tgt"),
+    )
+
+
+def _train(texts: Iterable[str], settings: SideSection, asked: int | None, key: str) -> Tokenizer:
+    """`asked` is the vocabulary size that a person set, None if it was chosen here; `key` says where."""
+    sample, total = sample_texts(texts)
+    settings = _settle(settings, count_scripts(sample), total)  # a line alone counts as a pair
+    vocab_size = settings.vocab_size or SMALLEST
+    if vocab_size < SMALLEST:
+        raise UsageError(
+            f"{key}.vocab_size = {vocab_size} is too small: special pieces and bytes alone are {SMALLEST}; "
+            f"set it to {SMALLEST} or more"
+        )
+    functions = load_steps(settings)[1]
+    prepared = [_apply(functions, text) for text in sample]
+    if not any(prepared):
+        raise DataError(f"{key}: there is no text to learn from, every line is empty; check the data")
+    tokenizer = Tokenizer(train_vocabulary(prepared, settings, vocab_size), settings)
+    if asked is not None and tokenizer.vocab_size < asked:
+        tokenizer.notes.append(
+            f"{key}.vocab_size = {asked:,} is more than the text allows: there are {tokenizer.vocab_size:,} pieces"
+        )
+    if len(sample) < total:
+        tokenizer.notes.append(f"{key}: learned from {len(sample):,} evenly spaced lines of {total:,}")
+    return tokenizer
 
 
 def choose_settings(section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]) -> TokenizerSection:
-    """Settle what the section leaves open, by script and size of the text: joint or not, kinds, vocabulary sizes.
+    """Settle what the section leaves open, by script and size of the text: joint or not, kinds and sizes.
 
     A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share one subword
     tokenizer where they agree in all settings and in their main script.

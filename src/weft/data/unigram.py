@@ -4,9 +4,11 @@ The trainer of the `tokenizers` library sums in an order that changes from run t
 It works on characters, so that no piece cuts one in two; bytes come in when the vocabulary is written.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 _LONGEST_PIECE = 16  # characters
 _LONGEST_WORD = 48  # longer words are learned from in parts of this length
-_MOST_WORDS = 200_000  # the most frequent ones say enough
+_MOST_TEXT = 1_000_000  # characters of distinct words; the most frequent words say enough
 _SEEDS_PER_PIECE = 10
 _KEPT_EACH_ROUND = 0.75
 _FEWEST_EXPECTED = 0.5  # a piece expected less often than this is dropped
@@ -50,17 +52,19 @@ class Lattice:
         """Start, end and edges of each group, in order of end."""
         keys = self.end * (_LONGEST_WORD + 1) + self.start
         bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
-        cuts = zip(bounds[:-1], bounds[1:], strict=True)
-        return [(int(self.start[a]), int(self.end[a]), slice(a, b)) for a, b in cuts if b > a]
+        return [(int(self.start[a]), int(self.end[a]), slice(a, b)) for a, b in pairwise(bounds) if b > a]
 
 
-def learn_unigram(words: Sequence[str], counts: Ints, room: int) -> list[tuple[str, float]]:
-    """Pieces with their log-probabilities: at most `room` of them, besides the ASCII characters, which are bytes.
+def learn_unigram(
+    words: Sequence[str], counts: Ints, room: int, min_frequency: int = 2
+) -> list[tuple[str, float]]:
+    """Pieces with their log-probabilities: at most `room`, besides the ASCII characters, which are bytes.
 
-    `words` are pre-tokens, most frequent first, with how often each occurs.
+    `words` are pre-tokens, most frequent first, with how often each occurs. Other single characters take at most
+    half of the room, or what the longer pieces leave; no longer piece is rarer than `min_frequency`, or than 2.
     """
-    parts = _cut(words[:_MOST_WORDS], counts)
-    singles, seeds = _seed(parts, room)
+    parts = _cut(words, counts)
+    singles, seeds = _seed(parts, room, min_frequency)
     pieces = [*singles, *seeds]
     num_wide = sum(not piece.isascii() for piece in singles)
     num_seeds_kept = room - min(num_wide, room // 2)
@@ -86,66 +90,82 @@ def unigram_vocabulary(pieces: Sequence[tuple[str, float]]) -> list[list[str | f
 
 def _cut(words: Sequence[str], counts: Ints) -> Counter[str]:
     parts: Counter[str] = Counter()
-    for word, count in zip(words, counts.tolist(), strict=False):
+    text = 0
+    for word, count in zip(words, counts.tolist(), strict=True):
+        text += len(word)
+        if parts and text > _MOST_TEXT:
+            break
         for start in range(0, len(word), _LONGEST_WORD):
             parts[word[start : start + _LONGEST_WORD]] += count
     return parts
 
 
-def _seed(parts: Counter[str], room: int) -> tuple[list[str], list[str]]:
-    """All single characters, and the repeated substrings that cover most of the text, both in a fixed order."""
-    singles: set[str] = set()
-    seen: Counter[str] = Counter()
-    for word, count in parts.items():
-        singles.update(word)
-        for start in range(len(word) - 1):
-            for end in range(start + 2, min(start + _LONGEST_PIECE, len(word)) + 1):
-                seen[word[start:end]] += count
-    repeated = [piece for piece, count in seen.items() if count > 1]
-    repeated.sort(key=lambda piece: (-seen[piece] * len(piece), piece))
-    return sorted(singles), repeated[: _SEEDS_PER_PIECE * room]
+def _seed(parts: Counter[str], room: int, min_frequency: int) -> tuple[list[str], list[str]]:
+    """All single characters, and the repeated substrings that cover most of the text, both in a fixed order.
+
+    A substring can repeat only if those one character shorter do: lengths are counted in turn, in little memory.
+    """
+    singles = set(chain.from_iterable(parts))
+    counts: dict[str, int] = {}
+    shorter: set[str] = singles
+    for length in range(2, _LONGEST_PIECE + 1):
+        seen: Counter[str] = Counter()
+        for word, count in parts.items():
+            for start in range(len(word) - length + 1):
+                piece = word[start : start + length]
+                if piece[:-1] in shorter and piece[1:] in shorter:
+                    seen[piece] += count
+        repeated = {piece: count for piece, count in seen.items() if count >= max(2, min_frequency)}
+        counts |= repeated
+        shorter = set(repeated)
+    seeds = sorted(counts, key=lambda piece: (-counts[piece] * len(piece), piece))
+    return sorted(singles), seeds[: _SEEDS_PER_PIECE * room]
 
 
 def _maximize(
     parts: Counter[str], pieces: list[str], num_singles: int, num_seeds_kept: int
 ) -> tuple[Floats, Mask]:
-    """Alternate expectation, maximization and pruning until few enough seeds live. Single characters always do."""
+    """Alternate expectation, maximization and pruning until few enough seeds live; single characters always do."""
     number = {piece: i for i, piece in enumerate(pieces)}
     lattice = _lattice(list(parts), number)
     inner = _lattice(pieces[num_singles:], number, whole=False)
     counts = np.fromiter(parts.values(), dtype=np.float64)
     alive = np.ones(len(pieces), dtype=np.bool_)
+    seeds_alive = alive[num_singles:]  # a view
     scores = np.full(len(pieces), -np.log(len(pieces)))
     while True:
         for _ in range(2):
             expected = _expected_counts(lattice, counts, scores)
-            alive[num_singles:] &= expected[num_singles:] >= _FEWEST_EXPECTED
-            lattice, inner = lattice.only(alive), inner.only(alive)
             floored = np.maximum(expected, _FEWEST_EXPECTED)
             scores = _digamma(floored) - _digamma(np.asarray(floored[alive].sum()))
-        num_alive = int(alive[num_singles:].sum())
+        useless = expected[num_singles:] < _FEWEST_EXPECTED
+        num_alive = int(seeds_alive.sum())
+        if num_alive < num_seeds_kept:
+            seeds_alive &= ~useless
         if num_alive <= num_seeds_kept:
             return scores, alive
         losses = expected[num_singles:] * (scores[num_singles:] - _best_scores(inner, scores))
-        losses[~alive[num_singles:]] = -np.inf
+        losses[useless] = -np.finfo(np.float64).max
+        losses[~seeds_alive] = -np.inf
         kept = max(num_seeds_kept, int(_KEPT_EACH_ROUND * num_alive))
-        alive[num_singles + np.argsort(-losses, kind="stable")[kept:]] = False
+        seeds_alive[np.argsort(-losses, kind="stable")[kept:]] = False
         lattice, inner = lattice.only(alive), inner.only(alive)
 
 
 def _lattice(words: list[str], number: dict[str, int], whole: bool = True) -> Lattice:
-    """Edges of all known substrings; `whole` says whether a word may be one piece, if it is longer than a character."""
-    edges: list[tuple[int, int, int, int]] = []
+    """Edges of all known substrings; with `whole` false, a word may not be one piece."""
+    edges = array("q")
     for w, word in enumerate(words):
         length = len(word)
         for start in range(length):
             for end in range(start + 1, min(start + _LONGEST_PIECE, length) + 1):
                 piece = number.get(word[start:end])
                 if piece is not None and (whole or end - start < length):
-                    edges.append((end, start, w, piece))
-    table = np.array(sorted(edges), dtype=np.int64).reshape(-1, 4)
+                    edges.extend((end, start, w, piece))
+    ends, starts, of_word, pieces = np.array(edges, dtype=np.int64).reshape(-1, 4).T
+    order = np.lexsort((of_word, starts, ends))
     lengths = np.array([len(word) for word in words], dtype=np.int64)
-    return Lattice(table[:, 2], table[:, 1], table[:, 0], table[:, 3], lengths)
+    return Lattice(of_word[order], starts[order], ends[order], pieces[order], lengths)
 
 
 def _expected_counts(lattice: Lattice, counts: Floats, scores: Floats) -> Floats:
@@ -161,7 +181,8 @@ def _expected_counts(lattice: Lattice, counts: Floats, scores: Floats) -> Floats
         backward[start, words] = np.logaddexp(backward[start, words], backward[end, words] + weights[edges])
     paths = forward[lattice.start, lattice.word] + weights + backward[lattice.end, lattice.word]
     shares = np.exp(paths - backward[0, lattice.word]) * counts[lattice.word]
-    return np.bincount(lattice.piece, weights=shares, minlength=len(scores))
+    expected: Floats = np.bincount(lattice.piece, weights=shares, minlength=len(scores)).astype(np.float64)
+    return expected
 
 
 def _best_scores(lattice: Lattice, scores: Floats) -> Floats:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def sample_texts(texts: Iterable[str], limit: int = MAX_TRAINING_TEXTS) -> tuple
 
 
 def train_vocabulary(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Learn the vocabulary of at most `vocab_size` pieces; the tree of the whole tokenizer. The texts are prepared."""
+    """Learn at most `vocab_size` pieces from texts that went through the steps; the tree of the whole file."""
     train = {"bpe": _bpe, "unigram": _unigram, "character": _characters, "word": _words}[settings.kind]
     with without_panics(DataError, "the tokenizer's training"):
         return train(texts, settings, vocab_size)
@@ -85,7 +86,8 @@ def _bpe(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
 def _unigram(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
     counter = _counter(settings, PIECE_PATTERN)
     words = _ranked(texts, counter, 1)
-    pieces = learn_unigram(words, _count(texts, counter, len(words)), vocab_size - SMALLEST)
+    counts = _count(texts, counter, len(words))
+    pieces = learn_unigram(words, counts, vocab_size - SMALLEST, settings.min_frequency)
     return tokenizer_tree(settings, unigram_vocabulary(pieces))
 
 
@@ -138,8 +140,9 @@ def _count(texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int) 
     """How often each word of a trained counter occurs."""
     counts = np.zeros(num_words, dtype=np.int64)
     for chunk in _chunks(texts):
-        for encoding in counter.encode_batch_fast(chunk, add_special_tokens=False):
-            np.add.at(counts, encoding.ids, 1)
+        encodings = counter.encode_batch_fast(chunk, add_special_tokens=False)
+        ids = np.array(list(chain.from_iterable(e.ids for e in encodings)), dtype=np.int64)
+        counts += np.bincount(ids, minlength=num_words)
     return counts
 
 
