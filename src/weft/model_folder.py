@@ -7,6 +7,7 @@ allocated.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,7 @@ from weft.errors import FolderError
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 JOINT_TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+VERSION = metadata.version("weft")
 PARAMETER_LIMIT = 20_000_000_000
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
@@ -179,9 +181,7 @@ def _read_config(path: Path) -> FolderConfig:
         first = ".".join(map(str, problems[0]["loc"])) + ": " + problems[0]["msg"] if problems else str(error)
         raise FolderError(f"{path}: not a config of this version: {first[:200]}") from None
     if _parameter_bound(config) > PARAMETER_LIMIT:
-        raise FolderError(
-            f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it"
-        )
+        raise FolderError(f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it")
     return config
 
 
@@ -224,3 +224,59 @@ def _why_no_model(folder: Path) -> str:
     if pickles:
         return f"{folder}: not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
     return f"{folder}: not a Weft model folder (it has no {durable.MANIFEST})"
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a model was published here (its files may still turn out damaged)."""
+    return (folder / durable.MANIFEST).is_file()
+
+
+def model_card(config: FolderConfig, facts: Mapping[str, Any], verdict: Mapping[str, Any], command: str) -> str:
+    """README.md of a model folder: what it is, how it was made, what it scores, how to use it."""
+    langs = f"{config.src_lang} to {config.tgt_lang}"
+    shape = config.model
+    texts = "\n".join(
+        f"- {name}: {part['pairs']:,} pairs from {', '.join(part['files'])} (sha256 {part['sha256'][:16]})"
+        for name, part in facts["texts"].items()
+    )
+    layers, best = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}", verdict["best_step"]
+    return f"""# Translation, {langs}
+
+A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads), trained with Weft
+{config.weft_version}.
+
+## Use
+
+    weft translate FOLDER "a sentence"
+    weft evaluate FOLDER source.txt,reference.txt
+
+## Text
+
+{texts}
+
+## Training
+
+    {command or "weft.train(...)"}
+
+{verdict["step"]:,} steps; the weights are those of step {best or verdict["step"]:,}{" (best on dev)" if best else ""}.
+
+## Scores
+
+{_score_lines("dev, greedy", verdict["dev"])}
+{_score_lines("test", verdict["test"])}
+
+## Notes
+
+{_bullets(verdict["notes"])}
+"""
+
+
+def _score_lines(name: str, scores: Mapping[str, Any]) -> str:
+    shown = [
+        f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}" for key, value in scores.items()
+    ]
+    return f"- {name}: {', '.join(shown) if shown else 'none'}"
+
+
+def _bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) or "- none"
