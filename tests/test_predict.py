@@ -1,0 +1,387 @@
+"""A translator of fake models whose answer is plain to see, and of a small real one with random weights."""
+
+import hashlib
+import itertools
+import json
+from dataclasses import dataclass
+from functools import cache as memo
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import DecodingSection, ModelSection, SideSection
+from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from weft.errors import DivergedError, OutOfMemoryError, UsageError
+from weft.model.transformer import Seq2SeqTransformer
+from weft.predict import Prediction, Translator
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
+
+
+@memo
+def letters() -> Tokenizer:
+    return train_tokenizer([ALPHABET] * 3, SideSection(kind="character", vocab_size=512))
+
+
+@dataclass
+class Rows:
+    """A cache of source rows, without padding, and the target ids fed so far."""
+
+    rows: list[tuple[tuple[int, ...], tuple[int, ...]]]
+
+    def select(self, rows: Tensor) -> "Rows":
+        return Rows([self.rows[i] for i in rows.tolist()])
+
+    def join(self, other: "Rows") -> "Rows":
+        return Rows(self.rows + other.rows)
+
+
+class FakeModel(nn.Module):
+    """Says what comes next by `next_logits(src, prefix)`; its states are the logits."""
+
+    def __init__(self, max_len: int = 200) -> None:
+        super().__init__()
+        self.max_len = max_len
+        self.batches: list[list[int]] = []
+
+    def prefill(self, src: Tensor) -> Rows:
+        assert not self.training
+        assert torch.is_inference_mode_enabled()
+        rows = [tuple(i for i in row if i != PAD_ID) for row in src.tolist()]
+        assert all(row[-1] == EOS_ID for row in rows)
+        self.batches.append([len(row) for row in rows])
+        return Rows([(row, ()) for row in rows])
+
+    def decode(self, ids: Tensor, cache: Rows) -> tuple[Tensor, Rows]:
+        cache = Rows([(src, (*seen, i)) for (src, seen), (i,) in zip(cache.rows, ids.tolist(), strict=True)])
+        assert max(len(seen) for _, seen in cache.rows) < self.max_len
+        return torch.stack([self.next_logits(src, seen[1:]) for src, seen in cache.rows])[:, None], cache
+
+    def output(self, states: Tensor) -> Tensor:
+        return states
+
+    def next_logits(self, src: tuple[int, ...], prefix: tuple[int, ...]) -> Tensor:
+        raise NotImplementedError
+
+
+class Echo(FakeModel):
+    """Says the source again, surely enough that every search finds it."""
+
+    def next_logits(self, src, prefix):
+        logits = torch.zeros(letters().vocab_size)
+        logits[src[min(len(prefix), len(src) - 1)]] = 12.0
+        return logits
+
+
+class Endless(FakeModel):
+    """Says the first source token for ever; it knows no end."""
+
+    def next_logits(self, src, prefix):
+        logits = torch.zeros(letters().vocab_size)
+        logits[src[0]] = 12.0
+        logits[EOS_ID] = -torch.inf
+        return logits
+
+
+class Whim(FakeModel):
+    """Random, but always the same for the same source and prefix."""
+
+    def next_logits(self, src, prefix):
+        seed = int.from_bytes(hashlib.sha256(repr((src, prefix)).encode()).digest()[:4])
+        logits = 2 * torch.randn(letters().vocab_size, generator=torch.Generator().manual_seed(seed))
+        logits[EOS_ID] += 4
+        return logits
+
+
+def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", **decoding) -> Translator:
+    tokenizer = letters()
+    return Translator(
+        model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
+        max_src_len=max_src_len,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_one_prediction_for_each_text_in_its_order(beam_size):
+    texts = ["a cat", "b", "The longest of them all.", "", "cat a", "b", "  \t ", "c d e"]
+    found = translator(Echo()).translate(texts, beam_size=beam_size)
+    assert [p.text for p in found] == [text.strip() for text in texts]
+    assert all(not p.truncated for p in found)
+
+
+def test_one_text_needs_no_list():
+    (found,) = translator(Echo()).translate("a cat")
+    assert found.text == "a cat"
+    assert found.segments == 1
+    assert len(found.token_log_probs) == len("a cat") + 1
+    assert found.score == pytest.approx(sum(found.token_log_probs) / (11 / 6))
+    assert found.n_best[0].text == "a cat"
+    assert len(found.n_best) == 1
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "\t \r\n", "\u3000"])
+def test_a_text_with_nothing_in_it_gives_nothing_and_the_model_is_not_asked(text):
+    model = Echo()
+    assert translator(model).translate([text]) == [Prediction("", None, False, 0, [], [])]
+    assert model.batches == []
+
+
+def test_no_text_gives_no_prediction():
+    assert translator(Echo()).translate([]) == []
+    assert list(translator(Echo()).translate_stream([])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["emoji 👩‍👩‍👧 here", "lone \ud800 surrogate", "nul \x00 byte", "שלום abc", "e" + "\u0301" * 20, "</s><pad>"],
+)
+def test_odd_text_comes_through(text):
+    (found,) = translator(Echo(), max_src_len=150).translate([text])
+    assert found.text == letters().normalize(text)
+
+
+def test_odd_long_text_is_cut_and_says_so():
+    for text in ("e" + "\u0301" * 10_000, "x" * 100_000):
+        (found,) = translator(Echo()).translate([text], beam_size=1)
+        assert found.truncated
+        assert 0 < len(found.text) < 40
+
+
+def test_line_breaks_become_spaces_on_both_sides():
+    assert translator(Echo()).translate(["a \r\n b\nc\n"])[0].text == "a b c"
+
+    class Breaks(Echo):
+        def next_logits(self, src, prefix):
+            return super().next_logits((*letters().encode("a\n\nb\n"), EOS_ID), prefix)
+
+    assert translator(Breaks()).translate(["x"])[0].text == "a b"
+
+
+def test_n_best_are_alternatives_by_score_the_translation_first():
+    (found,) = translator(Whim()).translate(["a cat"], beam_size=6, n_best=4)
+    assert len(found.n_best) == 4
+    assert found.n_best[0] == type(found.n_best[0])(found.text, found.score)
+    scores = [alternative.score for alternative in found.n_best]
+    assert scores == sorted(scores, reverse=True)
+    assert len({alternative.text for alternative in found.n_best}) == 4
+
+
+def test_a_prediction_becomes_plain_json():
+    (found,) = translator(Echo()).translate(["a"])
+    line = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert set(line) == {"text", "score", "truncated", "segments", "n_best", "token_log_probs"}
+    assert line["n_best"] == [{"text": "a", "score": found.score}]
+
+
+# Long texts ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "between"), [("en", " "), ("zh", ""), ("zh-Hant", ""), ("ja", ""), ("ko", " ")]
+)
+def test_a_long_text_is_translated_in_whole_sentences(language, between):
+    sentences = ["The cat sleeps.", "A dog barks!", "Who sees it?", "Nobody does.", "The end."]
+    model = Echo()
+    (found,) = translator(model, max_src_len=32, tgt_lang=language).translate([" ".join(sentences)])
+    assert found.text == between.join([" ".join(sentences[:2]), " ".join(sentences[2:4]), sentences[4]])
+    assert (found.segments, found.truncated) == (3, False)
+    assert sorted(itertools.chain(*model.batches)) == [9, 26, 29]
+    assert len(found.token_log_probs) == 9 + 26 + 29
+
+
+def test_a_text_that_just_fits_is_one_segment_and_one_more_letter_makes_two():
+    assert translator(Echo(), max_src_len=11).translate(["Abc. Defg."])[0].segments == 1
+    found = translator(Echo(), max_src_len=10).translate(["Abc. Defg."])[0]
+    assert (found.text, found.segments, found.truncated) == ("Abc. Defg.", 2, False)
+
+
+def test_a_sentence_over_the_limit_is_cut_there_and_says_so():
+    (found,) = translator(Echo(), max_src_len=10).translate(["Yes. " + "X" * 30 + ". No."])
+    assert found.text == "Yes. XXXXXXXXX No."
+    assert (found.segments, found.truncated) == (3, True)
+
+
+def test_the_score_of_segments_is_their_mean():
+    long = translator(Whim(), max_src_len=8).translate(["Abc. Defg."])[0]
+    alone = translator(Whim(), max_src_len=8).translate(["Abc.", "Defg."])
+    assert long.score == pytest.approx((alone[0].score + alone[1].score) / 2)
+    assert long.text == " ".join(p.text for p in alone if p.text)
+
+
+def test_no_more_source_positions_are_used_than_the_model_has():
+    model = Echo(max_len=12)
+    translator(model, max_src_len=40).translate(["Abc. Defg. Hij. Klmnopqrstuvwxyz."])
+    assert max(itertools.chain(*model.batches)) <= 12
+
+
+# Limits -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_endless_output_stops_at_a_limit_tied_to_the_input_and_says_so(beam_size):
+    found = translator(Endless(), max_len_ratio=1.5, max_len_extra=3).translate(
+        ["ab", "abcdefg"], beam_size=beam_size
+    )
+    assert [p.text for p in found] == ["a" * 8, "a" * 15]  # ceil(1.5 × 3) + 3 and 1.5 × 8 + 3; the end counts
+    assert all(p.truncated for p in found)
+
+
+def test_the_output_never_outgrows_the_model():
+    (found,) = translator(Endless(max_len=16)).translate(["abcdefghijklm"])
+    assert (len(found.text), found.truncated) == (15, True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam_size": 0},
+        {"n_best": 0},
+        {"beam_size": 2, "n_best": 3},
+        {"batch_tokens": 0},
+        {"length_penalty": float("nan")},
+    ],
+)
+def test_impossible_settings_are_refused_before_any_text_is_read(settings):
+    def unreadable():
+        raise AssertionError("a text was read")
+        yield
+
+    for call in (translator(Echo()).translate, translator(Echo()).translate_stream):
+        with pytest.raises(UsageError, match="it must be"):
+            call(unreadable(), **settings)
+    with pytest.raises(UsageError, match="chunk = 0"):
+        translator(Echo()).translate_stream(["a"], chunk=0)
+
+
+def test_a_model_whose_output_is_not_a_number_is_an_error():
+    class Broken(Echo):
+        def next_logits(self, src, prefix):
+            return super().next_logits(src, prefix) * float("nan")
+
+    with pytest.raises(DivergedError):
+        translator(Broken()).translate(["a"])
+
+
+class Cramped(Echo):
+    """Has memory for so many rows only."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def decode(self, ids, cache):
+        if len(ids) > self.most:
+            raise torch.OutOfMemoryError("out of memory")
+        return super().decode(ids, cache)
+
+
+def test_where_memory_does_not_suffice_fewer_rows_are_searched_at_a_time():
+    texts = [ALPHABET[i : i + 3] for i in range(20)]
+    model = Cramped(8)
+    assert [p.text for p in translator(model).translate(texts, beam_size=2)] == [text.strip() for text in texts]
+    assert len(model.batches) > 1
+    with pytest.raises(OutOfMemoryError, match="4 source tokens with beam_size = 2"):
+        translator(Cramped(1)).translate(["abc"], beam_size=2)
+
+
+# Batches ------------------------------------------------------------------------------------------------------
+
+TEXTS = [
+    "a",
+    "the cat",
+    "Abc. Defg. Hijk lmn.",
+    "zebra",
+    "",
+    "q r s t",
+    "A cat. A dog.",
+    "猫好。",
+    "the cat",
+    "x" * 50,
+]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
+def test_a_text_is_translated_the_same_whatever_stands_beside_it(beam_size, batch_tokens):
+    here = translator(Whim(), max_src_len=12, max_len_extra=2)
+    alone = [here.translate(text, beam_size=beam_size)[0] for text in TEXTS]
+    assert here.translate(TEXTS, beam_size=beam_size, batch_tokens=batch_tokens) == alone
+    backwards = here.translate(TEXTS[::-1], beam_size=beam_size, batch_tokens=batch_tokens)
+    assert backwards == alone[::-1]
+
+
+def test_batches_hold_rows_of_similar_length_within_the_budget():
+    model = Echo()
+    texts = ["abcdefg"[: 1 + i % 7] + "ABCDEFGHIJ"[i // 7] for i in range(70)]
+    translator(model).translate(texts, beam_size=2, batch_tokens=96)
+    assert sum(map(len, model.batches)) == 70
+    assert all(2 * len(batch) * max(batch) <= 96 for batch in model.batches)
+    assert list(itertools.chain(*model.batches)) == sorted(itertools.chain(*model.batches), reverse=True)
+    assert len(model.batches) < 12
+
+
+def test_what_stands_there_twice_is_translated_once():
+    model = Echo()
+    found = translator(model, max_src_len=16).translate(["A cat."] * 50 + ["A cat. A cat. A cat. A cat."])
+    assert [p.text for p in found] == ["A cat."] * 50 + ["A cat. A cat. A cat. A cat."]
+    assert sorted(itertools.chain(*model.batches)) == [7, 14]
+
+
+def test_a_stream_keeps_the_order_and_holds_one_chunk():
+    taken = []
+
+    def source():
+        for i in range(1000):
+            taken.append(i)
+            yield "abc"[i % 3] * (1 + i % 5)
+
+    stream = translator(Echo()).translate_stream(source(), chunk=10)
+    assert taken == []
+    found = [next(stream).text for _ in range(25)]
+    assert found == ["abc"[i % 3] * (1 + i % 5) for i in range(25)]
+    assert len(taken) == 30
+
+
+def test_a_model_in_training_is_not_disturbed():
+    model = Echo().train()
+    translator(model).translate(["a"])
+    assert model.training
+    assert not torch.is_inference_mode_enabled()
+    model.eval()
+    translator(model).translate(["a"])
+    assert not model.training
+
+
+# A real model -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_own(beam_size, norm_first):
+    torch.manual_seed(5)
+    shape = ModelSection(
+        d_model=24,
+        d_ff=40,
+        num_heads=3,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        max_len=64,
+        norm_first=norm_first,
+    )
+    size = letters().vocab_size
+    model = Seq2SeqTransformer(shape, size, size, joint=True).double()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(2.5)  # strong enough opinions to say different things of different texts
+    here = Translator(
+        model, letters(), letters(), decoding=DecodingSection(max_len_ratio=1.0, max_len_extra=2), src_lang="en", tgt_lang="en",
+        max_src_len=30,
+    )  # fmt: skip
+    together = here.translate(TEXTS, beam_size=beam_size, n_best=beam_size)
+    assert len({p.text for p in together}) > 3
+    for text, found in zip(TEXTS, together, strict=True):
+        (alone,) = here.translate([text], beam_size=beam_size, n_best=beam_size)
+        assert [a.text for a in alone.n_best] == [a.text for a in found.n_best]
+        assert alone.token_log_probs == pytest.approx(found.token_log_probs, abs=1e-5)
+        assert alone.score == pytest.approx(found.score, abs=1e-5)
