@@ -31,7 +31,7 @@ def read_tokenizer_tree(text: str | bytes, settings: SideSection, where: str) ->
     expected = tokenizer_tree(settings, vocab, merges)
     for part in sorted(expected.keys() | tree.keys()):
         if part not in tree or part not in expected or not _equal(_fixed(tree[part]), _fixed(expected[part])):
-            raise _refusal(where, f"{part!r} is not what Weft writes for a {settings.kind} tokenizer")
+            raise _refusal(where, f"{part[:40]!r} is not what Weft writes for a {settings.kind} tokenizer")
     return expected
 
 

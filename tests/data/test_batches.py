@@ -1,0 +1,169 @@
+"""Every row once an epoch, little padding, and the same batch for the same (seed, epoch, position)."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.config import SideSection, TokenizerSection
+from weft.data.batches import Batch, Batches, padded_batches
+from weft.data.store import ParallelStore, prepare_store
+from weft.data.tokenizer import build_tokenizers
+
+
+class _Store:
+    """A store in memory whose ids tell their row: source ids of row i are 10 + i, target ids 1000 + i."""
+
+    def __init__(self, src_lens: list[int], tgt_lens: list[int]) -> None:
+        rows = np.arange(len(src_lens))
+        self.src_ids = np.repeat(10 + rows, src_lens).astype(np.uint16)
+        self.tgt_ids = np.repeat(1000 + rows, tgt_lens).astype(np.uint16)
+        self.src_offsets, self.tgt_offsets = (
+            np.concatenate([[0], np.cumsum(lens, dtype=np.int64)]) for lens in (src_lens, tgt_lens)
+        )
+        self.src_lens, self.tgt_lens = np.diff(self.src_offsets), np.diff(self.tgt_offsets)
+
+    def __len__(self) -> int:
+        return len(self.src_lens)
+
+
+def _store(src_lens: list[int], tgt_lens: list[int]) -> ParallelStore:
+    return cast(ParallelStore, _Store(src_lens, tgt_lens))
+
+
+def _random_store(num_rows: int = 700) -> ParallelStore:
+    generator = np.random.default_rng(3)
+    src = generator.integers(1, 30, num_rows)
+    tgt = np.maximum(1, src + generator.integers(-3, 4, num_rows))
+    return _store(src.tolist(), tgt.tolist())
+
+
+def _epoch(batches: Batches, epoch: int) -> list[Batch]:
+    return [batches.batch(epoch, position) for position in range(batches.num_batches(epoch))]
+
+
+def _size(batch: Batch) -> int:
+    return batch.src.numel() + batch.tgt_in.numel()
+
+
+def _equal(a: Batch, b: Batch) -> bool:
+    pairs = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(Batch)]
+    return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in pairs)
+
+
+def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
+    batch = next(padded_batches(_store([2, 3], [1, 4]), 100))
+    assert batch.rows.tolist() == [0, 1]
+    assert batch.src.tolist() == [[10, 10, 3, 0], [11, 11, 11, 3]]
+    assert batch.tgt_in.tolist() == [[2, 1000, 0, 0, 0], [2, 1001, 1001, 1001, 1001]]
+    assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0], [1001, 1001, 1001, 1001, 3]]
+    assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
+    assert {batch.src.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40),
+    tokens=st.integers(1, 80),
+    epoch=st.integers(0, 3),
+)
+def test_token_batches_hold_every_row_once_within_the_limit(
+    lengths: list[tuple[int, int]], tokens: int, epoch: int
+) -> None:
+    store = _store(*map(list, zip(*lengths, strict=True)))
+    for batches in (_epoch(Batches(store, tokens, None, 7), epoch), list(padded_batches(store, tokens))):
+        assert sorted(row for b in batches for row in b.rows) == list(range(len(lengths)))
+        for batch in batches:
+            assert _size(batch) <= tokens or len(batch.rows) == 1
+            assert batch.num_src_tokens == int((batch.src != 0).sum())
+            assert batch.num_tgt_tokens == int((batch.tgt_out != 0).sum()) == int((batch.tgt_in != 0).sum())
+            for row, src, tgt in zip(batch.rows, batch.src, batch.tgt_out, strict=True):
+                assert src[src != 0].tolist() == [10 + row] * lengths[row][0] + [3]
+                assert tgt[tgt != 0].tolist() == [1000 + row] * lengths[row][1] + [3]
+
+
+@pytest.mark.parametrize(("num_rows", "batch_size"), [(700, 32), (64, 32), (5, 32), (33, 32), (7, 1)])
+def test_sentence_batches_have_exactly_that_many_but_the_last(num_rows: int, batch_size: int) -> None:
+    batches = _epoch(Batches(_random_store(num_rows), None, batch_size, 1), 0)
+    sizes = [len(batch.rows) for batch in batches]
+    assert sizes == [batch_size] * (num_rows // batch_size) + [num_rows % batch_size] * (num_rows % batch_size > 0)
+    assert sorted(row for b in batches for row in b.rows) == list(range(num_rows))
+
+
+def test_a_row_beyond_the_limit_is_a_batch_of_its_own() -> None:
+    batches = _epoch(Batches(_store([90, 2, 2], [90, 2, 2]), 20, None, 1), 0)
+    assert sorted(batch.rows.tolist() for batch in batches)[0] == [0]
+    assert sorted(len(batch.rows) for batch in batches) == [1, 2]
+
+
+def test_four_thousand_tokens_where_nothing_is_said() -> None:
+    store = _random_store()
+    assert [b.rows.tolist() for b in _epoch(Batches(store, None, None, 1), 0)] == [
+        b.rows.tolist() for b in _epoch(Batches(store, 4096, None, 1), 0)
+    ]
+
+
+@pytest.mark.parametrize(("tokens", "batch_size"), [(256, None), (None, 16)])
+def test_a_batch_depends_on_seed_epoch_and_position_alone(tokens: int | None, batch_size: int | None) -> None:
+    store = _random_store()
+    straight = Batches(store, tokens, batch_size, 5)
+    first, second = _epoch(straight, 0), _epoch(straight, 1)
+    resumed = Batches(store, tokens, batch_size, 5)
+    assert _equal(resumed.batch(1, 3), second[3])
+    assert _equal(resumed.batch(0, 3), first[3])
+    assert _equal(resumed.batch(1, 0), second[0])
+    assert not _equal(first[3], second[3])
+    assert not _equal(Batches(store, tokens, batch_size, 6).batch(0, 3), first[3])
+
+
+def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch() -> None:
+    batches = Batches(_random_store(), 256, None, 5)
+    first, second = _epoch(batches, 0), _epoch(batches, 1)
+    widths = [batch.src.shape[1] for batch in first]
+    assert abs(np.corrcoef(widths, range(len(widths)))[0, 1]) < 0.5
+    before = {frozenset(batch.rows.tolist()) for batch in first}
+    after = {frozenset(batch.rows.tolist()) for batch in second}
+    assert len(before & after) < 0.1 * len(before)
+
+
+def test_evaluation_batches_go_up_in_length_and_never_change() -> None:
+    store = _random_store()
+    batches = list(padded_batches(store, 300))
+    lengths = [length for batch in batches for length in store.src_lens[batch.rows]]
+    assert lengths == sorted(lengths)
+    assert all(_equal(a, b) for a, b in zip(batches, padded_batches(store, 300), strict=True))
+
+
+def test_positions_beyond_an_epoch_are_refused() -> None:
+    batches = Batches(_random_store(), 256, None, 1)
+    for position in (-1, batches.num_batches(0)):
+        with pytest.raises(IndexError, match="epoch 0 has batches 0 to"):
+            batches.batch(0, position)
+
+
+def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(tmp_path: Path) -> None:
+    folder = Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "multi30k"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is absent; set WEFT_DATA to a folder that holds multi30k")
+    src, tgt = ((folder / f"train.{lang}").read_text("utf-8").split("\n")[:-1] for lang in ("en", "de"))
+    side = SideSection(kind="bpe", vocab_size=8000)
+    src_tokenizer, tgt_tokenizer = build_tokenizers(TokenizerSection(src=side, tgt=side), src, tgt)
+    store = prepare_store(tmp_path, "train", src, tgt, src_tokenizer, tgt_tokenizer, 256, "multi30k")
+    assert len(store) == len(src)
+    batches = Batches(store, 4096, None, 1)
+    epochs = [_epoch(batches, epoch) for epoch in (0, 1)]
+    for epoch in epochs:
+        real = sum(batch.num_src_tokens + batch.num_tgt_tokens for batch in epoch)
+        assert 1 - real / sum(map(_size, epoch)) < 0.05
+    where = np.empty(len(store), dtype=np.int64)
+    for number, batch in enumerate(epochs[1]):
+        where[batch.rows] = number
+    # Of the rows that share a batch with a given row, how many do so again in the next epoch?
+    again = [float((np.bincount(where[b.rows]) ** 2).sum()) / len(b.rows) ** 2 for b in epochs[0]]
+    assert float(np.mean(again)) < 0.2

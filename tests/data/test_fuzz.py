@@ -1,0 +1,95 @@
+"""Any Unicode text through every kind of tokenizer: what comes back is what went in, up to normalization."""
+
+import unicodedata
+from functools import cache
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from weft.config import SideSection
+from weft.data.pipeline import BYTE_LETTERS, BYTE_PIECES, SPECIALS
+from weft.data.tokenizer import Tokenizer, train_tokenizer
+
+KINDS = ("bpe", "unigram", "character", "word")
+TEXTS = (
+    "Der Hund läuft, und die Katze läuft auch.",
+    "Der Hund schläft; die Katze sieht den Hund.",
+    "中文也有字。 ภาษาไทย <pad> </s> 12 123  x",
+)
+MARKUP = ("</s>", "<pad>", "<s>", "<unk>")
+ODD = (" ", "  ", "\n", "\r\n", "\0", "\u0301", "\u200d", "👩‍🔬", "語", "▁", "Ġ", "ﬁ", "İ")
+SURROGATE = "\ud800"
+
+
+@cache
+def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Tokenizer:
+    section = SideSection.model_validate(
+        {"kind": kind, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase}
+    )
+    return train_tokenizer(TEXTS * 3, section)
+
+
+any_text = st.text(alphabet=st.characters(), max_size=30)
+names = st.sampled_from([*SPECIALS, *BYTE_PIECES, *BYTE_LETTERS, *MARKUP, *ODD, *TEXTS[0].split(" ")])
+# Names of pieces side by side, with and without anything between them.
+made_of_names = st.lists(st.one_of(names, st.text(max_size=2)), max_size=8).map("".join)
+texts = st.one_of(any_text, made_of_names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("unicode", "lowercase"), [("NFC", False), ("raw", False), ("NFKC", True)])
+@settings(max_examples=40, deadline=None)
+@given(text=texts)
+@example(text="")
+@example(text=" ")
+@example(text="  leading and trailing  ")
+@example(text="<pad token><unk token> <bos token>\n<eos token>")
+@example(text="<0x41><0xFF></s>")
+@example(text="\u0301\u0327 lone marks \u0301")
+@example(text="a\0b\ud800c")
+def test_decoding_gives_back_the_normalized_text(kind: str, unicode: str, lowercase: bool, text: str) -> None:
+    tokenizer = _tokenizer(kind, unicode, lowercase)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == tokenizer.normalize(text)
+    assert all(4 <= i < tokenizer.vocab_size for i in ids)
+    assert len(tokenizer.pieces(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(text=texts)
+def test_normalization_changes_nothing_it_is_not_asked_to(kind: str, text: str) -> None:
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        assert _tokenizer(kind, "raw").normalize(text) == text
+    if text.isascii():
+        assert _tokenizer(kind).normalize(text) == unicodedata.normalize("NFC", text)
+        assert _tokenizer(kind, "NFKC", True).normalize(text) == text.lower()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(batch=st.lists(texts, max_size=6))
+def test_a_batch_is_encoded_as_its_texts_one_by_one(kind: str, batch: list[str]) -> None:
+    tokenizer = _tokenizer(kind)
+    assert tokenizer.encode_batch(batch) == [tokenizer.encode(text) for text in batch]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_ids_decode_and_have_labels(kind: str, data: st.DataObject) -> None:
+    tokenizer = _tokenizer(kind)
+    ids = data.draw(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=30))
+    text = tokenizer.decode(ids)
+    text.encode("utf-8")
+    assert text == tokenizer.decode([i for i in ids if i >= 4])
+    assert len(tokenizer.pieces(ids)) == len(ids)
+    assert all(tokenizer.pieces(ids))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lone_surrogates_are_read_as_the_replacement_character(kind: str) -> None:
+    tokenizer = _tokenizer(kind)
+    assert tokenizer.normalize(f"a{SURROGATE}b") == "a\ufffdb"
+    assert tokenizer.encode(f"a{SURROGATE}b") == tokenizer.encode("a\ufffdb")
