@@ -6,18 +6,20 @@ unknown key names its nearest neighbour. TOML has no null: the word "none" stand
 
 import difflib
 import json
+import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from weft.errors import UsageError
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, lt=2**63)]
+Amount = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Section(BaseModel):
@@ -33,7 +35,7 @@ class DataSection(Section):
     src_lang: str | None = None
     tgt_lang: str | None = None
     dev_size: Count | None = None
-    test_size: Annotated[int, Field(ge=0)] | None = None
+    test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
 
 
@@ -51,9 +53,16 @@ class SideSection(Section):
 class TokenizerSection(Section):
     """One tokenizer for both sides (`joint`) or one each; a joint one is described by `src`."""
 
-    joint: Literal["auto"] | bool = "auto"
+    joint: Literal["auto", True, False] = "auto"
     src: SideSection = SideSection()
     tgt: SideSection = SideSection()
+
+    @field_validator("joint", mode="before")
+    @classmethod
+    def _word_or_boolean(cls, value: Any) -> Any:
+        if not isinstance(value, bool | str):  # 1 == True would pass for it
+            raise ValueError(f"{value!r:.60} is none of 'auto', true and false")
+        return value
 
     @model_validator(mode="after")
     def _one_description_when_joint(self) -> "TokenizerSection":
@@ -97,14 +106,17 @@ class ModelSection(Section):
     max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> "ModelSection":
+    def _width_fits(self) -> "ModelSection":
+        problems = []
         if self.head_dim is None and self.d_model % self.num_heads:
-            raise ValueError(
+            problems.append(
                 f"num_heads = {self.num_heads} does not divide d_model = {self.d_model}; "
                 "change one, or set model.head_dim"
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
+            problems.append(f"sinusoidal positions need an even d_model, not {self.d_model}")
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
     @property
@@ -128,7 +140,7 @@ class TrainingSection(Section):
     momentum: Fraction = 0.0
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     schedule: Literal["noam", "cosine", "step", "constant"] = "cosine"
-    warmup_steps: Annotated[int, Field(ge=0)] = 400
+    warmup_steps: Amount = 400
     decay_every: Count = 1000
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
     final_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
@@ -138,7 +150,7 @@ class TrainingSection(Section):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     threads: Count | None = None
     keep_checkpoints: Count = 2
-    num_samples: Annotated[int, Field(ge=0)] = 4
+    num_samples: Amount = 4
 
 
 class DecodingSection(Section):
@@ -146,8 +158,8 @@ class DecodingSection(Section):
 
     beam_size: Annotated[int, Field(ge=1, le=1024)] = 5
     length_penalty: Annotated[float, Field(ge=-10.0, le=10.0)] = 1.0
-    max_len_ratio: Annotated[float, Field(gt=0.0)] = 2.0
-    max_len_extra: Annotated[int, Field(ge=0)] = 20
+    max_len_ratio: Annotated[float, Field(gt=0.0, le=1000.0)] = 2.0
+    max_len_extra: Amount = 20
 
 
 class Recipe(Section):
@@ -182,9 +194,12 @@ def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -
 def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     """Validate a plain mapping. Raises UsageError with one line for each problem."""
     try:
-        return Recipe.model_validate_json(json.dumps(_without_none(tree), default=str))
-    except ValidationError as error:
-        raise UsageError("\n".join(f"{where}: {_explain(e)}" for e in error.errors())) from None
+        recipe, problems = _validated(_without_none(tree))
+    except (ValueError, RecursionError):
+        raise UsageError(f"{where}: nested too deeply, or a number of too many digits") from None
+    if recipe is None:
+        raise UsageError("\n".join(f"{where}: {problem}" for problem in problems))
+    return recipe
 
 
 def recipe_difference(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
@@ -205,19 +220,23 @@ def _read_toml(name_or_file: str) -> dict[str, Any]:
     if name_or_file in recipe_names():
         text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(encoding="utf-8")
     else:
-        path = Path(name_or_file)
-        if not path.is_file():
+        if not os.path.isfile(name_or_file):  # unlike Path.is_file, False for a name that is too long
             known = ", ".join(recipe_names())
             raise UsageError(f"recipe {name_or_file!r} is neither a file nor a packaged recipe ({known})")
         try:
-            text = path.read_bytes().decode("utf-8-sig")
+            text = Path(name_or_file).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UsageError(
                 f"{name_or_file}: not UTF-8 at byte {error.start}; save the recipe as UTF-8"
             ) from None
+        except OSError as error:
+            raise UsageError(f"{name_or_file}: cannot be read ({error.strerror})") from None
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not only TOMLDecodeError: an endless number, endless nesting
         raise UsageError(f"{name_or_file}: not valid TOML: {error}") from None
 
 
@@ -231,9 +250,10 @@ def _apply_setting(tree: dict[str, Any], setting: str) -> None:
 
 def _parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
         return text
+    return parsed["value"] if len(parsed) == 1 else text  # a second line would be a second key
 
 
 def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
@@ -262,27 +282,58 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
+    """The recipe, or else every problem in it.
+
+    How the keys of a section fit together is checked only where all are known: hence once more without
+    the unknown ones.
+    """
+    try:
+        return Recipe.model_validate_json(json.dumps(tree, default=str)), []
+    except ValidationError as error:
+        found = error.errors()
+    problems = [_explain(problem) for problem in found]
+    unknown = {problem["loc"] for problem in found if problem["type"] == "extra_forbidden"}
+    more = _validated(_without_keys(tree, unknown))[1] if unknown else []
+    return None, [*problems, *(problem for problem in more if problem not in problems)]
+
+
+def _without_keys(tree: Any, paths: Set[tuple[Any, ...]], here: tuple[Any, ...] = ()) -> Any:
+    if not isinstance(tree, Mapping):
+        return tree
+    return {
+        key: _without_keys(inner, paths, (*here, key)) for key, inner in tree.items() if (*here, key) not in paths
+    }
+
+
 def _explain(error: Any) -> str:
     path = [str(part) for part in error["loc"]]
-    key = ".".join(path)
+    key, message = ".".join(path), error["msg"].removeprefix("Value error, ")
+    if not key.isprintable():
+        key = repr(key)
     if error["type"] == "extra_forbidden":
-        return f"unknown key {key}; {_nearest(path)}"
-    message = error["msg"].removeprefix("Value error, ")
+        return f"unknown key {key or repr(key)}; {_nearest(path)}"
     if error["type"] == "value_error":
+        return f"{key}: {message}"
+    message = f"{message[0].lower()}{message[1:]}"
+    if error["type"] in ("missing", "json_invalid"):
         return f"{key}: {message}" if key else message
-    path = [part for part in path if not part.startswith(("literal[", "bool"))]
-    return f"{'.'.join(path)} = {error['input']!r}: {message[0].lower()}{message[1:]}"
+    given = repr(error["input"])
+    given = given if len(given) <= 60 else f"{given[:60]}..."
+    return f"{key} = {given}: {message}" if key else f"{given}: {message}"
 
 
 def _nearest(path: Sequence[str]) -> str:
-    """Name the nearest known key: in the same section first, then anywhere."""
+    """Name the nearest known key: the same word elsewhere, a like path, a like word; else all of the section."""
     keys = list(_flatten(Recipe().model_dump(mode="json")))
     wanted = ".".join(path)
     leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
-    close = difflib.get_close_matches(wanted, keys, n=1, cutoff=0.75)
-    by_leaf = difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)
-    if close or by_leaf:
-        return f"did you mean {close[0] if close else leaves[by_leaf[0]]}?"
+    same = [key for key in keys if key.endswith(f".{path[-1]}")]
+    close = difflib.get_close_matches(wanted, same, n=1, cutoff=0.0)
+    close = close or difflib.get_close_matches(wanted, keys, n=1, cutoff=0.75)
+    close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
+    if close:
+        return f"did you mean {close[0]}?"
     section = path[0] if path[0] in Recipe.model_fields and len(path) > 1 else None
     known = [key for key in keys if key.startswith(f"{section}.")] if section else list(Recipe.model_fields)
     return f"known {'keys' if section else 'sections'}: {', '.join(known)}"

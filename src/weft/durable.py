@@ -53,7 +53,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
             sync(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # gone already, or its folder is none
+            temporary.unlink()
 
 
 @contextlib.contextmanager
@@ -70,10 +71,11 @@ def writing_folder(path: Path, facts: Mapping[str, Any] | None = None) -> Iterat
         with _as_folder_error(path):
             temporary.mkdir(parents=True)
             yield temporary
-            files = sorted(p for p in temporary.rglob("*") if p.is_file())
-            for file in files:
-                sync(file)
-            write_manifest(temporary, [p.relative_to(temporary).as_posix() for p in files], facts)
+            inside = sorted(temporary.rglob("*"))
+            for entry in inside:
+                sync(entry)
+            names = [p.relative_to(temporary).as_posix() for p in inside if p.is_file()]
+            write_manifest(temporary, [name for name in names if name != MANIFEST], facts)
             sync(temporary)
             os.replace(temporary, path)
             sync(path.parent)
@@ -83,9 +85,7 @@ def writing_folder(path: Path, facts: Mapping[str, Any] | None = None) -> Iterat
 
 def write_manifest(folder: Path, names: Iterable[str], facts: Mapping[str, Any] | None = None) -> None:
     """List the named files of a folder with size and SHA-256, and `facts` about it."""
-    listed = {
-        name: {"size": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)} for name in names
-    }
+    listed = {name: {"size": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)} for name in names}
     write_json(folder / MANIFEST, {**(facts or {}), "files": listed})
 
 
@@ -145,9 +145,13 @@ def _check_file(folder: Path, name: str, entry: Any) -> None:
     path = folder / name
     if not isinstance(entry, dict) or Path(name).is_absolute() or ".." in Path(name).parts:
         raise FolderError(f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FolderError(f"{path}: missing, though the manifest lists it; restore it or the whole folder")
-    if path.stat().st_size != entry.get("size") or sha256_of(path) != entry.get("sha256"):
+    try:
+        same = path.stat().st_size == entry.get("size") and sha256_of(path) == entry.get("sha256")
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
+    if not same:
         raise FolderError(f"{path}: differs from the manifest (damaged or edited); restore the original file")
 
 

@@ -240,6 +240,7 @@ def model_card(config: FolderConfig, facts: Mapping[str, Any], verdict: Mapping[
         for name, part in facts["texts"].items()
     )
     layers, best = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}", verdict["best_step"]
+    which = f"those of step {best:,}, the best on dev" if best else "the last"
     return f"""# Translation, {langs}
 
 A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads), trained with Weft
@@ -258,7 +259,7 @@ A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads
 
     {command or "weft.train(...)"}
 
-{verdict["step"]:,} steps; the weights are those of step {best or verdict["step"]:,}{" (best on dev)" if best else ""}.
+{verdict["step"]:,} steps; the weights are {which}.
 
 ## Scores
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from weft.predict import Prediction, Translator
 
 from weft import durable, model_folder
 from weft.config import Recipe, SideSection, TokenizerSection
@@ -23,6 +22,7 @@ from weft.evaluation.metrics import TranslationScores, perplexity, translation_s
 from weft.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig
+from weft.predict import Prediction, Translator
 from weft.training.loss import CrossEntropy, LossSums
 
 

@@ -48,10 +48,6 @@ def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[st
         number, _, name = key.partition(".")
         state.setdefault(int(number), {})[name] = value
     for index, values in state.items():
-        if index >= len(parameters) or any(
-            v.ndim and v.shape != parameters[index].shape for v in values.values()
-        ):
-            raise FolderError(
-                f"optimizer state {index} does not fit the model; the checkpoint is not this run's"
-            )
+        if index >= len(parameters) or any(v.ndim and v.shape != parameters[index].shape for v in values.values()):
+            raise FolderError(f"optimizer state {index} does not fit the model; the checkpoint is not this run's")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -126,7 +126,7 @@ class Trainer(Generic[B]):
         num_tgt_tokens = sum(b.num_tgt_tokens for b in micro_batches)
         sums = [self._forward_backward(b, num_tgt_tokens) for b in micro_batches]
         norm = self._clip()
-        loss = sum(float(s.loss_sum) for s in sums) / max(num_tgt_tokens, 1)
+        loss = sum(float(s.loss_sum.detach()) for s in sums) / max(num_tgt_tokens, 1)
         self._refuse_non_finite(loss, norm)
         self.optimizer.step()
         self.optimizer.zero_grad()

@@ -1,0 +1,79 @@
+"""Weft turns a person's own text into their own Transformer.
+
+    import weft
+    weft.train(recipe="en-de", train="train.en,train.de", out="runs/en-de")
+    model = weft.load("runs/en-de")
+    model.translate(["I want a beer."])[0].text
+
+Names are loaded when they are first used, so that `import weft` and `weft --help` are quick.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.predict import Prediction, Translator
+    from weft.run_record import Verdict
+
+__all__ = ["Prediction", "Translator", "Verdict", "WeftError", "__version__", "load", "train"]
+
+_LAZY = {
+    "Prediction": "weft.predict",
+    "Translator": "weft.predict",
+    "Verdict": "weft.run_record",
+    "WeftError": "weft.errors",
+}
+
+
+def load(folder: str | Path) -> "Translator":
+    """The model in a folder that `weft train` wrote, ready to translate.
+
+    Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's.
+    """
+    from weft.machine import choose_machine
+    from weft.tasks import Translation
+
+    return Translation.load(Path(folder), choose_machine("float32")).translator()
+
+
+def train(
+    *,
+    out: str | Path,
+    recipe: str | None = None,
+    train: str | Sequence[str] = (),
+    dev: str | None = None,
+    test: str | None = None,
+    start_from: str | Path | None = None,
+    settings: Sequence[str] = (),
+    quiet: bool = False,
+) -> "Verdict":
+    """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it stopped.
+
+    `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts, `train`, `dev`
+    and `test` name files as on the command line. Raises weft.errors.WeftError, by kind.
+    """
+    from weft.config import load_recipe
+    from weft.model_folder import run_files
+    from weft.run import Request
+    from weft.run import train as run_training
+    from weft.training.log import Log
+
+    request = Request(
+        recipe=load_recipe(recipe, settings),
+        out=Path(out),
+        train=(train,) if isinstance(train, str) else tuple(train),
+        dev=dev,
+        test=test,
+        start_from=None if start_from is None else Path(start_from),
+    )
+    return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("weft")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -1,0 +1,80 @@
+"""Verbs that make a model: demo, train."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Out = Annotated[Path, typer.Option("--out", help="Folder of the model; the same folder goes on where it stopped.")]
+
+
+def demo(out: Out = Path("runs/demo")) -> None:
+    """Train English to Chinese on the built-in corpus, score it, translate."""
+    import weft
+    from weft import samples
+
+    say("Training an English-Chinese translator on Weft's own corpus of everyday sentences.")
+    verdict = weft.train(recipe="demo", out=out)
+    model = weft.load(out)
+    say(
+        f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
+        f"chrF {verdict.test['chrf']:.1f}. None of them, on either side, was seen in training:\n"
+    )
+    shown = samples.pairs("everyday", "en", "zh").test[:8]
+    for (src, tgt), prediction in zip(shown, model.translate([s for s, _ in shown]), strict=True):
+        print(f"{src}\n  {prediction.text}" + ("" if prediction.text == tgt else f"\n  (reference: {tgt})"))
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        asked = typer.prompt("\nYour own sentence, in English", default="", show_default=False)
+        if asked.strip():
+            print(f"  {model.translate(asked)[0].text}")
+    say(
+        f"\nThe model is in {out}. Next:\n"
+        f'  weft translate {out} "I would like a cup of tea."\n'
+        f'  weft inspect {out} "I would like a cup of tea." --output attention.html\n'
+        "  weft train --train your-pairs.tsv --out runs/yours"
+    )
+
+
+def train(
+    out: Out,
+    recipe: Annotated[str | None, typer.Option(help="A packaged recipe's name, or a TOML file.")] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option("--train", help="Text: pairs.tsv, or two aligned files a,b, or TMX; also .gz; repeatable."),
+    ] = None,
+    dev: Annotated[str | None, typer.Option(help="Text that chooses the best step.")] = None,
+    test: Annotated[str | None, typer.Option(help="Text that is scored once, at the end.")] = None,
+    start_from: Annotated[
+        Path | None, typer.Option("--from", help="Start from the weights of this model folder.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")
+    ] = None,
+) -> None:
+    """Train a model from your text, or go on with a run that was stopped."""
+    from weft.config import load_recipe
+    from weft.run import Request
+    from weft.run import train as run_training
+
+    verdict = run_training(
+        Request(
+            recipe=load_recipe(recipe, settings or ()),
+            out=out,
+            train=tuple(train or ()),
+            dev=dev,
+            test=test,
+            start_from=start_from,
+            command=shlex.join(["weft", *sys.argv[1:]]),
+        )
+    )
+    if verdict.test:
+        scores = verdict.test
+        say(f"test: BLEU {scores['bleu']:.2f}  chrF {scores['chrf']:.2f}  ({scores['bleu_signature']})")
+    say(f'{verdict.reason}; the model is in {out}; try: weft translate {out} "..."')
+
+
+def say(text: str) -> None:
+    """For the person, not for a pipe."""
+    print(text, file=sys.stderr, flush=True)
