@@ -347,11 +347,19 @@ def _placed(frame: str, obj: Form) -> Form:
     return _joined(before, obj, after)
 
 
+def _not_yet(negative: Form) -> Form:
+    """"nicht" and "kein" turned into "noch nicht" and "noch kein"."""
+    if isinstance(negative, tuple):
+        return tuple(NEGATION.sub(r"noch \1", text, count=1) for text in negative)
+    return NEGATION.sub(r"noch \1", negative, count=1)
+
+
 def _german_object(
-    thing: Filler | None, kind: str, preposition: str, case: str, complement: str
+    thing: Filler | None, kind: str, preposition: str, case: str, complement: str, without: str
 ) -> tuple[Form, Form]:
+    """The object of a German verb and its negation, which for a complement may be given (`without`)."""
     if thing is None:
-        return complement, f"nicht {complement}".strip()
+        return complement, without or f"nicht {complement}".strip()
     german = thing.forms["de"]
     name = kind if kind in ("bare", "dir") else f"{kind}.{case}"
     obj = german[name]
