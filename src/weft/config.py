@@ -329,7 +329,7 @@ def _nearest(path: Sequence[str]) -> str:
     wanted = ".".join(path)
     leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
     same = [key for key in keys if key.endswith(f".{path[-1]}")]
-    close = difflib.get_close_matches(wanted, same, n=1, cutoff=0.0)
+    close = sorted(same, key=lambda key: -difflib.SequenceMatcher(None, wanted, key).ratio())
     close = close or difflib.get_close_matches(wanted, keys, n=1, cutoff=0.75)
     close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
     if close:

@@ -1,0 +1,304 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.config import (
+    ModelSection,
+    Recipe,
+    build_recipe,
+    load_recipe,
+    recipe_difference,
+    recipe_names,
+    with_values,
+)
+from weft.errors import UsageError
+
+
+def problems(tree: Any) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        build_recipe(tree, "my.toml")
+    return str(caught.value).split("\n")
+
+
+def test_nothing_said_is_the_default() -> None:
+    assert build_recipe({}) == Recipe() == load_recipe()
+
+
+def test_every_section_is_read_from_toml(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(
+        """
+        [data]
+        src_lang = "zh-Hans"
+        test_size = 0
+        [tokenizer]
+        joint = false
+        src.kind = "character"
+        [batches]
+        batch_size = 7
+        [model]
+        d_model = 26
+        num_heads = 2
+        norm_first = false
+        [training]
+        learning_rate = 1
+        betas = [0.5, 0.75]
+        grad_clip_norm = "none"
+        [decoding]
+        length_penalty = -1.5
+        """,
+        encoding="utf-8",
+    )
+    recipe = load_recipe(str(path))
+    assert (recipe.data.src_lang, recipe.data.test_size, recipe.data.tgt_lang) == ("zh-Hans", 0, None)
+    assert (recipe.tokenizer.joint, recipe.tokenizer.src.kind, recipe.tokenizer.tgt.kind) == (
+        False,
+        "character",
+        "auto",
+    )
+    assert (recipe.batches.batch_size, recipe.batches.tokens_per_batch) == (7, None)
+    assert (recipe.model.dim_of_head, recipe.model.norm_first, recipe.model.d_ff) == (13, False, 1024)
+    assert (recipe.training.learning_rate, recipe.training.betas) == (1.0, (0.5, 0.75))
+    assert recipe.training.grad_clip_norm is None
+    assert recipe.decoding.length_penalty == -1.5
+
+
+def test_byte_order_mark_and_crlf(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_bytes(b"\xef\xbb\xbf[training]\r\nseed = 7\r\n")
+    assert load_recipe(str(path)).training.seed == 7
+
+
+def test_every_problem_is_listed_at_once() -> None:
+    found = problems(
+        {
+            "modle": {"d_model": 8},
+            "data": {"dev_size": "many"},
+            "batches": {"batch_size": 0},
+            "model": {"num_heads": 7, "dmodel": 26},
+            "training": {"learning_rate": -1, "optimizer": "adan", "stepz": 3},
+            "decoding": {"beam_size": True},
+        }
+    )
+    assert found == [
+        "my.toml: data.dev_size = 'many': input should be a valid integer",
+        "my.toml: batches.batch_size = 0: input should be greater than or equal to 1",
+        "my.toml: unknown key model.dmodel; did you mean model.d_model?",
+        "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw' or 'sgd'",
+        "my.toml: training.learning_rate = -1: input should be greater than 0",
+        found[5],
+        "my.toml: decoding.beam_size = True: input should be a valid integer",
+        found[7],
+        "my.toml: model: num_heads = 7 does not divide d_model = 256; change one, or set model.head_dim",
+    ]
+    assert found[5].startswith("my.toml: unknown key training.stepz; ")
+    assert found[7].startswith("my.toml: unknown key modle; ")
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("model.d_modle", "model.d_model"),
+        ("model.heads", "model.num_heads"),
+        ("model.norm-first", "model.norm_first"),
+        ("training.lerning_rate", "training.learning_rate"),
+        ("training.batch_size", "batches.batch_size"),
+        ("training.beam_size", "decoding.beam_size"),
+        ("tokenizer.kind", "tokenizer.src.kind"),
+        ("training.max_len", "data.max_len"),
+        ("learning_rate", "training.learning_rate"),
+        ("tokenizer.src.vocabsize", "tokenizer.src.vocab_size"),
+        ("decoding.lenght_penalty", "decoding.length_penalty"),
+    ],
+)
+def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_recipe(None, [f"{key}=1"])
+    assert str(caught.value) == f"recipe: unknown key {key}; did you mean {nearest}?"
+
+
+def test_key_like_no_other_gets_the_list() -> None:
+    (line,) = problems({"data": {"qqqq": 1}})
+    assert line.startswith("my.toml: unknown key data.qqqq; known keys: data.builtin, data.src_lang, ")
+    (line,) = problems({"qqqq": 1})
+    assert line == (
+        "my.toml: unknown key qqqq; known sections: task, data, tokenizer, batches, model, training, decoding"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("training.max_steps", True, "valid integer"),
+        ("training.max_steps", 1.0, "valid integer"),
+        ("training.max_steps", "7", "valid integer"),
+        ("training.max_steps", 0, "greater than or equal to 1"),
+        ("training.max_steps", 2**63, "less than"),
+        ("training.learning_rate", True, "valid number"),
+        ("training.learning_rate", "0.1", "valid number"),
+        ("training.learning_rate", float("nan"), "finite"),
+        ("training.learning_rate", float("inf"), "finite"),
+        ("training.label_smoothing", 1.0, "less than 1"),
+        ("training.betas", [0.9], "field required"),
+        ("training.betas", [0.9, 0.9, 0.9], "at most 2"),
+        ("training.seed", -1, "greater than or equal to 0"),
+        ("model.bias", "no", "valid boolean"),
+        ("model.bias", 0, "valid boolean"),
+        ("model.d_model", "none", "valid integer"),
+        ("model.activation", "swish", "'relu' or 'gelu'"),
+        ("tokenizer.joint", 1, "1 is none of 'auto', true and false"),
+        ("tokenizer.joint", [], "[] is none of 'auto', true and false"),
+        ("tokenizer.joint", "yes", "'auto', True or False"),
+        ("data.src_lang", 3, "valid string"),
+        ("model", 5, "object"),
+        ("task", "summarizing", "'translation'"),
+    ],
+)
+def test_wrong_values_are_one_line_that_names_the_key(key: str, value: object, message: str) -> None:
+    tree: dict[str, Any] = {}
+    *sections, leaf = key.split(".")
+    inner = tree
+    for section in sections:
+        inner = inner.setdefault(section, {})
+    inner[leaf] = value
+    (line,) = problems(tree)
+    assert line.startswith(f"my.toml: {key}")
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("model", {"d_model": 26, "num_heads": 3}, "num_heads = 3 does not divide d_model = 26"),
+        ("model", {"d_model": 27, "num_heads": 3}, "sinusoidal positions need an even d_model, not 27"),
+        ("batches", {"batch_size": 3, "tokens_per_batch": 5}, "not both"),
+        ("tokenizer", {"joint": True, "src": {"lowercase": True}}, "to be equal"),
+    ],
+)
+def test_what_does_not_fit_together(section: str, values: dict[str, object], message: str) -> None:
+    (line,) = problems({section: values})
+    assert line.startswith(f"my.toml: {section}: ")
+    assert message in line
+
+
+def test_both_faults_of_one_width() -> None:
+    (line,) = problems({"model": {"d_model": 7, "num_heads": 2}})
+    assert "does not divide" in line
+    assert "even" in line
+
+
+def test_what_does_fit_together() -> None:
+    assert ModelSection(d_model=26, num_heads=3, head_dim=5).dim_of_head == 5
+    assert ModelSection(d_model=27, num_heads=3, positions="learned").dim_of_head == 9
+    assert build_recipe({"tokenizer": {"joint": True}}).tokenizer.joint is True
+
+
+def test_none_stands_for_null() -> None:
+    assert load_recipe(None, ["training.grad_clip_norm=none"]).training.grad_clip_norm is None
+    assert build_recipe({"training": {"grad_clip_norm": "none"}}).training.grad_clip_norm is None
+
+
+def test_long_values_are_cut() -> None:
+    (line,) = problems({"model": {"activation": "x" * 1000}})
+    assert len(line) < 150
+
+
+def test_control_characters_do_not_break_the_line() -> None:
+    (line,) = problems({"a\nb": 1})
+    assert line.startswith(r"my.toml: unknown key 'a\nb'; ")
+
+
+@pytest.mark.parametrize("tree", [[], [1], "text", 3, None])
+def test_recipe_that_is_no_mapping(tree: Any) -> None:
+    (line,) = problems(tree)
+    assert line == f"my.toml: {tree!r}: input should be an object"
+
+
+@pytest.mark.parametrize(
+    ("setting", "section", "key", "value"),
+    [
+        ("training.max_steps=2000", "training", "max_steps", 2000),
+        ("training.max_steps = 2_000 ", "training", "max_steps", 2000),
+        ("training.learning_rate=3e-4", "training", "learning_rate", 3e-4),
+        ("training.betas=[0.5, 0.25]", "training", "betas", (0.5, 0.25)),
+        ("model.norm_first=false", "model", "norm_first", False),
+        ("model.activation=gelu", "model", "activation", "gelu"),
+        ('model.activation="gelu"', "model", "activation", "gelu"),
+        ("data.src_lang=zh-Hans", "data", "src_lang", "zh-Hans"),
+        ("data.builtin=a=b", "data", "builtin", "a=b"),
+        ("data.builtin=", "data", "builtin", ""),
+        ("data.builtin=1\nx=2", "data", "builtin", "1\nx=2"),
+    ],
+)
+def test_set(setting: str, section: str, key: str, value: object) -> None:
+    assert getattr(getattr(load_recipe(None, [setting]), section), key) == value
+
+
+def test_set_comes_after_the_file_and_the_last_one_wins(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("[training]\nseed = 3\nmax_steps = 5\n")
+    recipe = load_recipe(str(tmp_path / "my.toml"), ["training.seed=7", "training.seed=11"])
+    assert (recipe.training.seed, recipe.training.max_steps) == (11, 5)
+
+
+def test_set_a_nested_key() -> None:
+    assert load_recipe(None, ["tokenizer.src.kind=bpe"]).tokenizer.src.kind == "bpe"
+
+
+@pytest.mark.parametrize("setting", ["training.seed", "", "=3", " =3"])
+def test_set_without_key_or_value(setting: str) -> None:
+    with pytest.raises(UsageError, match=r"write section\.key=value"):
+        load_recipe(None, [setting])
+
+
+def test_set_below_a_value() -> None:
+    with pytest.raises(UsageError, match=r"training\.seed\.x: seed is a value, not a section"):
+        load_recipe(None, ["training.seed=3", "training.seed.x=3"])
+
+
+def test_packaged_recipes_are_valid() -> None:
+    assert recipe_names() == sorted(recipe_names())
+    for name in recipe_names():
+        assert isinstance(load_recipe(name), Recipe)
+
+
+def test_saved_recipe_reads_back() -> None:
+    recipe = build_recipe({"training": {"grad_clip_norm": "none", "betas": [0, 0.5]}, "data": {"builtin": "a"}})
+    assert build_recipe(json.loads(recipe.model_dump_json())) == recipe
+
+
+def test_difference() -> None:
+    old = Recipe()
+    new = with_values(old, {"training.seed": 7, "tokenizer.src.kind": "bpe", "training.betas": [0.9, 0.5]})
+    assert recipe_difference(old, old) == {}
+    assert recipe_difference(old, new) == {
+        "tokenizer.src.kind": ("auto", "bpe"),
+        "training.betas": ([0.9, 0.98], [0.9, 0.5]),
+        "training.seed": (1, 7),
+    }
+
+
+def test_with_values_validates() -> None:
+    assert with_values(Recipe(), {"training.max_steps": None}).training.max_steps is None
+    with pytest.raises(UsageError, match=r"training\.seed = 'x'"):
+        with_values(Recipe(), {"training.seed": "x"})
+    with pytest.raises(UsageError, match=r"unknown key training\.sead; did you mean training\.seed\?"):
+        with_values(Recipe(), {"training.sead": 3})
+
+
+def test_recipe_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().training.seed = 3  # type: ignore[misc]
+
+
+@given(st.integers(1, 500), st.integers(1, 40), st.sampled_from(["sinusoidal", "learned"]))
+def test_width_rule(d_model: int, num_heads: int, positions: str) -> None:
+    fits = d_model % num_heads == 0 and (positions == "learned" or d_model % 2 == 0)
+    tree = {"model": {"d_model": d_model, "num_heads": num_heads, "positions": positions}}
+    if fits:
+        assert build_recipe(tree).model.dim_of_head * num_heads == d_model
+    else:
+        assert problems(tree)[0].startswith("my.toml: model: ")
