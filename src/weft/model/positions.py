@@ -26,8 +26,8 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(max_len, d_model), persistent=False)
 
     def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1."""
-        return self.table[first : first + length]
+        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
+        return _rows(self.table, length, first)
 
 
 class LearnedPositions(nn.Module):
@@ -38,5 +38,11 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_len, d_model))
 
     def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1."""
-        return self.table[first : first + length]
+        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
+        return _rows(self.table, length, first)
+
+
+def _rows(table: Tensor, length: int, first: int) -> Tensor:
+    if first + length > len(table):  # a slice would silently be shorter, and one row of it broadcast
+        raise ValueError(f"{first + length} positions needed, but model.max_len is {len(table)}")
+    return table[first : first + length]

@@ -1,0 +1,136 @@
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import ModelSection
+from weft.model.attention import AttentionRecord, attention_mask
+from weft.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual, build_attention
+
+B, S, T, D = 2, 7, 5, 26
+Shake = Callable[[nn.Module], nn.Module]
+
+
+def shape(**values: object) -> ModelSection:
+    return ModelSection(**{"d_model": D, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values})  # type: ignore[arg-type]
+
+
+def normed(x: list[float]) -> list[float]:
+    mean = sum(x) / len(x)
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in x) / len(x) + 1e-5)
+    return [(v - mean) / deviation for v in x]
+
+
+def gelu(x: float) -> float:
+    return x * (1 + math.erf(x / math.sqrt(2))) / 2
+
+
+@pytest.mark.parametrize(("activation", "f"), [("relu", lambda x: max(x, 0.0)), ("gelu", gelu)])
+def test_feed_forward_by_hand(activation: str, f: Callable[[float], float]) -> None:
+    """Inside, x = 1 becomes (2, -1) and x = -1 becomes (-2, 1); the outer weights are (3, 5)."""
+    module = FeedForward(
+        shape(d_model=1, num_heads=1, d_ff=2, activation=activation, positions="learned", bias=False)
+    )
+    with torch.no_grad():
+        module.inner.weight.copy_(torch.tensor([[2.0], [-1.0]]))
+        module.outer.weight.copy_(torch.tensor([[3.0, 5.0]]))
+    expected = [[3 * f(2) + 5 * f(-1)], [3 * f(-2) + 5 * f(1)]]
+    torch.testing.assert_close(module(torch.tensor([[[1.0], [-1.0]]])), torch.tensor([expected]))
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_residual_by_hand(norm_first: bool) -> None:
+    x = [1.0, 2.0, 5.0, -3.0]
+    residual = Residual(shape(d_model=4, norm_first=norm_first))
+    found = residual(torch.tensor([[x]]), lambda y: y * y)
+    if norm_first:
+        expected = [v + n * n for v, n in zip(x, normed(x), strict=True)]
+    else:
+        expected = normed([v + v * v for v in x])
+    torch.testing.assert_close(found, torch.tensor([[expected]]))
+
+
+def test_build_attention_follows_the_recipe() -> None:
+    module = build_attention(shape(num_heads=3, head_dim=5, attention_dropout=0.25, bias=False))
+    assert (module.num_heads, module.head_dim, module.dropout) == (3, 5, 0.25)
+    assert module.query.weight.shape == module.key.weight.shape == module.value.weight.shape == (15, D)
+    assert module.output.weight.shape == (D, 15)
+    assert all(name.endswith("weight") for name, _ in module.named_parameters())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
+def test_bias_is_everywhere_or_nowhere(layer: type[nn.Module], bias: bool) -> None:
+    module = layer(shape(bias=bias))
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            assert (part.bias is not None) == bias
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_encoder_layer_is_its_sublayers_in_order(norm_first: bool, shake: Shake) -> None:
+    torch.manual_seed(1)
+    layer = shake(EncoderLayer(shape(norm_first=norm_first)))
+    x = torch.randn(B, S, D)
+    mask = attention_mask(torch.arange(S)[None] >= torch.tensor([[7], [4]]))
+
+    def attend(y: Tensor) -> Tensor:
+        return layer.self_attention(y, *layer.self_attention.keys_values(y), mask)
+
+    first, second = layer.residuals
+    if norm_first:
+        y = x + attend(first.norm(x))
+        y = y + layer.feed_forward(second.norm(y))
+    else:
+        y = first.norm(x + attend(x))
+        y = second.norm(y + layer.feed_forward(y))
+    torch.testing.assert_close(layer(x, mask), y)
+
+
+def test_decoder_layer_grows_its_cache(shake: Shake) -> None:
+    torch.manual_seed(2)
+    layer = shake(DecoderLayer(shape()))
+    memory, x = torch.randn(B, S, D), torch.randn(B, T, D)
+    start = layer.start(memory)
+    assert start.key.shape == start.value.shape == (B, 2, 0, 13)
+    assert torch.equal(start.memory_key, layer.cross_attention.keys_values(memory)[0])
+    _, two = layer(x[:, :2], start, attention_mask(None, 2, 2))
+    _, five = layer(x[:, 2:], two, attention_mask(None, 3, 5))
+    assert (start.key.shape[2], two.key.shape[2], five.key.shape[2]) == (0, 2, 5)
+    key, value = layer.self_attention.keys_values(layer.residuals[0].norm(x))
+    torch.testing.assert_close(five.key, key)
+    torch.testing.assert_close(five.value, value)
+    assert five.memory_value is start.memory_value
+
+
+def test_records_are_filled_by_kind(shake: Shake) -> None:
+    record = AttentionRecord()
+    encoder, decoder = shake(EncoderLayer(shape())), shake(DecoderLayer(shape()))
+    memory = encoder(torch.randn(B, S, D), None, record)
+    assert [len(record.encoder), len(record.decoder), len(record.cross)] == [1, 0, 0]
+    decoder(torch.randn(B, T, D), decoder.start(memory), attention_mask(None, T, T), None, record)
+    assert [len(record.encoder), len(record.decoder), len(record.cross)] == [1, 1, 1]
+    assert record.encoder[0].shape == (B, 2, S, S)
+    assert record.decoder[0].shape == (B, 2, T, T)
+    assert record.cross[0].shape == (B, 2, T, S)
+
+
+@pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_acts_in_training_alone(kind: str) -> None:
+    torch.manual_seed(3)
+    layer = EncoderLayer(shape(**{kind: 0.5}))
+    x = torch.randn(B, S, D)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+def test_residual_dropout_falls_on_the_sublayer_alone() -> None:
+    torch.manual_seed(4)
+    residual = Residual(shape(dropout=0.5))
+    x, ones = torch.zeros(B, S, D), torch.ones(B, S, D)
+    found = residual(x, lambda _: ones)
+    assert set(found.unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(residual(ones, lambda _: x), ones)

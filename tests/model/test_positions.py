@@ -1,0 +1,64 @@
+import math
+
+import pytest
+import torch
+
+from weft.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
+
+D = 22
+
+
+@pytest.mark.parametrize(("position", "pair"), [(0, 0), (1, 0), (1, 3), (13, 7), (5003, 0), (5003, 10)])
+def test_sinusoids_follow_the_formula(position: int, pair: int) -> None:
+    angle = position / 10_000 ** (2 * pair / D)
+    row = sinusoids(position + 1, D)[position]
+    assert row[2 * pair].item() == pytest.approx(math.sin(angle), abs=1e-7)
+    assert row[2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
+
+
+def test_first_row_and_shape() -> None:
+    table = sinusoids(7, D)
+    assert table.shape == (7, D)
+    assert table.dtype == torch.float32
+    assert table[0].tolist() == [0.0, 1.0] * (D // 2)
+
+
+def test_base_sets_the_slowest_wave() -> None:
+    assert sinusoids(2, 4, base=100.0)[1, 2].item() == pytest.approx(math.sin(1 / 10))
+
+
+def test_products_depend_on_distance_alone() -> None:
+    table = sinusoids(31, D)
+    products = table @ table.T
+    for distance in (0, 1, 5):
+        line = products.diagonal(distance)
+        torch.testing.assert_close(line, line[:1].expand_as(line), rtol=0, atol=1e-5)
+    assert products[0, 0] == pytest.approx(D / 2)
+    assert products[0, 1] < products[0, 0] - 0.1
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+def test_rows_start_at_first(kind: type[SinusoidalPositions] | type[LearnedPositions]) -> None:
+    positions = kind(13, D)
+    with torch.no_grad():
+        positions.table.copy_(torch.arange(13.0)[:, None].expand(13, D))
+    assert positions(5)[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert positions(3, 10)[:, 0].tolist() == [10, 11, 12]
+    assert positions(1, 12).shape == (1, D)
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+@pytest.mark.parametrize(("length", "first"), [(14, 0), (1, 13), (2, 12), (1, 99)])
+def test_beyond_the_last_position(kind: type, length: int, first: int) -> None:
+    with pytest.raises(ValueError, match=f"^{first + length} positions needed, but model.max_len is 13$"):
+        kind(13, D)(length, first)
+
+
+def test_only_learned_positions_are_learned_and_saved() -> None:
+    fixed, learned = SinusoidalPositions(13, D), LearnedPositions(13, D)
+    assert list(fixed.parameters()) == []
+    assert list(fixed.state_dict()) == []
+    assert list(learned.state_dict()) == ["table"]
+    learned(2, 3).sum().backward()
+    assert learned.table.grad is not None
+    assert learned.table.grad.sum(1).tolist() == [0, 0, 0, D, D, *[0] * 8]
