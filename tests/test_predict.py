@@ -178,7 +178,7 @@ def test_a_prediction_becomes_plain_json():
 
 
 @pytest.mark.parametrize(
-    ("language", "between"), [("en", " "), ("zh", ""), ("zh-Hant", ""), ("ja", ""), ("ko", " ")]
+    ("language", "between"), [("en", " "), ("zh", ""), ("ZH-hant", ""), ("ja", ""), ("ko", " ")]
 )
 def test_a_long_text_is_translated_in_whole_sentences(language, between):
     sentences = ["The cat sleeps.", "A dog barks!", "Who sees it?", "Nobody does.", "The end."]
@@ -200,6 +200,32 @@ def test_a_sentence_over_the_limit_is_cut_there_and_says_so():
     (found,) = translator(Echo(), max_src_len=10).translate(["Yes. " + "X" * 30 + ". No."])
     assert found.text == "Yes. XXXXXXXXX No."
     assert (found.segments, found.truncated) == (3, True)
+
+
+def test_sentences_that_need_more_ids_together_than_apart_still_fit():
+    class Stretched:
+        """One text at a time, every letter is doubled."""
+
+        def encode(self, text: str) -> list[int]:
+            return [i for i in letters().encode(text) for _ in range(2)]
+
+        def encode_batch(self, texts: list[str]) -> list[list[int]]:
+            return letters().encode_batch(texts)
+
+    here = translator(Echo(), max_src_len=12)
+    here.src_tokenizer = Stretched()
+    (found,) = here.translate(["Abc. Def. Ghi. Jkl."])
+    assert (found.text, found.segments, found.truncated) == ("Abc. Def. Ghi. Jkl.", 2, False)
+
+
+def test_a_sentence_without_a_translation_leaves_no_gap():
+    class Sparing(Echo):
+        def next_logits(self, src, prefix):
+            silent = (*letters().encode("Defg."), EOS_ID)
+            return super().next_logits((EOS_ID,) if src == silent else src, prefix)
+
+    (found,) = translator(Sparing(), max_src_len=8).translate(["Abc. Defg. Hij."])
+    assert (found.text, found.segments, found.truncated) == ("Abc. Hij.", 3, False)
 
 
 def test_the_score_of_segments_is_their_mean():
@@ -374,9 +400,9 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
     with torch.no_grad():
         for weights in model.parameters():
             weights.mul_(2.5)  # strong enough opinions to say different things of different texts
+    decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
     here = Translator(
-        model, letters(), letters(), decoding=DecodingSection(max_len_ratio=1.0, max_len_extra=2), src_lang="en", tgt_lang="en",
-        max_src_len=30,
+        model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30
     )  # fmt: skip
     together = here.translate(TEXTS, beam_size=beam_size, n_best=beam_size)
     assert len({p.text for p in together}) > 3
