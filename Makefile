@@ -1,0 +1,34 @@
+# make demo: the main job on the built-in corpus.  make test: every check that a push must pass.
+# PIP_ARGS reaches pip, for example for PyTorch's processor build (see README.md).
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test test-long bench style clean
+
+demo: $(READY)
+	$(BIN)/weft demo
+
+test: style
+	$(BIN)/python -m pytest -q -m "not long"
+
+test-long: style
+	$(BIN)/python -m pytest -q
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+style: $(READY)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+$(READY): constraints.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[all,dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
