@@ -61,8 +61,7 @@ class Memory:
             if bound > best:
                 break
             distance = edit_distance(words, self.sentences[index])
-            if (distance, index) < (best, answer):
-                best, answer = distance, index
+            best, answer = min((best, answer), (distance, index))
         return answer
 
 

@@ -91,7 +91,7 @@ def compile_pattern(
 
 def render(pattern: Pattern, lang: str, slots: Slots) -> str:
     """The sentence that `slots` make in `lang`, tidied: one space, a capital first."""
-    text = "".join(part if isinstance(part, str) else part(slots) for part in pattern.templates[lang])
+    text = "".join([part if isinstance(part, str) else part(slots) for part in pattern.templates[lang]])
     if lang == "zh":
         return text
     text = " ".join(text.split())
@@ -147,6 +147,6 @@ def derive(pattern: Pattern, random: Random) -> Iterator[Sentence]:
             continue
         seen.add(key)
         failures = 0
-        texts = (render(pattern, lang, slots) for lang in LANGUAGES)
+        en, zh, de = (render(pattern, lang, slots) for lang in LANGUAGES)
         units = tuple(unit for filler in slots.values() for unit in filler.units)
-        yield Sentence(*texts, pattern.name, (*units, pattern.words))
+        yield Sentence(en, zh, de, pattern.name, (*units, pattern.words))

@@ -7,7 +7,7 @@ from random import Random
 from weft.samples.patterns import Sentence, shuffled
 from weft.samples.words import LANGUAGES
 
-PUNCTUATION = dict.fromkeys(map(ord, ".,?!。，？！"))
+PUNCTUATION = ".,?!。，？！"
 
 Pair = tuple[str, str]
 
@@ -18,9 +18,9 @@ LEAST_IN_TRAINING = 6  # times that a word or character of a held-out sentence m
 
 def tokens(text: str, lang: str) -> list[str]:
     """Lower-cased words without their punctuation, or the characters of a Chinese text."""
-    if lang == "zh":
-        return list(text.translate(PUNCTUATION))
-    return text.lower().translate(PUNCTUATION).split()
+    for mark in PUNCTUATION:
+        text = text.replace(mark, "")
+    return list(text.replace(" ", "")) if lang == "zh" else text.lower().split()
 
 
 def word_pairs(sentence: Sentence) -> set[Pair]:
@@ -41,7 +41,9 @@ class _Index:
                 self.where[word].add(index)
         self.sentences = sentences
         self.left = {
-            lang: Counter(tokens((" " if lang != "zh" else "").join(getattr(item, lang) for item in sentences), lang))
+            lang: Counter(
+                tokens((" " if lang != "zh" else "").join(getattr(item, lang) for item in sentences), lang)
+            )
             for lang in LANGUAGES
         }
 
@@ -66,10 +68,13 @@ def held_out(sentences: list[Sentence], size: int, random: Random) -> list[set[i
     A pair is taken only if every word and character of its sentences stays often enough in the rest.
     """
     index = _Index(sentences)
-    pairs = sorted(set().union(*map(word_pairs, sentences)))
     used: Counter[str] = Counter()
     sets: list[set[int]] = [set(), set()]
-    for pair in shuffled(pairs, random):
+    for sentence in shuffled(sentences, random):
+        pairs = sorted(word_pairs(sentence))
+        if not pairs:
+            continue
+        pair = pairs[int(random.random() * len(pairs))]
         target = min(sets, key=len)
         if len(target) >= size:
             break

@@ -19,8 +19,26 @@ POSSESSIVE = {
     "de": ("mein", "dein", "sein", "ihr", "unser", "ihr"),
 }
 FUNCTION_WORDS = frozenset(
-    "a an the my of to in on at for with and about up from is it s i you he she we they his her our their "
-    "this that very not".split()
+    (
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "my",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "about",
+        "up",
+        "down",
+        "from",
+    )
+    + ("next", "front", "it", "some", "not", "very", "too", "near", "opposite")
 )
 
 
@@ -173,6 +191,7 @@ def _english_noun(text: str, countable: bool) -> tuple[Forms, dict[str, tuple[st
         "poss": tuple(f"{owner} {singular}" for owner in POSSESSIVE["en"]),
         "be": "are" if plural_only else "is",
         "was": "were" if plural_only else "was",
+        "it_is": "they are" if plural_only else "it is",
         "it": "them" if plural_only else "it",
         "s": "" if plural_only else "s",
         "do": "do" if plural_only else "does",
@@ -188,7 +207,7 @@ def _english_noun(text: str, countable: bool) -> tuple[Forms, dict[str, tuple[st
 
 def _chinese_noun(word: str, measure: str, people: bool) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
     link = "" if people else "的"
-    forms: Forms = {form: word for form in ("", "pl", "bare", "def", "defpl")}
+    forms: Forms = dict.fromkeys(("", "pl", "bare", "def", "defpl"), word)
     forms |= {
         "indef": f"一{measure}{word}",
         "this": f"这{measure}{word}",
@@ -291,8 +310,8 @@ def phrase(row: str, names: Iterable[str], content: bool) -> Filler:
 def verb_phrase(row: str, thing: Filler | None = None, kind: str = "") -> Filler:
     """A verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with its object.
 
-    `kind` says how the object appears: bare, indef, def, defpl, poss, or dir (a place gone to). In the Chinese column
-    "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that has its own.
+    `kind` says how the object appears: bare, indef, def, defpl, this, poss, or dir (a place gone to). In the
+    Chinese column "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that has its own.
     """
     english, chinese, german = (column.strip() for column in row.split("|")[:3])
     complement, _, without = german.partition(" : ")[2].partition(", ")
@@ -348,7 +367,7 @@ def _placed(frame: str, obj: Form) -> Form:
 
 
 def _not_yet(negative: Form) -> Form:
-    """"nicht" and "kein" turned into "noch nicht" and "noch kein"."""
+    """ "nicht" and "kein" turned into "noch nicht" and "noch kein"."""
     if isinstance(negative, tuple):
         return tuple(NEGATION.sub(r"noch \1", text, count=1) for text in negative)
     return NEGATION.sub(r"noch \1", negative, count=1)
