@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 MIN_PAIRS = 200  # below this nothing is held out
-_LARGEST_SHARE = 20  # a group of repeats may fill at most one twentieth of a held-out part
+_LARGEST_SHARES = (
+    20,
+    4,
+)  # a group may fill a twentieth of a held-out part; a quarter where else it stays unfilled
 
 
 class _FoldTable(dict[int, str | None]):
@@ -88,12 +91,13 @@ def _keys(sources: Sequence[str], targets: Sequence[str], seed: int) -> list[byt
 
 def _take(order: list[list[int]], size: int) -> tuple[list[int], list[list[int]]]:
     """Fill one part with groups from the front; what does not fit is left for the others."""
-    largest = max(1, size // _LARGEST_SHARE)
     taken: list[int] = []
-    left: list[list[int]] = []
-    for group in order:
-        if len(group) <= min(largest, size - len(taken)):
-            taken += group
-        else:
-            left.append(group)
-    return sorted(taken), left
+    for share in _LARGEST_SHARES:
+        largest, left = max(1, size // share), []
+        for group in order:
+            if len(group) <= min(largest, size - len(taken)):
+                taken += group
+            else:
+                left.append(group)
+        order = left
+    return sorted(taken), order

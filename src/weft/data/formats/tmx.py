@@ -51,7 +51,12 @@ def choose_languages(
             free.remove(match)
     if len(free) != (src is None) + (tgt is None) and (src is None or tgt is None):
         raise DataError(f"{path}: choose two languages with data.src_lang and data.tgt_lang from {listing}")
-    if src is None and tgt is None and header and _same_primary(header, free[1:]):
+    if (
+        src is None
+        and tgt is None
+        and header
+        and (header if header in free else _same_primary(header, free)) == free[1]
+    ):
         free.reverse()
     return src or free.pop(0), tgt or free.pop(0)
 

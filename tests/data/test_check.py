@@ -1,0 +1,235 @@
+"""The data doctor finds what is wrong, near where it is wrong, and is silent about sound corpora."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from weft.data.check import Finding, look_over, overlap
+from weft.data.corpus import ParallelText, from_pairs, read_pairs
+
+
+@pytest.fixture
+def corpora() -> Path:
+    folder = Path(os.environ.get("WEFT_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")
+    return folder
+
+
+def made(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Pairs whose lengths go together as translations' do, without any number or question mark."""
+    chance = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        size = chance.randint(3, 25)
+        src = " ".join(chance.choice(("red", "green", "a", "wonderful", "house")) for _ in range(size))
+        tgt = " ".join(chance.choice(("rot", "und", "ein", "wunderbar", "hause")) for _ in range(size))
+        pairs.append((src, tgt))
+    return pairs
+
+
+def corpus(pairs: list[tuple[str, str]]) -> ParallelText:
+    return from_pairs(pairs, "made.tsv", "en", "de")
+
+
+def shifted(pairs: list[tuple[str, str]], at: int) -> list[tuple[str, str]]:
+    """Line `at` (from 0) of the target lost, all later ones one line early."""
+    targets = [tgt for _, tgt in pairs]
+    del targets[at]
+    return [(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=False)]
+
+
+def found(text: ParallelText, code: str) -> Finding:
+    findings = [finding for finding in look_over(text) if finding.code == code]
+    assert len(findings) == 1, look_over(text)
+    assert "\n" not in findings[0].message
+    assert findings[0].remedy
+    return findings[0]
+
+
+def codes(text: ParallelText, *severities: str) -> set[str]:
+    return {
+        finding.code for finding in look_over(text) if finding.severity in (severities or ("warning", "fatal"))
+    }
+
+
+def line_of(finding: Finding) -> int:
+    return int(finding.message.removeprefix("made.tsv:").split(":", 1)[0])
+
+
+class TestShift:
+    @pytest.mark.parametrize("at", [0, 100, 500, 900])
+    def test_a_lost_line_is_found_near_its_place(self, at: int) -> None:
+        finding = found(corpus(shifted(made(1000), at)), "shifted-lines")
+        assert finding.severity == "warning"
+        assert at - 10 <= line_of(finding) <= at + 20
+        assert finding.count > 0.8 * (1000 - at)
+
+    def test_a_line_too_much_that_is_made_up_for_later(self) -> None:
+        pairs = made(1000)
+        targets = [tgt for _, tgt in pairs]
+        targets.insert(300, "nichts")
+        del targets[700]
+        finding = found(
+            corpus([(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)]), "shifted-lines"
+        )
+        assert 290 <= line_of(finding) <= 320
+        assert 350 <= finding.count <= 450
+
+    def test_numbers_and_question_marks_alone_show_a_shift(self) -> None:
+        pairs = [
+            (f"line {i} is here" + "?" * (i % 3 == 0), f"Zeile {i} liegt hier" + "？" * (i % 3 == 0))
+            for i in range(400)
+        ]
+        assert codes(corpus(pairs)) == set()
+        assert 190 <= line_of(found(corpus(shifted(pairs, 200)), "shifted-lines")) <= 210
+
+    def test_one_side_in_another_order(self) -> None:
+        pairs = made(1000)
+        targets = [tgt for _, tgt in pairs]
+        random.Random(2).shuffle(targets)
+        text = corpus([(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)])
+        assert "unrelated-sides" in codes(text)
+        assert "shifted-lines" not in codes(text)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_sound_text_is_not_suspected(self, seed: int) -> None:
+        pairs = made(600, seed)
+        for order in (pairs, sorted(pairs), sorted(pairs, key=lambda pair: len(pair[0]))):
+            assert codes(corpus(order)) == set()
+
+    def test_lines_all_alike_in_length_are_not_suspected(self) -> None:
+        chance = random.Random(1)
+        pairs = [
+            ("".join(chance.choices("abcdefgh", k=8)), "".join(chance.choices("xyzuvw", k=8))) for _ in range(500)
+        ]
+        assert codes(corpus(pairs)) == set()
+
+    def test_numbers_of_any_length_and_script(self) -> None:
+        assert codes(corpus([("9" * 6000, "9" * 6000), ("٣ cats", "3 Katzen")] * 150)) <= {
+            "untranslated",
+            "duplicates",
+            "long-lines",
+        }
+
+
+class TestFindings:
+    def test_too_small(self) -> None:
+        finding = found(corpus(made(3)), "too-small")
+        assert (finding.severity, finding.count) == ("warning", 3)
+        assert "3 pairs" in finding.message
+        assert "too-small" not in codes(corpus(made(200)), "note", "warning")
+
+    def test_untranslated_pairs(self) -> None:
+        pairs = made(300)
+        pairs[7] = ("the same", "the same")
+        finding = found(corpus(pairs), "untranslated")
+        assert (finding.severity, finding.count, line_of(finding)) == ("note", 1, 8)
+        pairs[100:130] = [(src, src) for src, _ in pairs[100:130]]
+        assert found(corpus(pairs), "untranslated").severity == "warning"
+
+    def test_duplicates_after_folding(self) -> None:
+        pairs = [*made(300), ("Same, here!", "Gleich."), ("same here", "gleich")]
+        finding = found(corpus(pairs), "duplicates")
+        assert (finding.severity, finding.count, line_of(finding)) == ("note", 1, 302)
+        assert found(corpus(made(300) * 2), "duplicates").severity == "warning"
+
+    @pytest.mark.parametrize("character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f"])
+    def test_control_characters(self, character: str) -> None:
+        pairs = made(300)
+        pairs[41] = (pairs[41][0], f"eins{character}{pairs[41][1]}")
+        finding = found(corpus(pairs), "control-characters")
+        assert (finding.count, line_of(finding)) == (1, 42)
+
+    def test_long_lines_and_odd_lengths(self) -> None:
+        pairs = made(300)
+        pairs[20] = ("a " * 1500, "b " * 1500)
+        pairs[30] = ("a " * 100, "b")
+        assert line_of(found(corpus(pairs), "long-lines")) == 21
+        assert line_of(found(corpus(pairs), "length-ratio")) == 31
+
+    def test_what_reading_dropped_and_took_for_granted(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.tsv"
+        path.write_text("".join(f"{s}\t{t}\tby me\n" for s, t in made(300)) + "x\t\tby me\n", encoding="utf-8")
+        text = read_pairs([str(path)])
+        assert (found(text, "dropped-pairs").severity, found(text, "dropped-pairs").count) == ("note", 1)
+        assert "3 columns" in found(text, "as-read").message
+
+    def test_the_gravest_comes_first(self) -> None:
+        severities = [finding.severity for finding in look_over(corpus([("a", "a"), *made(20), *made(20)[:1]]))]
+        assert severities == sorted(severities, key=["fatal", "warning", "note"].index)
+        assert len(set(severities)) == 2
+
+
+class TestOverlap:
+    def test_exact_and_folded_counts_with_places(self) -> None:
+        train = corpus([("Hello.", "Hallo."), ("One", "Eins"), ("Two", "Zwei")])
+        test = from_pairs(
+            [("Hello.", "Hallo."), ("hello", "hallo!"), ("One", "Uno"), ("Dos", "Zwei"), ("x", "y")],
+            "t.tsv",
+            "en",
+            "de",
+        )
+        result = overlap(train, test)
+        assert result.test_size == 5
+        assert (result.exact_pairs, result.exact_sources, result.exact_targets) == (1, 2, 2)
+        assert (result.folded_pairs, result.folded_sources, result.folded_targets) == (2, 3, 3)
+        assert result.examples == [("t.tsv:1", "made.tsv:1"), ("t.tsv:2", "made.tsv:1")]
+        assert result.pairs == [0, 1]
+
+    def test_separate_sets_do_not_overlap(self) -> None:
+        result = overlap(corpus([("a", "b")]), corpus([("c", "d")]))
+        assert (result.folded_pairs, result.folded_sources, result.folded_targets, result.examples) == (
+            0,
+            0,
+            0,
+            [],
+        )
+
+
+class TestRealCorpora:
+    def load(self, corpora: Path, name: str) -> ParallelText:
+        return read_pairs([name.format(corpora)])
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "{0}/multi30k/train.en,{0}/multi30k/train.de",
+            "{0}/multi30k/train.en,{0}/multi30k/train.fr",
+            "{0}/multi30k/val.de,{0}/multi30k/val.fr",
+            "{0}/en-cn/train.txt",
+            "{0}/en-cn/dev.txt",
+            "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+            "{0}/small_parallel_enja/dev.en,{0}/small_parallel_enja/dev.ja",
+        ],
+    )
+    def test_clean_corpora_give_no_warning(self, corpora: Path, name: str) -> None:
+        assert codes(self.load(corpora, name)) == set()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "{0}/multi30k/train.en,{0}/multi30k/train.de",
+            "{0}/en-cn/train.txt",
+            "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+        ],
+    )
+    def test_a_shift_from_the_middle_on_is_found_near_it(self, corpora: Path, name: str) -> None:
+        whole = self.load(corpora, name)
+        middle = len(whole) // 2
+        pairs = list(zip(whole.src, whole.tgt, strict=True))
+        assert abs(line_of(found(corpus(shifted(pairs, middle)), "shifted-lines")) - middle) <= 20
+        assert abs(line_of(found(corpus(shifted(pairs[:400], 200)), "shifted-lines")) - 200) <= 20
+
+    def test_29_000_pairs_take_under_a_second_and_a_half(self, corpora: Path) -> None:
+        text = self.load(corpora, "{0}/multi30k/train.en,{0}/multi30k/train.de")
+        start = time.perf_counter()
+        look_over(text)
+        assert time.perf_counter() - start < 1.5
+
+    def test_known_overlap(self, corpora: Path) -> None:
+        result = overlap(self.load(corpora, "{0}/en-cn/train.txt"), self.load(corpora, "{0}/en-cn/dev.txt"))
+        assert (result.exact_pairs, result.exact_sources, result.exact_targets) == (0, 85, 104)
