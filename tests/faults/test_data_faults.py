@@ -1,0 +1,285 @@
+"""Bad data, row by row of the fault table: refused in one line with its place and exit code 3, or counted."""
+
+import gzip
+import io
+import os
+import random
+import tarfile
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from weft.data.check import look_over
+from weft.data.corpus import ParallelText, read_lines, read_pairs
+from weft.data.formats import source
+from weft.errors import DataError
+
+WORDS = ("red", "green", "a", "wonderful", "house", "stands", "incomprehensibly")
+
+
+def sentences(count: int) -> list[str]:
+    chance = random.Random(1)
+    return [" ".join(chance.choices(WORDS, k=chance.randint(3, 20))) for _ in range(count)]
+
+
+def write_aligned(folder: Path, src: list[str], tgt: list[str]) -> str:
+    for name, side in (("train.en", src), ("train.de", tgt)):
+        (folder / name).write_bytes("".join(f"{line}\n" for line in side).encode())
+    return f"{folder / 'train.en'},{folder / 'train.de'}"
+
+
+def write(path: Path, data: bytes | str) -> str:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(path)
+
+
+def refusal(data: str) -> str:
+    """The one-line reason why data is refused, with exit code 3."""
+    with pytest.raises(DataError) as caught:
+        read_pairs([data])
+    assert caught.value.exit_code == 3
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def warnings(text: ParallelText) -> dict[str, str]:
+    return {finding.code: finding.message for finding in look_over(text) if finding.severity == "warning"}
+
+
+def tree(folder: Path) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(top, name), folder)
+        for top, *inner in os.walk(folder)
+        for names in inner
+        for name in names
+    }
+
+
+def test_D1_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
+    lines = sentences(1000)
+    message = refusal(write_aligned(tmp_path, lines, lines[:499] + lines[500:]))
+    assert "train.en has 1000 lines" in message
+    assert "train.de has 999" in message
+    assert "has 1000" in refusal(write_aligned(tmp_path, lines[1:], lines))
+
+
+def test_D1_pairs_with_an_empty_side_are_dropped_together_and_counted(tmp_path: Path) -> None:
+    src = [f"source {i}" for i in range(300)]
+    tgt = [f"target {i}" for i in range(300)]
+    src[10], src[20], tgt[30], src[40], tgt[40] = "", " \t", "\u3000", "", ""
+    text = read_pairs([write_aligned(tmp_path, src, tgt)])
+    assert text.dropped == {"empty side": 3, "both sides empty": 1}
+    assert len(text) == 296
+    assert all(s.split()[1] == t.split()[1] for s, t in zip(text.src, text.tgt, strict=True))
+    assert text.where(text.src.index("source 299")).endswith("train.en:300")
+
+
+def test_D1_a_shift_by_one_line_is_warned_of_with_the_first_suspicious_line(tmp_path: Path) -> None:
+    src = sentences(1000)
+    tgt = [line.replace("e", "ee") for line in src]
+    assert warnings(read_pairs([write_aligned(tmp_path, src, tgt)])) == {}
+    for start in (0, 600):
+        rotated = tgt[:start] + tgt[start + 1 :] + tgt[start : start + 1]
+        message = warnings(read_pairs([write_aligned(tmp_path, src, rotated)]))["shifted-lines"]
+        line = int(message.split("train.en:")[1].split(":")[0])
+        assert abs(line - start) <= 20
+
+
+@pytest.mark.parametrize("character", ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"])
+def test_D2_only_line_feeds_end_a_line_equally_in_all_readers(tmp_path: Path, character: str) -> None:
+    side = f"one{character}two"
+    assert len(side.splitlines()) == 2, "the character must be one that careless readers split at"
+    tsv = read_pairs([write(tmp_path / "p.tsv", f"{side}\tx\r\nlast\ty\n")])
+    aligned = read_pairs([write_aligned(tmp_path, [side, "last"], ["x", "y"])])
+    assert tsv.src == aligned.src == list(read_lines(tmp_path / "train.en")) == [side, "last"]
+    assert tsv.tgt == aligned.tgt == ["x", "y"]
+    if character in "\r\u2028\u2029\x85":  # XML 1.0 does not admit the others
+        written = side.replace("\r", "&#13;")
+        units = f'<tu><tuv xml:lang="en"><seg>{written}</seg></tuv><tuv xml:lang="de"><seg>x</seg></tuv></tu>'
+        assert read_pairs([write(tmp_path / "p.tmx", f"<tmx><body>{units}</body></tmx>")]).src == [side]
+
+
+def test_D2_a_byte_order_mark_and_crlf_leave_no_trace(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.tsv", b"\xef\xbb\xbf" + b"a\tb\r\nc\td\r\n")
+    text = read_pairs([path])
+    assert (text.src, text.tgt, text.lines) == (["a", "c"], ["b", "d"], [1, 2])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_D2_wide_encodings_are_refused(tmp_path: Path, encoding: str) -> None:
+    message = refusal(write(tmp_path / "p.tsv", "hello\thallo\nworld\twelt\n".encode(encoding)))
+    assert f"UTF-{encoding[4:6]}" in message
+    assert "byte" in message
+
+
+def test_D2_latin_1_and_invalid_bytes_are_refused_with_offset_and_line(tmp_path: Path) -> None:
+    data = "dog\tHund\nmouse\tMäuse\n".encode("latin-1")
+    assert f"p.tsv:2: not UTF-8 at byte {data.index(0xE4)} (0xE4)" in refusal(write(tmp_path / "p.tsv", data))
+    good = "".join(f"{i}\té\n" for i in range(300_000)).encode()
+    assert len(good) > 2 * source.CHUNK_BYTES
+    message = refusal(write(tmp_path / "p.tsv", good + b"x\t\xc3\x28\n"))
+    assert f"p.tsv:300001: not UTF-8 at byte {len(good) + 2}" in message
+    assert f"at byte {len(good) + 2}" in refusal(write(tmp_path / "p.tsv", good + b"x\t\xe2\x82"))
+
+
+def test_D2_nul_is_refused_with_its_offset(tmp_path: Path) -> None:
+    assert "p.tsv:2: NUL at byte 7" in refusal(write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n"))
+
+
+def test_D6_a_line_of_50_mb_is_dropped_in_bounded_memory(tmp_path: Path) -> None:
+    size = 50 << 20
+    with (tmp_path / "train.en").open("wb") as file:
+        file.write(b"first\n")
+        for _ in range(50):
+            file.write(b"x" * (1 << 20))
+        file.write(b"\nthird\n")
+    write(tmp_path / "train.de", "erster\nzweiter\ndritter\n")
+    assert (tmp_path / "train.en").stat().st_size > size
+    tracemalloc.start()
+    text = read_pairs([f"{tmp_path / 'train.en'},{tmp_path / 'train.de'}"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (text.src, text.tgt, text.lines) == (["first", "third"], ["erster", "dritter"], [1, 3])
+    assert text.dropped == {"line too long": 1}
+    assert peak < 16 << 20
+
+
+def test_D6_a_million_empty_lines_pass_in_seconds(tmp_path: Path) -> None:
+    start = time.perf_counter()
+    text = read_pairs([write(tmp_path / "p.tsv", "\n" * 1_000_000 + "a\tb\n")])
+    assert time.perf_counter() - start < 5
+    assert (text.dropped, text.lines) == ({"both sides empty": 1_000_000}, [1_000_001])
+    assert "no pair with text" in refusal(write(tmp_path / "p.tsv", "\n" * 1_000_000))
+
+
+def test_D6_empty_files_are_refused(tmp_path: Path) -> None:
+    for name in ("p.tsv", "p.tmx", "p.tsv.gz"):
+        data = gzip.compress(b"") if name.endswith("gz") else b""
+        assert "is empty (0 bytes)" in refusal(write(tmp_path / name, data))
+    assert "train.en: is empty" in refusal(write_aligned(tmp_path, [], []))
+    assert "no pair with text" in refusal(write(tmp_path / "p.tsv", "\ufeff"))
+
+
+def test_D6_three_pairs_are_said_to_be_too_small(tmp_path: Path) -> None:
+    text = read_pairs([write(tmp_path / "p.tsv", "a b\tc d\ne\tf\ng h\ti\n")])
+    assert "3 pairs" in warnings(text)["too-small"]
+
+
+def _tar(mode: str) -> bytes:
+    """An archive whose members would climb out of their folder if they were extracted."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
+        climbing = tarfile.TarInfo("../escaped.tsv")
+        climbing.size = 4
+        archive.addfile(climbing, io.BytesIO(b"a\tb\n"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return buffer.getvalue()
+
+
+def _zip() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("../escaped.tsv", "a\tb\n")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["p.tsv", "p.tsv.gz", "p.tmx", "p.tar", "p.zip", "p.tgz"])
+@pytest.mark.parametrize("make", [_zip, lambda: _tar("w"), lambda: _tar("w:gz")], ids=["zip", "tar", "tar.gz"])
+def test_D9_archives_are_refused_by_content_and_nothing_is_written(tmp_path: Path, name: str, make) -> None:  # type: ignore[no-untyped-def]
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = write(inner / name, make())
+    before = tree(tmp_path)
+    assert "archive" in refusal(path)
+    assert tree(tmp_path) == before == {"inner", f"inner/{name}"}
+
+
+def test_D9_a_decompression_bomb_is_refused_early(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.tsv.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(160):
+            file.write(b"ab\tcd\n" * 200_000)
+    assert path.stat().st_size * source.MAX_RATIO < 160 * 1_200_000, "the bomb must exceed the ratio"
+    start = time.perf_counter()
+    tracemalloc.start()
+    assert "decompression bomb" in refusal(str(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20, "no text may be kept before the refusal"
+    assert time.perf_counter() - start < 5
+
+
+def test_D9_the_unpacked_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "".join(f"{line}\t{line}\n" for line in sentences(5000)).encode()
+    path = write(tmp_path / "p.tsv.gz", gzip.compress(data))
+    assert len(read_pairs([path])) == 5000
+    monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", len(data) - 1)
+    assert "unpacks to more than" in refusal(path)
+
+
+def test_D9_a_ratio_that_text_reaches_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "RATIO_FREE_BYTES", 1000)
+    data = "".join(f"{line}\t{line}\n" for line in sentences(5000)).encode()
+    assert len(read_pairs([write(tmp_path / "p.tsv.gz", gzip.compress(data))])) == 5000
+
+
+def test_D9_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(f"{line}\t{line}\n" for line in sentences(5000)).encode())
+    with pytest.raises(EOFError):
+        gzip.decompress(whole[: len(whole) // 2])
+    assert "cut off" in refusal(write(tmp_path / "p.tsv.gz", whole[: len(whole) // 2]))
+    assert "cut off" in refusal(write(tmp_path / "p.tsv.gz", whole[:-4]))
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes(byte ^ 0xFF for byte in whole[middle : middle + 8]) + whole[middle + 8 :]
+    assert "damaged" in refusal(write(tmp_path / "p.tsv.gz", flipped)) or "cut off" in refusal(
+        str(tmp_path / "p.tsv.gz")
+    )
+    assert "damaged" in refusal(write(tmp_path / "p.tsv.gz", whole + b"garbage"))
+    assert "twice" in refusal(write(tmp_path / "p.tsv.gz", gzip.compress(whole)))
+
+
+UNITS = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>x</seg></tuv></tu>'
+
+
+def test_D9_external_entities_are_never_opened(tmp_path: Path) -> None:
+    secret = write(tmp_path / "secret.txt", "top secret")
+    for declaration in (
+        f'<!DOCTYPE tmx [<!ENTITY x SYSTEM "file://{secret}">]>',
+        f'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "file://{secret}"> %x;]>',
+        f'<!DOCTYPE tmx SYSTEM "file://{secret}">',
+        '<!DOCTYPE tmx SYSTEM "http://127.0.0.1:9/tmx14.dtd">',
+    ):
+        content = f"<?xml version='1.0'?>\n{declaration}<tmx><body>{UNITS.format('&x;')}</body></tmx>"
+        message = refusal(write(tmp_path / "p.tmx", content))
+        assert "p.tmx:2: a document type or entity declaration" in message
+        assert "top secret" not in message
+
+
+def test_D9_a_billion_laughs_end_at_the_declaration(tmp_path: Path) -> None:
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+    content = f'<!DOCTYPE tmx [<!ENTITY l0 "ha">{laughs}]><tmx><body>{UNITS.format("&l9;")}</body></tmx>'
+    start = time.perf_counter()
+    assert "declaration" in refusal(write(tmp_path / "p.tmx", content))
+    assert time.perf_counter() - start < 1
+
+
+def test_D9_a_large_tmx_is_read_in_flat_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.tmx"
+    foreign = UNITS.replace('"de"', '"fr"').format("word " * 400)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f"<tmx><body>{UNITS.format('a')}")
+        for _ in range(8000):
+            file.write(foreign)
+        file.write("</body></tmx>")
+    assert path.stat().st_size > 15 << 20
+    tracemalloc.start()
+    text = read_pairs([str(path)], src_lang="en", tgt_lang="de")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (text.src, text.dropped) == (["a"], {"unit without both languages": 8000})
+    assert peak < 10 << 20
