@@ -132,6 +132,18 @@ def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch()
     assert len(before & after) < 0.1 * len(before)
 
 
+def test_rows_of_one_length_are_mixed_anew_each_epoch() -> None:
+    batches = Batches(_store([5] * 200, [5] * 200), 12 * 20, None, 5)
+    first, second = ([set(b.rows.tolist()) for b in _epoch(batches, epoch)] for epoch in (0, 1))
+    assert [len(rows) for rows in first] == [20] * 10
+    assert max(len(a & b) for a in first for b in second) < 10
+
+
+def test_a_batch_is_filled_to_the_very_limit() -> None:
+    assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 8)] == [2, 2, 2]
+    assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 7)] == [1] * 6
+
+
 def test_evaluation_batches_go_up_in_length_and_never_change() -> None:
     store = _random_store()
     batches = list(padded_batches(store, 300))

@@ -10,6 +10,7 @@ from weft.config import SideSection
 from weft.data import store as store_module
 from weft.data.store import EMPTY, TOO_LONG, ParallelStore, prepare_store
 from weft.data.tokenizer import Tokenizer, train_tokenizer
+from weft.durable import TEMPORARY
 from weft.errors import DataError, FolderError
 
 SRC = ["ab", "", "abc abc", "a" * 50, "ca", "  \t", "x語", "b"]
@@ -135,6 +136,19 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, tokenizers: tuple[T
     with pytest.raises(KeyboardInterrupt):
         _prepare(tmp_path, tokenizers, src_texts=interrupted())
     assert list(tmp_path.iterdir()) == []
+    assert _prepare(tmp_path, tokenizers).rows.tolist() == KEPT
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    leftover = tmp_path / f"{TEMPORARY}0123"
+    leftover.mkdir()
+    (leftover / "src_ids.npy").write_bytes(b"half")
+    _prepare(tmp_path, tokenizers)
+    assert [p.name for p in tmp_path.iterdir()] == ["train"]
+
+
+def test_a_file_in_the_way_is_replaced(tmp_path: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    (tmp_path / "train").write_bytes(b"not a folder")
     assert _prepare(tmp_path, tokenizers).rows.tolist() == KEPT
 
 

@@ -76,6 +76,13 @@ def test_words_are_kept_by_frequency_then_by_code_point() -> None:
     assert learned == [" ", "b", "a", " b", " a", " c"]
 
 
+def test_known_words_are_one_piece_and_others_are_spelled() -> None:
+    tokenizer = train_tokenizer(["the dog, the dog"], _side("word", 400))
+    vocab = _vocab(tokenizer)
+    assert tokenizer.encode("the dog, the dog") == [vocab[w] for w in (" the", " dog", ",", " the", " dog")]
+    assert tokenizer.encode("dot") == [vocab[c] for c in (" ", "d", "o", "t")]
+
+
 def test_characters_are_kept_by_frequency_then_by_code_point() -> None:
     tokenizer = train_tokenizer(["zzyyxw"], _side("character", SMALLEST + 3))
     vocab = _vocab(tokenizer)

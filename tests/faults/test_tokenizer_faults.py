@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer as RustTokenizer
 
 from weft.config import SideSection, TokenizerSection
 from weft.data import tokenizer as tokenizer_module
@@ -36,6 +37,14 @@ def test_D7_names_of_pieces_in_text_are_ordinary_text(kind: str, name: str) -> N
         assert tokenizer.decode(ids) == text
         if kind in ("character", "word"):  # all its characters were seen: no byte piece may occur
             assert min(ids) >= SMALLEST
+
+
+def test_D7_names_of_special_pieces_have_an_inner_space_that_no_pre_token_has() -> None:
+    for kind in ("bpe", "unigram", "word"):
+        pre_tokenizer = RustTokenizer.from_str(_tokenizer(kind).to_json()).pre_tokenizer
+        for text in (*SPECIALS, " ".join(SPECIALS), "a  b\t c"):
+            assert not any(" " in piece[1:] and piece.strip() for piece, _ in pre_tokenizer.pre_tokenize_str(text))
+    assert all(" " in name[1:-1] for name in SPECIALS)
 
 
 @pytest.mark.parametrize("kind", ["character", "word"])
@@ -151,6 +160,7 @@ CHANGES: dict[str, Change] = {
     "piece outside the alphabet": _add_piece("a b"),
     "piece with a surrogate": _add_piece("\ud800"),
     "merge of unknown pieces": lambda tree: tree["model"]["merges"].append(["no", "piece"]),
+    "merge into an unknown piece": lambda tree: tree["model"]["merges"].append(["!", "#"]),
     "merge of itself": lambda tree: tree["model"]["merges"].append(["", "a"]),
     "merge of three": lambda tree: tree["model"]["merges"].append(["t", "h", "e"]),
     "merge as string": lambda tree: tree["model"]["merges"].append("t h"),
@@ -239,7 +249,7 @@ def test_M4_what_is_no_tokenizer_file_is_refused(content: str | bytes) -> None:
 def test_M4_deep_nesting_inside_a_part_is_refused() -> None:
     tree = json.loads(_tokenizer("bpe").to_json())
     tree["normalizer"] = "DEEP"
-    for depth in (50, 900, 5_000):
+    for depth in (50, *range(850, 1000, 3), 5_000):
         _refused(json.dumps(tree).replace('"DEEP"', "[" * depth + "]" * depth), "bpe")
 
 

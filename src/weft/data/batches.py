@@ -109,7 +109,7 @@ def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[P
     src, tgt = store.src_lens[order] + 1, store.tgt_lens[order] + 1
     batches = []
     start = 0
-    most = limit // max(2, int((src + tgt).min(initial=2))) + 1  # no batch has more rows
+    most = limit // int((src + tgt).min(initial=limit)) + 1  # no batch has more rows than that
     while start < len(order):
         ahead = slice(start, start + most)
         widths = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])

@@ -24,6 +24,7 @@ _LONGEST_WORD = 48  # longer words are learned from in parts of this length
 _MOST_TEXT = 1_000_000  # characters of distinct words; the most frequent words say enough
 _SEEDS_PER_PIECE = 10
 _KEPT_EACH_ROUND = 0.75
+_LAST_ROUNDS = 10  # of expectation and maximization, when the pieces are settled
 _FEWEST_EXPECTED = 0.5  # a piece expected less often than this is dropped
 _BELOW_ALL = 1.0  # how far the bytes that are no learned piece lie below the least probable one
 
@@ -134,15 +135,14 @@ def _maximize(
     seeds_alive = alive[num_singles:]  # a view
     scores = np.full(len(pieces), -np.log(len(pieces)))
     while True:
-        for _ in range(2):
+        num_alive = int(seeds_alive.sum())
+        for _ in range(2 if num_alive > num_seeds_kept else _LAST_ROUNDS):
             expected = _expected_counts(lattice, counts, scores)
             floored = np.maximum(expected, _FEWEST_EXPECTED)
             scores = _digamma(floored) - _digamma(np.asarray(floored[alive].sum()))
         useless = expected[num_singles:] < _FEWEST_EXPECTED
-        num_alive = int(seeds_alive.sum())
-        if num_alive < num_seeds_kept:
-            seeds_alive &= ~useless
         if num_alive <= num_seeds_kept:
+            seeds_alive &= ~useless
             return scores, alive
         losses = expected[num_singles:] * (scores[num_singles:] - _best_scores(inner, scores))
         losses[useless] = -np.finfo(np.float64).max
