@@ -174,7 +174,7 @@ def _train(texts: Iterable[str], settings: SideSection, asked: int | None, key: 
     tokenizer = Tokenizer(train_vocabulary(prepared, settings, vocab_size), settings)
     if asked is not None and tokenizer.vocab_size < asked:
         tokenizer.notes.append(
-            f"{key}.vocab_size = {asked:,}: the text gives only {tokenizer.vocab_size:,} pieces, and so many are used"
+            f"{key}.vocab_size = {asked:,}: the text gives only {tokenizer.vocab_size:,} pieces; they are used"
         )
     if len(sample) < total:
         tokenizer.notes.append(f"{key}: learned from {len(sample):,} evenly spaced lines of {total:,}")
