@@ -5,7 +5,7 @@ from itertools import combinations
 from random import Random
 
 from weft.samples.patterns import Sentence, shuffled
-from weft.samples.words import LANGUAGES
+from weft.samples.words import FUNCTION_WORDS, LANGUAGES
 
 PUNCTUATION = ".,?!。，？！"
 
@@ -40,16 +40,21 @@ class _Index:
             for word in set(tokens(sentence.en, "en")).union(*sentence.units):
                 self.where[word].add(index)
         self.sentences = sentences
+        capitals = {word for item in sentences for word in item.en.split()[1:] if word[0].isupper()}
+        self.names = {word.strip(PUNCTUATION).lower() for word in capitals}
         self.left = {
-            lang: Counter(
-                tokens((" " if lang != "zh" else "").join(getattr(item, lang) for item in sentences), lang)
-            )
+            lang: Counter(tokens(" ".join([getattr(item, lang) for item in sentences]), lang))
             for lang in LANGUAGES
         }
 
     def together(self, pair: Pair) -> set[int]:
         """The sentences that hold both words, in whatever form and place."""
         return self.where[pair[0]] & self.where[pair[1]]
+
+    def is_new(self, sentence: Sentence, group: set[int]) -> bool:
+        """Whether two content words of the sentence, as they are written, meet nowhere outside `group`."""
+        words = set(tokens(sentence.en, "en")) - FUNCTION_WORDS - self.names - sentence.units[-1]
+        return any(self.where[one] & self.where[other] <= group for one, other in combinations(words, 2))
 
     def remove(self, indices: set[int]) -> bool:
         """Take sentences out of training; False, and nothing done, if a word or character got too rare."""
@@ -81,7 +86,8 @@ def held_out(sentences: list[Sentence], size: int, random: Random) -> list[set[i
         group = index.together(pair)
         free = group.isdisjoint(sets[0]) and group.isdisjoint(sets[1])
         rare = 2 <= len(group) <= LARGEST_GROUP and max(used[word] for word in pair) < PAIRS_A_WORD
-        if free and rare and index.remove(group):
+        new = free and rare and all(index.is_new(sentences[member], group) for member in group)
+        if new and index.remove(group):
             used.update(pair)
             target.update(group)
     return sets

@@ -18,27 +18,60 @@ POSSESSIVE = {
     "zh": ("我", "你", "他", "她", "我们", "他们"),
     "de": ("mein", "dein", "sein", "ihr", "unser", "ihr"),
 }
-FUNCTION_WORDS = frozenset(
-    (
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "my",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "with",
-        "about",
-        "up",
-        "down",
-        "from",
-    )
-    + ("next", "front", "it", "some", "not", "very", "too", "near", "opposite")
+FUNCTION_WORDS = frozenset(  # words whose combinations are not worth holding out
+    [
+        *(
+            "a",
+            "an",
+            "the",
+            "this",
+            "that",
+            "these",
+            "those",
+            "it",
+            "some",
+            "not",
+            "very",
+            "too",
+            "and",
+            "or",
+            "but",
+        ),
+        *(
+            "of",
+            "to",
+            "in",
+            "on",
+            "at",
+            "for",
+            "with",
+            "about",
+            "up",
+            "down",
+            "from",
+            "by",
+            "next",
+            "front",
+            "near",
+        ),
+        *("i", "you", "he", "she", "we", "they", "me", "my", "your", "his", "her", "our", "their"),
+        *("be", "am", "is", "are", "was", "were", "do", "does", "did", "have", "has", "had", "will"),
+        *(
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "twenty",
+            "thirty",
+            "fifty",
+            "hundred",
+        ),
+    ]
 )
 
 
@@ -121,7 +154,8 @@ def german_present(tokens: list[str]) -> tuple[str, ...]:
     infinitive = tokens[0].replace("-", " ").split()[-1]
     stem = infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
     first = next((token[4:] for token in tokens if token.startswith("ich=")), stem + "e")
-    return (first, tokens[1], tokens[2], tokens[2], infinitive, infinitive)
+    second, third = [token for token in tokens[1:] if "=" not in token][:2]
+    return (first, second, third, third, infinitive, infinitive)
 
 
 def german_imperative(first: str, tokens: list[str]) -> str:
@@ -311,7 +345,8 @@ def verb_phrase(row: str, thing: Filler | None = None, kind: str = "") -> Filler
     """A verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with its object.
 
     `kind` says how the object appears: bare, indef, def, defpl, this, poss, or dir (a place gone to). In the
-    Chinese column "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that has its own.
+    Chinese column "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that
+    has an object of its own.
     """
     english, chinese, german = (column.strip() for column in row.split("|")[:3])
     complement, _, without = german.partition(" : ")[2].partition(", ")
