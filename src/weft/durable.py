@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from weft.errors import FolderError
 
 MANIFEST = "manifest.json"
@@ -163,6 +165,6 @@ def _refuse_constant(name: str) -> Any:
 def _as_folder_error(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, SafetensorError) as error:  # a full disk under safetensors' own writing is the latter
+        reason = getattr(error, "strerror", None) or str(error)
         raise FolderError(f"{path}: cannot be written ({reason}); nothing was changed") from error

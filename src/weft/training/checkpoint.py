@@ -92,10 +92,13 @@ class Checkpoints:
             try:
                 return load_state(path)
             except FolderError as error:
-                path.rename(path.with_name(DAMAGED + path.name))
+                aside = path.with_name(DAMAGED + path.name)
+                shutil.rmtree(aside, ignore_errors=True)  # the same step, damaged before
+                path.rename(aside)
                 self.notes.append(f"checkpoint set aside as {DAMAGED}{path.name}: {error}")
-        if paths:
-            raise FolderError(f"{self.folder}: no sound checkpoint is left; " + "; ".join(self.notes))
+        if paths or any(self.folder.glob(f"{DAMAGED}*")):
+            why = "; ".join(self.notes) or f"those set aside as {DAMAGED}* are all there is"
+            raise FolderError(f"{self.folder}: no sound checkpoint is left; {why}; give another --out")
         return None
 
     def best(self) -> Path | None:

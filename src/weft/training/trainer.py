@@ -87,6 +87,9 @@ class Trainer(Generic[B]):
         """
         if (state := self.checkpoints.load_latest()) is not None:
             self.restore(state)
+        self.log.rewind(self.progress.step)
+        if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
+            return "stopped early"
         self.model.train()
         with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps):
             while self.progress.step < self.plan.max_steps:
@@ -116,7 +119,6 @@ class Trainer(Generic[B]):
         load_optimizer_tensors(self.optimizer, state.optimizer)
         set_random_tensors(state.random)
         self.progress = state.progress
-        self.log.rewind(state.progress.step)
 
     def _take_step(self) -> None:
         started = time.perf_counter()
