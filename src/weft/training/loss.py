@@ -5,6 +5,7 @@ Sums, never means: the trainer divides once, by the tokens of the whole update.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -20,7 +21,7 @@ class LossSums:
     num_tokens: int
 
 
-Loss = Callable[[Tensor, Callable[[Tensor], Tensor], Tensor], LossSums]
+CHUNK_ROWS = 256  # of logits made float32 at a time: small enough for a processor's cache
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,66 @@ class CrossEntropy:
         output: Callable[[Tensor], Tensor],
         tgt_out: Int[Tensor, "B T"],
     ) -> LossSums:
-        real = tgt_out != self.pad_id
-        log_probs = output(states).float().log_softmax(-1)
-        true = log_probs.gather(-1, tgt_out[..., None]).squeeze(-1)
-        nll = -true.masked_fill(~real, 0.0).sum()
-        loss = nll
-        if self.label_smoothing:
-            others = log_probs.sum(-1) - log_probs[..., self.pad_id] - true
-            share = self.label_smoothing / (log_probs.shape[-1] - 2)
-            loss = (1 - self.label_smoothing) * nll - share * others.masked_fill(~real, 0.0).sum()
-        return LossSums(loss, nll.detach(), int(real.sum()))
+        logits = output(states).flatten(0, -2)
+        loss, nll = _ChunkedCrossEntropy.apply(logits, tgt_out.flatten(), self.label_smoothing, self.pad_id)
+        return LossSums(loss, nll, int((tgt_out != self.pad_id).sum()))
+
+
+def smoothed_cross_entropy(
+    logits: Float[Tensor, "N V"], labels: Int[Tensor, " N"], label_smoothing: float, pad_id: int = 0
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The loss and the unsmoothed loss, summed: the plain form, which the fast one is compared with."""
+    log_probs = logits.float().log_softmax(-1)
+    true = log_probs.gather(-1, labels[:, None]).squeeze(-1)
+    others = log_probs.sum(-1) - log_probs[:, pad_id] - true
+    share = label_smoothing / (logits.shape[-1] - 2)
+    real = labels != pad_id
+    nll = -true[real].sum()
+    return (1 - label_smoothing) * nll - share * others[real].sum(), nll
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """`smoothed_cross_entropy` some rows at a time, its gradient made in the same pass over the logits.
+
+    The float32 logits of a whole batch never exist, and no exponential is taken twice.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, label_smoothing: float, pad_id: int
+    ) -> tuple[Tensor, Tensor]:
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        sums = torch.zeros(2, device=logits.device)
+        for first in range(0, len(logits), CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            sums += _chunk(logits[rows], labels[rows], label_smoothing, pad_id, gradient, rows)
+        ctx.save_for_backward(*([] if gradient is None else [gradient]))
+        ctx.mark_non_differentiable(nll := sums[1].clone())
+        return sums[0].clone(), nll
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient * scale, None, None, None
+
+
+def _chunk(
+    logits: Tensor, labels: Tensor, label_smoothing: float, pad_id: int, gradient: Tensor | None, rows: slice
+) -> Tensor:
+    """Loss and unsmoothed loss of some rows; where asked, the gradient: probabilities less the target."""
+    share = label_smoothing / (logits.shape[-1] - 2)
+    real = (labels != pad_id).float()
+    x = logits.float()
+    log_total = x.logsumexp(-1)
+    true = x.gather(-1, labels[:, None]).squeeze(-1)
+    others = x.sum(-1) - x[:, pad_id] - true - (x.shape[-1] - 2) * log_total
+    nll = ((log_total - true) * real).sum()
+    if gradient is not None:
+        p = (x - log_total[:, None]).exp_().sub_(share)
+        p[:, pad_id] += share
+        p.scatter_add_(-1, labels[:, None], p.new_full((len(labels), 1), share - 1 + label_smoothing))
+        gradient[rows] = p.mul_(real[:, None])
+    return torch.stack([(1 - label_smoothing) * nll - share * (others * real).sum(), nll])
 
 
 def smoothed_target(

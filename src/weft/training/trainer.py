@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from weft.config import TrainingSection
-from weft.errors import DivergedError, Interrupted, OutOfMemoryError
+from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.training.checkpoint import Checkpoints, Progress, State, random_tensors, set_random_tensors
 from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
@@ -112,7 +112,12 @@ class Trainer(Generic[B]):
         return State(weights, optimizer_tensors(self.optimizer), random_tensors(), self.progress)
 
     def restore(self, state: State) -> None:
-        """Stand where `state` was taken."""
+        """Stand where `state` was taken. Raises FolderError where it is not this model's, or not whole."""
+        shapes = {name: p.shape for name, p in self.model.named_parameters()}
+        if {name: t.shape for name, t in state.model.items()} != shapes or "cpu" not in state.random:
+            raise FolderError(
+                f"{self.checkpoints.folder}: weights or random state are not this run's; restore the folder"
+            )
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(state.model[name])

@@ -1,0 +1,454 @@
+"""The order of events: the same however it is cut into micro-batches, stopped and resumed; and its failures."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import ModelSection, TrainingSection
+from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
+from weft.model.transformer import Seq2SeqTransformer
+from weft.training.checkpoint import Checkpoints, State
+from weft.training.log import Log
+from weft.training.loss import CrossEntropy, LossSums
+from weft.training.optimizer import build_optimizer
+from weft.training.trainer import Plan, Trainer
+
+VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
+BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH
+SHAPE = ModelSection(d_model=8, d_ff=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2)
+
+
+@dataclass(frozen=True)
+class Batch:
+    src: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+
+    @property
+    def num_src_tokens(self) -> int:
+        return int((self.src != 0).sum())
+
+    @property
+    def num_tgt_tokens(self) -> int:
+        return int((self.tgt_out != 0).sum())
+
+    def describe(self) -> str:
+        return f"{len(self.src)} pairs"
+
+
+def make_rows() -> list[Tensor]:
+    """Targets of very uneven lengths, from 1 to 11 tokens."""
+    generator = torch.Generator().manual_seed(8)
+    return [torch.randint(4, VOCAB, (1 + 3 * (i % 4) + i % 3,), generator=generator) for i in range(ROWS)]
+
+
+class Batches:
+    """The rows in an order that depends on the epoch; `asked` records what was taken."""
+
+    def __init__(self, rows_in_batch: int = ROWS_IN_BATCH) -> None:
+        self.rows, self.rows_in_batch = make_rows(), rows_in_batch
+        self.asked: list[tuple[int, int]] = []
+
+    def num_batches(self, epoch: int) -> int:
+        return len(self.rows) // self.rows_in_batch
+
+    def batch(self, epoch: int, position: int) -> Batch:
+        self.asked.append((epoch, position))
+        order = torch.randperm(len(self.rows), generator=torch.Generator().manual_seed(epoch)).tolist()
+        start = position * self.rows_in_batch
+        rows = [self.rows[i] for i in order[start : start + self.rows_in_batch]]
+        tgt_out = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        src = nn.utils.rnn.pad_sequence([row.flip(0) for row in rows], batch_first=True)
+        begin = torch.full((len(rows), 1), 2)
+        return Batch(src, torch.cat([begin, tgt_out[:, :-1]], dim=1), tgt_out)
+
+
+def build_model(dropout: float = SHAPE.dropout) -> Seq2SeqTransformer:
+    torch.manual_seed(11)
+    return Seq2SeqTransformer(SHAPE.model_copy(update={"dropout": dropout}), VOCAB, VOCAB, joint=True)
+
+
+def settings(**values: Any) -> TrainingSection:
+    return TrainingSection.model_validate({"learning_rate": 0.01, "warmup_steps": 3, **values})
+
+
+Scores = Callable[[int], Mapping[str, float]]
+
+
+def build_trainer(
+    folder: Path,
+    plan: Plan,
+    evaluate: Scores | None = None,
+    batches: Batches | None = None,
+    model: Seq2SeqTransformer | None = None,
+    **values: Any,
+) -> "Trainer[Batch]":
+    """A whole little run in `folder`, built from nothing as a new process would build it."""
+    model = model or build_model()
+    section = settings(**values)
+    loss = CrossEntropy(0.1)
+
+    def compute_loss(batch: Batch) -> LossSums:
+        return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+
+    return Trainer(
+        model=model,
+        batches=batches or Batches(),
+        compute_loss=compute_loss,
+        optimizer=build_optimizer(model, section),
+        settings=section,
+        plan=plan,
+        rate=lambda step: section.learning_rate * min(1.0, step / section.warmup_steps),
+        checkpoints=Checkpoints(folder / "checkpoints", keep=9),
+        log=Log(folder / "metrics.jsonl", every=1, quiet=True),
+        evaluate=evaluate,
+    )
+
+
+def weights(trainer: "Trainer[Batch]") -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+
+
+def assert_same_state(a: State, b: State) -> None:
+    for ours, theirs in ((a.model, b.model), (a.optimizer, b.optimizer), (a.random, b.random)):
+        assert ours.keys() == theirs.keys()
+        assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
+    facts = [{**vars(s.progress), "seconds": None} for s in (a, b)]
+    assert facts[0] == facts[1]
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
+    timing = ("seconds", "tokens_per_second")
+    return [{k: v for k, v in json.loads(line).items() if k not in timing} for line in lines]
+
+
+def raise_at(step: int, error: BaseException) -> Scores:
+    """A dev evaluation at which the process dies; the scores rise until then."""
+
+    def evaluate(now: int) -> Mapping[str, float]:
+        if now == step:
+            raise error
+        return {"dev_bleu": float(now)}
+
+    return evaluate
+
+
+# How an update is put together
+
+
+@pytest.mark.parametrize(("rows_in_batch", "accumulated"), [(1, 12), (2, 6), (4, 3), (6, 2)])
+def test_micro_batches_equal_one_batch(tmp_path: Path, rows_in_batch: int, accumulated: int) -> None:
+    """T3: twelve uneven rows give the same gradients however they are cut; at a rate of 1 the weights show it."""
+    values = {"optimizer": "sgd", "learning_rate": 3.0, "grad_clip_norm": None}
+    one = build_trainer(tmp_path / "one", Plan(1, 9, 9), batches=Batches(12), model=build_model(0.0), **values)
+    before = weights(one)
+    one.run()
+    cut = {"batches": Batches(rows_in_batch), "grad_accum_steps": accumulated, "model": build_model(0.0)}
+    some = build_trainer(tmp_path / "some", Plan(1, 9, 9), **cut, **values)
+    some.run()
+    for name, value in weights(one).items():
+        torch.testing.assert_close(weights(some)[name], value, rtol=0, atol=2e-6)
+        assert float((value - before[name]).abs().max()) > 2e-4 or "key.bias" in name, name
+    ours, theirs = metrics(tmp_path / "one")[0], metrics(tmp_path / "some")[0]
+    assert ours["loss"] == pytest.approx(theirs["loss"], abs=2e-6)
+    assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=2e-4)
+
+
+def test_every_batch_is_taken_once_an_epoch_and_in_order(tmp_path: Path) -> None:
+    batches = Batches()
+    build_trainer(tmp_path, Plan(4, 99, 99), batches=batches, grad_accum_steps=3).run()
+    assert batches.asked == [(n // BATCHES_IN_EPOCH, n % BATCHES_IN_EPOCH) for n in range(12)]
+
+
+def test_the_rate_of_each_step_is_set_before_it(tmp_path: Path) -> None:
+    build_trainer(tmp_path, Plan(5, 99, 99)).run()
+    rates = [line["learning_rate"] for line in metrics(tmp_path)]
+    assert rates == pytest.approx([0.01 / 3, 0.02 / 3, 0.01, 0.01, 0.01])
+
+
+def test_long_gradients_are_cut(tmp_path: Path) -> None:
+    trainer = build_trainer(
+        tmp_path, Plan(1, 9, 9), optimizer="sgd", learning_rate=3.0, warmup_steps=3, grad_clip_norm=1e-3
+    )
+    before = weights(trainer)
+    trainer.run()
+    moved = sum(float((value - before[name]).square().sum()) for name, value in weights(trainer).items()) ** 0.5
+    assert moved == pytest.approx(1e-3, rel=1e-3)  # a rate of 1 at the first step
+    assert metrics(tmp_path)[0]["grad_norm"] > 1e-3
+
+
+def test_tokens_are_counted_without_padding(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(BATCHES_IN_EPOCH, 99, 99))
+    trainer.run()
+    assert trainer.progress.tokens == 2 * sum(map(len, make_rows()))
+
+
+# Going on where it stopped
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("stops", [(3,), (BATCHES_IN_EPOCH,), (4, 8), (1, 2, 3)], ids=str)
+def test_resumed_equals_uninterrupted(tmp_path: Path, optimizer: str, stops: tuple[int, ...]) -> None:
+    """K2: mid-epoch, at an epoch's edge, resumed again and again; nothing differs but the clock."""
+    values = {"optimizer": optimizer, "momentum": 0.9}
+    whole = build_trainer(tmp_path / "whole", Plan(11, 99, 3), **values)
+    whole.run()
+    for stop in (*stops, 11):
+        torch.manual_seed(stop)  # a new process draws other numbers until its state is put back
+        part = build_trainer(tmp_path / "part", Plan(stop, 99, 3), **values)
+        assert part.run() == "done"
+    assert_same_state(part.state(), whole.state())
+    assert metrics(tmp_path / "part") == metrics(tmp_path / "whole")
+    assert [line["step"] for line in metrics(tmp_path / "part")] == list(range(1, 12))
+
+
+def test_resumed_mid_accumulation_order(tmp_path: Path) -> None:
+    """Three micro-batches a step over epochs of five: a step straddles the edge."""
+    whole = build_trainer(tmp_path / "whole", Plan(5, 99, 99), grad_accum_steps=3)
+    whole.run()
+    build_trainer(tmp_path / "part", Plan(2, 99, 99), grad_accum_steps=3).run()
+    part = build_trainer(tmp_path / "part", Plan(5, 99, 99), grad_accum_steps=3)
+    part.run()
+    assert_same_state(part.state(), whole.state())
+
+
+def scores_of(values: Mapping[int, float]) -> Scores:
+    return lambda step: {"dev_bleu": values[step], "dev_loss": 1.0}
+
+
+def test_resumed_while_patience_runs_out(tmp_path: Path) -> None:
+    """Best at step 4; of the two evaluations that are waited for, one lies before the stop."""
+    scores = scores_of({2: 1.0, 4: 5.0, 6: 3.0, 8: 5.0, 10: 9.0})
+    whole = build_trainer(tmp_path / "whole", Plan(12, 2, 99), scores, patience=2)
+    assert whole.run() == "stopped early"
+    assert whole.progress.step == 8  # an equal score is no improvement
+    assert whole.progress.best_step == 4
+    dying = raise_at(8, KeyboardInterrupt())
+    part = build_trainer(tmp_path / "part", Plan(12, 2, 6), lambda step: dying(step) and scores(step), patience=2)
+    with pytest.raises(KeyboardInterrupt):
+        part.run()
+    part = build_trainer(tmp_path / "part", Plan(12, 2, 6), scores, patience=2)
+    assert part.run() == "stopped early"
+    assert_same_state(part.state(), whole.state())
+    assert metrics(tmp_path / "part") == metrics(tmp_path / "whole")
+    assert part.checkpoints.best() == tmp_path / "part" / "checkpoints" / "step-4"
+
+
+def test_out_of_patience_stays_so(tmp_path: Path) -> None:
+    """Killed after the last checkpoint: the next start takes no further step."""
+    scores = scores_of({2: 1.0, 4: 0.5})
+    build_trainer(tmp_path, Plan(12, 2, 99), scores, patience=1).run()
+    again = build_trainer(tmp_path, Plan(12, 2, 99), scores, patience=1)
+    assert again.run() == "stopped early"
+    assert again.progress.step == 4
+
+
+def test_killed_before_the_first_checkpoint_logs_no_step_twice(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        build_trainer(tmp_path, Plan(6, 4, 99), raise_at(4, KeyboardInterrupt())).run()
+    assert not (tmp_path / "checkpoints").exists()
+    build_trainer(tmp_path, Plan(6, 4, 99)).run()
+    assert [line["step"] for line in metrics(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("part", ["model", "optimizer", "random", "progress"])
+def test_every_part_of_the_state_is_needed(tmp_path: Path, part: str) -> None:
+    """K9: with one part taken from the start instead, the run ends elsewhere."""
+    fresh = build_trainer(tmp_path / "fresh", Plan(1, 99, 99))
+    start = deepcopy(fresh.state())
+    whole = build_trainer(tmp_path / "whole", Plan(8, 99, 4))
+    whole.run()
+    middle = Checkpoints(tmp_path / "whole" / "checkpoints", 9)
+    parts = vars(_load(middle, 4)) | {part: getattr(start, part)}
+    other = build_trainer(tmp_path / "other", Plan(8, 99, 99))
+    other.checkpoints.save(State(**parts))
+    other.run()
+    assert any(not torch.equal(value, weights(whole)[name]) for name, value in weights(other).items())
+
+
+def _load(checkpoints: Checkpoints, step: int) -> State:
+    from weft.training.checkpoint import load_state
+
+    return load_state(checkpoints.folder / f"step-{step}")
+
+
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(2, 99, 99))
+    trainer.run()
+    state = trainer.state()
+    lacking = {name: value for name, value in state.model.items() if not name.startswith("encoder")}
+    narrow = {name: value[..., :1].contiguous() for name, value in state.model.items()}
+    for model, random in ((lacking, state.random), (narrow, state.random), (state.model, {})):
+        folder = tmp_path / str(len(os.listdir(tmp_path)))
+        Checkpoints(folder / "checkpoints", 9).save(State(model, state.optimizer, random, state.progress))
+        with pytest.raises(FolderError, match="not this run's"):
+            build_trainer(folder, Plan(2, 99, 99)).run()
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_stops_before_the_weights_change(tmp_path: Path, value: float) -> None:
+    """T1: at the third step; the checkpoint before it stays good."""
+    trainer = build_trainer(tmp_path, Plan(6, 99, 2))
+    good, losses = trainer.compute_loss, []
+    seen: dict[str, Tensor] = {}
+
+    def compute_loss(batch: Batch) -> LossSums:
+        sums = good(batch)
+        losses.append(sums)
+        if len(losses) < 3:
+            return sums
+        seen.update(weights(trainer))
+        return LossSums(sums.loss_sum * value, sums.nll_sum, sums.num_tokens)
+
+    trainer.compute_loss = compute_loss
+    with pytest.raises(DivergedError, match=r"step 3 \(epoch 0, batch 2\)") as caught:
+        trainer.run()
+    assert caught.value.exit_code == 4
+    assert "\n" not in str(caught.value)
+    assert len(losses) == 3
+    assert all(torch.equal(seen[name], value) for name, value in weights(trainer).items())
+    kept = Checkpoints(tmp_path / "checkpoints", 9).load_latest()
+    assert kept is not None
+    assert kept.progress.step == 2
+    assert all(tensor.isfinite().all() for tensor in kept.model.values())
+
+
+def test_a_gradient_that_is_no_number_stops_as_well(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(6, 99, 2))
+    next(trainer.model.parameters()).register_hook(lambda grad: grad * float("nan"))
+    before = weights(trainer)
+    with pytest.raises(DivergedError, match="gradient norm nan"):
+        trainer.run()
+    assert all(torch.equal(before[name], value) for name, value in weights(trainer).items())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_out_of_memory_names_the_batch(tmp_path: Path, error: Exception) -> None:
+    """T4: with what to do, exit code 6, and the checkpoint before it intact."""
+    trainer = build_trainer(tmp_path, Plan(6, 99, 1))
+    good = trainer.compute_loss
+
+    def compute_loss(batch: Batch) -> LossSums:
+        if trainer.progress.step == 1:
+            raise error
+        return good(batch)
+
+    trainer.compute_loss = compute_loss
+    with pytest.raises(OutOfMemoryError, match=r"at step 2 in a batch of 4 pairs; lower batches") as caught:
+        trainer.run()
+    assert caught.value.exit_code == 6
+    kept = Checkpoints(tmp_path / "checkpoints", 9).load_latest()
+    assert kept is not None
+    assert kept.progress.step == 1
+
+
+def test_another_runtime_error_is_not_taken_for_it(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(6, 99, 1))
+
+    def compute_loss(batch: Batch) -> LossSums:
+        raise RuntimeError("a bug")
+
+    trainer.compute_loss = compute_loss
+    with pytest.raises(RuntimeError, match="a bug"):
+        trainer.run()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_finishes_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
+    """T8, T9: then the same run goes on to the same end."""
+    whole = build_trainer(tmp_path / "whole", Plan(6, 99, 99))
+    whole.run()
+    part = build_trainer(tmp_path / "part", Plan(6, 99, 99))
+    good, handlers = part.compute_loss, [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+
+    def compute_loss(batch: Batch) -> LossSums:
+        if part.progress.step == 2:
+            os.kill(os.getpid(), number)
+        return good(batch)
+
+    part.compute_loss = compute_loss
+    with pytest.raises(Interrupted, match="after step 3; everything is saved") as caught:
+        part.run()
+    assert caught.value.exit_code == 75
+    assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert (tmp_path / "part" / "checkpoints" / "step-3").is_dir()
+    rest = build_trainer(tmp_path / "part", Plan(6, 99, 99))
+    assert rest.run() == "done"
+    assert_same_state(rest.state(), whole.state())
+
+
+def test_the_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(6, 99, 2))
+    good = trainer.compute_loss
+
+    def compute_loss(batch: Batch) -> LossSums:
+        if trainer.progress.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return good(batch)
+
+    trainer.compute_loss = compute_loss
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    kept = Checkpoints(tmp_path / "checkpoints", 9).load_latest()
+    assert kept is not None
+    assert kept.progress.step == 2
+
+
+def test_a_signal_in_the_last_step_changes_nothing(tmp_path: Path) -> None:
+    trainer = build_trainer(
+        tmp_path, Plan(2, 2, 2), lambda step: os.kill(os.getpid(), signal.SIGINT) or {"a": 1.0}
+    )
+    assert trainer.run() == "done"
+
+
+# What is evaluated and saved when
+
+
+def test_evaluations_and_checkpoints_fall_where_planned(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        asked.append(step)
+        return {"dev_bleu": -float(step)}  # the first stays the best
+
+    trainer = build_trainer(tmp_path, Plan(8, 3, 4), evaluate)
+    trainer.run()
+    assert asked == [3, 6, 8]
+    assert {p.name for p in (tmp_path / "checkpoints").glob("step-*")} == {"step-3", "step-4", "step-8"}
+    assert trainer.checkpoints.best() == tmp_path / "checkpoints" / "step-3"
+    assert trainer.progress.best_scores == {"dev_bleu": -3.0}
+
+
+def test_evaluation_is_without_dropout_and_training_with_it(tmp_path: Path) -> None:
+    modes: list[bool] = []
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        modes.append(trainer.model.training)
+        return {"dev_bleu": 1.0}
+
+    trainer = build_trainer(tmp_path, Plan(2, 1, 9), evaluate)
+    trainer.run()
+    assert modes == [False, False]
+    assert trainer.model.training
