@@ -92,11 +92,12 @@ class MultiHeadAttention(nn.Module):
         """Let each position of x look at the keys. With `maps`, the weights (before dropout) are appended."""
         query = self._heads(self.query(x))
         dropout = self.dropout if self.training else 0.0
-        if maps is None:
+        if maps is None and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
-        else:
+        else:  # to be looked at; or to be differentiated on a processor, where the fused kernel's backward is slow
             context, weights = attention(query, key, value, mask, dropout)
-            maps.append(weights.detach())
+            if maps is not None:
+                maps.append(weights.detach())
         return self.output(context.transpose(1, 2).flatten(2))
 
     def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B H L K"]:

@@ -43,7 +43,8 @@ class CrossEntropy:
         tgt_out: Int[Tensor, "B T"],
     ) -> LossSums:
         logits = output(states).flatten(0, -2)
-        loss, nll = _ChunkedCrossEntropy.apply(logits, tgt_out.flatten(), self.label_smoothing, self.pad_id)
+        fast = _ChunkedCrossEntropy.apply  # type: ignore[no-untyped-call]
+        loss, nll = fast(logits, tgt_out.flatten(), self.label_smoothing, self.pad_id)
         return LossSums(loss, nll, int((tgt_out != self.pad_id).sum()))
 
 
