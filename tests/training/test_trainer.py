@@ -441,6 +441,20 @@ def test_evaluations_and_checkpoints_fall_where_planned(tmp_path: Path) -> None:
     assert trainer.progress.best_scores == {"dev_bleu": -3.0}
 
 
+def test_between_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
+    losses = {1: 5.0, 2: 4.0, 3: 4.5, 4: 4.0, 5: 9.0}
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        return {"dev_bleu": float(step == 5), "dev_loss": losses[step]}
+
+    bests = []
+    for last in losses:
+        trainer = build_trainer(tmp_path, Plan(last, 1, 9), evaluate)
+        trainer.run()
+        bests.append(trainer.progress.best_step)
+    assert bests == [1, 2, 2, 2, 5]
+
+
 def test_evaluation_is_without_dropout_and_training_with_it(tmp_path: Path) -> None:
     modes: list[bool] = []
 

@@ -53,7 +53,8 @@ class Plan:
     save_every: int
 
 
-Evaluate = Callable[[int], Mapping[str, float]]  # step -> scores, the first one decides (higher is better)
+# Step -> scores: the first decides, higher is better; between equal ones the second, a loss, lower is better.
+Evaluate = Callable[[int], Mapping[str, float]]
 
 
 class Trainer(Generic[B]):
@@ -191,9 +192,8 @@ class Trainer(Generic[B]):
         self.model.eval()
         scores = dict(self.evaluate(self.progress.step))
         self.model.train()
-        deciding = next(iter(scores))
-        best = self.progress.best_scores.get(deciding)
-        improved = best is None or scores[deciding] > best
+        best = self.progress.best_scores
+        improved = not best or _rank(scores) > _rank(best)
         if improved:
             self.progress.best_step, self.progress.best_scores = self.progress.step, scores
         self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
@@ -226,3 +226,9 @@ class Trainer(Generic[B]):
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+
+
+def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:
+    """What is greater is better. A young model's BLEU is zero each time, and its loss alone tells progress."""
+    first, *others = scores.values()
+    return first, *(-loss for loss in others[:1])

@@ -1,0 +1,61 @@
+"""What several rooms' tests share: made sentence pairs, and one tiny trained model folder a session."""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import weft
+
+NOUNS = {"cat": "Katze", "dog": "Hund", "bird": "Vogel", "fish": "Fisch", "horse": "Pferd", "mouse": "Maus"}
+VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
+TINY = (
+    "model.d_model=16",
+    "model.d_ff=24",
+    "model.num_heads=2",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "tokenizer.joint=false",
+    "tokenizer.src.kind=word",
+    "tokenizer.tgt.kind=word",
+    "batches.tokens_per_batch=400",
+    "training.learning_rate=0.01",
+    "training.warmup_steps=5",
+    "training.precision=float32",
+    "training.threads=1",
+)
+
+
+def sentence_pairs(count: int) -> list[tuple[str, str]]:
+    """The first of 216 different English and German sentences; a noun, a verb, a noun."""
+    words = product(NOUNS.items(), VERBS.items(), NOUNS.items())
+    made = [(f"{a} {v} {b}.", f"{x} {w} {y}.") for (a, x), (v, w), (b, y) in words]
+    return made[:count]
+
+
+@pytest.fixture(scope="session")
+def write_pairs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], str]:
+    """Give the path of a file with so many English-German pairs."""
+
+    def write(count: int) -> str:
+        path = tmp_path_factory.mktemp("pairs") / "pairs.en-de.tsv"
+        path.write_bytes("".join(f"{a}\t{b}\n" for a, b in sentence_pairs(count)).encode())
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tiny_settings() -> tuple[str, ...]:
+    """--set values of a model that trains in a moment, the same way every time."""
+    return TINY
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str]) -> Path:
+    """A trained model of two word tokenizers. Tests must not change it; copy it first."""
+    out = tmp_path_factory.mktemp("tiny") / "model"
+    settings = (*TINY, "training.max_steps=120", "training.eval_every=60", "model.d_model=32")
+    weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
+    return out
