@@ -2,7 +2,7 @@
 
 import typer
 
-from weft.cli import train, use
+from weft.cli import look, train, use
 
 app = typer.Typer(
     name="weft",
@@ -12,5 +12,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (train.demo, train.train, use.translate, use.evaluate):
+for verb in (train.demo, train.train, use.translate, use.evaluate, look.inspect):
     app.command()(verb)

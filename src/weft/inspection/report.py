@@ -1,0 +1,63 @@
+"""An inspection as a file: a page that needs nothing but a browser, or its data."""
+
+import base64
+import hashlib
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from weft import durable
+from weft.errors import UsageError
+from weft.inspection.attention import TranslationAttention
+
+# Letters that could end a script element, open a comment or be no string to a script; JSON knows them as escapes.
+_UNSAFE = re.compile("[<>&\u2028\u2029]")
+
+
+def write_report(inspection: TranslationAttention, path: Path) -> None:
+    """Write a page (.html) or data (.json), whole or not at all.
+
+    Raises UsageError for another suffix, FolderError where it cannot be written.
+    """
+    refuse_other_suffixes(path)
+    data = inspection.to_json()
+    durable.write_text(path, _page(data) if path.suffix.lower() == ".html" else _json(data) + "\n")
+
+
+def refuse_other_suffixes(path: Path) -> None:
+    """Raise UsageError where a report of this name would be of no known format."""
+    if path.suffix.lower() not in (".html", ".json"):
+        raise UsageError(f"{path}: an inspection is written as .html (a page) or .json (data); name it so")
+
+
+def _page(data: dict[str, Any]) -> str:
+    """The page with style, script and data inside; only these two, known by their hashes, may act in it."""
+    style, script = _asset("attention.css"), _asset("attention.js")
+    policy = (
+        f"default-src 'none'; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {"policy": policy, "style": style, "script": script, "data": _UNSAFE.sub(_escaped, _json(data))}
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("attention.html"))
+
+
+def _asset(name: str) -> str:
+    """A file of the page, with line ends as the browser will hash them."""
+    content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
+    return content.replace("\r\n", "\n")
+
+
+def _fingerprint(content: str) -> str:
+    """The hash by which a content security policy allows an inline element."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _json(data: dict[str, Any]) -> str:
+    """Compact: an indented list of weights would have a line for each of them."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

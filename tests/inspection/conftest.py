@@ -1,0 +1,47 @@
+"""A tiny translator with random weights, far enough from zero that every head looks somewhere else."""
+
+import pytest
+import torch
+
+from weft.config import Recipe
+from weft.data.tokenizer import build_tokenizers
+from weft.inspection.attention import TranslationAttention, inspect_translation
+from weft.machine import Machine
+from weft.tasks import Translation
+
+SRC = ["Ich möchte eine Tasse Tee .", "Wir gehen nach Hause .", "Der Tee ist heiß ."] * 4
+TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
+
+
+@pytest.fixture(scope="package")
+def task() -> Translation:
+    recipe = Recipe.model_validate(
+        {
+            "tokenizer": {"joint": False, "src": {"kind": "bpe", "vocab_size": 310}, "tgt": {"kind": "character"}},
+            "model": {
+                "d_model": 22,
+                "d_ff": 29,
+                "num_heads": 3,
+                "head_dim": 5,
+                "num_encoder_layers": 2,
+                "num_decoder_layers": 4,
+                "dropout": 0.5,
+                "tie_embeddings": False,
+            },
+            "data": {"max_len": 200},
+            "decoding": {"beam_size": 3, "max_len_extra": 2, "max_len_ratio": 0.5},
+        }
+    )
+    tokenizers = build_tokenizers(recipe.tokenizer, SRC, TGT)
+    task = Translation.build(recipe, ("de", "zh"), tokenizers, Machine("cpu", "float32", 1, "tests are small"))
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(5)
+        for parameter in task.model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.3)
+    task.model.eval()
+    return task
+
+
+@pytest.fixture(scope="package")
+def inspection(task: Translation) -> TranslationAttention:
+    return inspect_translation(task, "Ich möchte eine Tasse Tee .")

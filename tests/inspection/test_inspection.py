@@ -1,0 +1,157 @@
+"""What an inspection says is what the model does."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from weft.config import DecodingSection
+from weft.data.tokenizer import BOS_ID, EOS_ID
+from weft.errors import UsageError
+from weft.inspection.attention import MAX_SRC_LEN, TranslationAttention, inspect_translation
+from weft.model.attention import AttentionRecord
+from weft.tasks import Translation
+
+
+def tgt_in(inspection: TranslationAttention) -> list[int]:
+    return [BOS_ID, *inspection.tgt_ids[:-1]]
+
+
+def test_maps_have_every_layer_head_query_and_key(inspection):
+    src_len, tgt_len = len(inspection.src_ids), len(inspection.tgt_ids)
+    assert src_len != tgt_len
+    assert inspection.encoder.shape == (2, 3, src_len, src_len)
+    assert inspection.decoder.shape == (4, 3, tgt_len, tgt_len)
+    assert inspection.cross.shape == (4, 3, tgt_len, src_len)
+
+
+def test_maps_are_those_of_the_model_in_their_order(task, inspection):
+    record = AttentionRecord()
+    with torch.no_grad():
+        task.model(torch.tensor([inspection.src_ids]), torch.tensor([tgt_in(inspection)]), record)
+    for mine, layers in (
+        (inspection.encoder, record.encoder),
+        (inspection.decoder, record.decoder),
+        (inspection.cross, record.cross),
+    ):
+        assert len(mine) == len(layers)
+        for of_mine, layer in zip(mine, layers, strict=True):
+            torch.testing.assert_close(of_mine, layer[0])
+        heads = mine.flatten(0, 1)
+        assert len(torch.unique(heads, dim=0)) == len(heads)  # or a wrong order would pass
+
+
+def test_rows_sum_to_one_and_the_future_is_unseen(inspection):
+    for maps in (inspection.encoder, inspection.decoder, inspection.cross):
+        torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:-1]))
+    assert inspection.decoder.triu(1).count_nonzero() == 0
+
+
+def test_probabilities_are_the_softmax_of_the_logits(task, inspection):
+    with torch.no_grad():
+        logits = task.model(torch.tensor([inspection.src_ids]), torch.tensor([tgt_in(inspection)]))[0]
+    expected = logits.softmax(-1)
+    for place, (chosen, row) in enumerate(zip(inspection.chosen, inspection.alternatives, strict=True)):
+        assert chosen.id == inspection.tgt_ids[place]
+        assert chosen.probability == pytest.approx(expected[place, chosen.id].item(), rel=1e-4)
+        assert [c.probability for c in row] == pytest.approx(expected[place].topk(5).values.tolist(), rel=1e-4)
+        assert [c.id for c in row] == expected[place].topk(5).indices.tolist()
+
+
+def test_pieces_align_with_ids(task, inspection):
+    assert inspection.src_ids == [*task.src_tokenizer.encode(inspection.text), EOS_ID]
+    assert inspection.src_pieces == task.src_tokenizer.pieces(inspection.src_ids)
+    assert inspection.tgt_pieces == task.tgt_tokenizer.pieces(inspection.tgt_ids)
+    assert inspection.src_pieces[-1] == "<eos>"
+    for row in inspection.alternatives:
+        assert [c.piece for c in row] == [task.tgt_tokenizer.pieces([c.id])[0] for c in row]
+
+
+@pytest.mark.parametrize("beam_size", [None, 1, 4])
+@pytest.mark.parametrize("text", ["Ich möchte eine Tasse Tee .", "  Der\n Tee ", "Wir"])
+def test_translation_is_the_translators(task, text, beam_size):
+    found = inspect_translation(task, text, beam_size)
+    prediction = task.translator().translate(text, beam_size=beam_size)[0]
+    assert found.translation == prediction.text
+    assert found.finished is not prediction.truncated
+    log_probs = torch.tensor([c.probability for c in found.chosen]).log()
+    torch.testing.assert_close(log_probs, torch.tensor(prediction.token_log_probs), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("bias", [-100.0, 100.0])
+def test_end_symbol_is_there_exactly_where_the_model_chose_it(task, bias):
+    projection = task.model.projection
+    with torch.no_grad():
+        old = projection.bias[EOS_ID].item()
+        projection.bias[EOS_ID] = bias
+    try:
+        found = inspect_translation(task, "Der Tee ist heiß .")
+    finally:
+        with torch.no_grad():
+            projection.bias[EOS_ID] = old
+    assert found.finished is (bias > 0)
+    assert (EOS_ID in found.tgt_ids) is found.finished
+    assert (found.tgt_ids == [EOS_ID]) is found.finished
+
+
+def test_long_text_is_cut_and_that_is_said(task):
+    short = "Tee " * (MAX_SRC_LEN // 4)
+    ids = task.src_tokenizer.encode("Tee " * 400)
+    found = inspect_translation(task, "Tee " * 400, beam_size=1)
+    assert found.src_ids == [*ids[: MAX_SRC_LEN - 1], EOS_ID]
+    assert found.cut
+    assert found.max_src_len == MAX_SRC_LEN == found.cross.shape[-1]
+    assert not inspect_translation(task, short, beam_size=1).cut
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_text_is_cut_exactly_where_it_does_not_fit(task, room):
+    ids = task.src_tokenizer.encode("Der Tee ist heiß .")
+    narrow = replace(task, config=task.config.model_copy(update={"max_src_len": len(ids) + room}))
+    found = inspect_translation(narrow, "Der Tee ist heiß .")
+    assert found.max_src_len == len(found.src_ids) == len(ids) + room
+    assert found.cut is (room == 0)
+
+
+def test_model_in_training_is_inspected_without_dropout_and_goes_on_training(task, inspection):
+    task.model.train()
+    try:
+        found = inspect_translation(task, inspection.text)
+        assert task.model.training
+    finally:
+        task.model.eval()
+    torch.testing.assert_close(found.cross, inspection.cross, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t\r\n", "\u3000"])
+def test_text_with_nothing_in_it_is_refused(task, text):
+    with pytest.raises(UsageError, match="no text"):
+        inspect_translation(task, text)
+
+
+def test_impossible_beam_is_refused(task):
+    with pytest.raises(UsageError, match="beam_size"):
+        inspect_translation(task, "Tee", beam_size=0)
+
+
+def test_lone_surrogate_in_the_text_can_be_written(task):
+    assert inspect_translation(task, "Tee \ud800").text == "Tee \ufffd"
+
+
+def test_json_holds_the_same_rounded(inspection):
+    data = inspection.to_json()
+    for kind in ("encoder", "decoder", "cross"):
+        maps = torch.tensor(data["attention"][kind])
+        torch.testing.assert_close(maps, getattr(inspection, kind), rtol=0, atol=5.1e-5)
+    assert data["source"] == {"pieces": inspection.src_pieces, "ids": inspection.src_ids}
+    assert data["target"]["pieces"] == inspection.tgt_pieces
+    assert data["target"]["probabilities"] == [round(c.probability, 4) for c in inspection.chosen]
+    assert [len(row) for row in data["target"]["alternatives"]] == [5] * len(inspection.tgt_ids)
+
+
+def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
+    decoding = DecodingSection(beam_size=1, max_len_extra=2, max_len_ratio=0.5)
+    greedy = replace(task, config=task.config.model_copy(update={"decoding": decoding}))
+    text = "Wir gehen nach Hause ."
+    assert inspect_translation(greedy, text).tgt_ids == inspect_translation(task, text, beam_size=1).tgt_ids
+    assert inspect_translation(greedy, text).tgt_ids != inspect_translation(task, text).tgt_ids

@@ -1,0 +1,233 @@
+"""The page in a real browser: by pointer and by keyboard, on any width, and without a request to any network."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from weft.inspection.attention import Choice, TranslationAttention
+from weft.inspection.report import write_report
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Write an inspection and open it; at the end nothing may have gone wrong or been asked for."""
+    problems, contexts = [], []
+
+    def opened(inspection: TranslationAttention, width: int = 1280, scheme: str = "light"):
+        write_report(inspection, tmp_path / "page.html")
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        address = (tmp_path / "page.html").as_uri()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: request.url == address or problems.append(request.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def page(open_page, inspection):
+    return open_page(inspection)
+
+
+def shades(page) -> list[float]:
+    """The colours of the large map, row by row."""
+    script = "cells => cells.map(c => Number(c.style.getPropertyValue('--shade')))"
+    return page.locator("#map td:not(.corner)").evaluate_all(script)
+
+
+def expected_shades(weights) -> list[float]:
+    return weights.flatten().sqrt().tolist()
+
+
+def test_page_starts_with_the_mean_of_the_last_layer(page, inspection):
+    assert page.title() == f"Attention: {inspection.text}"
+    labels = page.locator("#source button").all_inner_texts()
+    assert labels == inspection.src_pieces
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+
+
+def test_head_and_layer_change_by_keyboard(page, inspection):
+    page.get_by_role("radio", name="mean", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1, 1]), abs=0.01)
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("ArrowLeft")
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-2, 1]), abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_kind_changes_by_keyboard_and_keeps_the_focus(page, inspection, kind):
+    page.get_by_role("radio", name="Cross", exact=True).focus()
+    for _ in range(["cross", "encoder", "decoder"].index(kind)):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.value") == kind
+    maps = getattr(inspection, kind)
+    last = len(inspection.encoder) - 1  # the way led past the encoder, which has fewer layers than the decoder
+    assert shades(page) == pytest.approx(expected_shades(maps[last].mean(0)), abs=0.01)
+    assert "section 3.2.3" in page.locator("#map-caption").inner_text()
+
+
+def test_overview_has_every_head_of_every_layer_and_chooses(page, inspection):
+    pictures = page.locator("#overview button")
+    layers, heads = inspection.cross.shape[:2]
+    assert pictures.count() == layers * (heads + 1)
+    page.get_by_role("radio", name="Layer 2, head 3", exact=True).click()
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[1, 2]), abs=0.01)
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.title") == "Layer 1, head 3"
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[0, 2]), abs=0.01)
+
+
+def test_thumbnails_show_their_weights(page, inspection):
+    script = """canvas => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data]
+        .filter((_, i) => i % 4 === 3)"""
+    canvas = page.get_by_role("radio", name="Layer 3, head 2", exact=True).locator("canvas")
+    expected = [255 * shade for shade in expected_shades(inspection.cross[2, 1])]
+    assert canvas.evaluate(script) == pytest.approx(expected, abs=3)
+
+
+def test_pointing_at_a_cell_tells_its_weight_and_marks_both_tokens(page, inspection):
+    page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
+    weight = inspection.cross[-1].mean(0)[2, 1].item()
+    assert page.locator("#reading").inner_text().endswith(f": {weight:.3f}")
+    marked = page.locator(".token.marked").evaluate_all(
+        "all => all.map(t => [t.parentNode.id, [...t.parentNode.children].indexOf(t)])"
+    )
+    assert marked == [["source", 1], ["target", 2]]
+
+
+def test_arrow_keys_move_through_the_map(page, inspection):
+    page.locator("#map td[tabindex='0']").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+    weight = inspection.cross[-1].mean(0)[0, 1].item()
+    cell = page.locator("#map td:focus")
+    assert cell.get_attribute("aria-label").endswith(f": {weight:.3f}")
+    assert page.locator("#map td[tabindex='0']").count() == 1
+    assert page.locator("#reading").inner_text() == cell.get_attribute("aria-label")
+
+
+def test_target_token_shows_what_else_the_model_considered(page, inspection):
+    page.locator("#target button").nth(1).focus()
+    numbers = page.locator("#considered li span:not(.bar, .space)").all_inner_texts()
+    listed = [c.probability for c in inspection.alternatives[1]]
+    assert numbers[:5] == ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in (round(p, 4) for p in listed)]
+    assert page.locator("#considered li.chosen").count() == 1
+    page.locator("#target button").nth(2).hover()
+    title = page.locator("#considered-title").inner_text()
+    assert inspection.tgt_pieces[2].strip() in title
+    assert (
+        page.locator("#target button")
+        .nth(2)
+        .get_attribute("aria-label")
+        .startswith(f"“{inspection.tgt_pieces[2]}”")
+    )
+
+
+@pytest.mark.parametrize("kind", ["Cross", "Encoder", "Decoder"])
+def test_every_token_can_be_pointed_at_in_every_kind(page, kind):
+    page.get_by_role("radio", name=kind, exact=True).check(force=True)
+    tokens = page.locator(".token")
+    for index in range(tokens.count()):
+        tokens.nth(index).focus()
+        assert page.locator(".token.marked").count() >= (kind == "Cross")
+
+
+def test_everything_that_can_be_used_has_a_name(page):
+    used = page.locator("button, input, [tabindex='0'], [role=grid], [role=radiogroup]")
+    names = used.evaluate_all("all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)")
+    assert len(names) > 20
+    assert all(name.strip() for name in names)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_screen_scrolls_downwards_only(open_page, inspection, scheme):
+    long = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen" * 3
+    sides = {"src_pieces": [long] * len(inspection.src_ids), "tgt_pieces": [long] * len(inspection.tgt_ids)}
+    alternatives = [[Choice(long, c.id, c.probability) for c in row] for row in inspection.alternatives]
+    page = open_page(replace(inspection, **sides, alternatives=alternatives), width=360, scheme=scheme)
+    for kind in ("Cross", "Encoder", "Decoder"):
+        page.get_by_role("radio", name=kind, exact=True).check(force=True)
+        widths = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]")
+        assert max(widths) <= 360
+    page.locator("#map td").last.scroll_into_view_if_needed()
+    assert page.evaluate("window.scrollX") == 0
+
+
+def test_dark_and_light_differ(open_page, inspection):
+    colours = [
+        open_page(inspection, scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor")
+        for scheme in ("light", "dark")
+    ]
+    assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]
+
+
+def test_what_was_cut_is_said(open_page, inspection):
+    assert open_page(replace(inspection, cut=False, finished=True)).locator("#notes").is_hidden()
+    notes = open_page(replace(inspection, cut=True, finished=False)).locator("#notes").inner_text()
+    assert "first 127 tokens" in notes
+    assert "no end" in notes
+
+
+def test_hostile_text_is_shown_and_not_run(open_page, inspection):
+    hostile = replace(
+        inspection,
+        text=HOSTILE,
+        translation=HOSTILE,
+        src_pieces=[HOSTILE] * len(inspection.src_ids),
+        tgt_pieces=[HOSTILE] * len(inspection.tgt_ids),
+    )
+    page = open_page(hostile)
+    assert page.locator("#source button").first.inner_text() == HOSTILE
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+
+
+def test_policy_stops_what_is_added_to_the_page(browser, inspection, tmp_path):
+    write_report(inspection, tmp_path / "page.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    script = """() => new Promise(done => {
+        addEventListener("securitypolicyviolation", event => done(event.violatedDirective));
+        const added = document.createElement("script");
+        added.textContent = "window.hacked = 1";
+        document.body.append(added);
+        setTimeout(() => done("nothing"), 1000);
+    })"""
+    assert page.evaluate(script).startswith("script-src")
+    assert page.evaluate("window.hacked") is None
+    page.close()

@@ -1,0 +1,78 @@
+"""The written page depends on nothing else, and no text can act in it."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from weft.errors import FolderError, UsageError
+from weft.inspection.report import write_report
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> <!-- & \u2028\u2029 {{style}} ]]>"
+
+
+@pytest.fixture
+def page(inspection, tmp_path):
+    write_report(inspection, tmp_path / "page.html")
+    return (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def data_of(page: str) -> str:
+    (block,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return block
+
+
+def test_page_refers_to_nothing_outside(page):
+    assert not re.search(r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", page)
+
+
+def test_page_may_run_only_its_own_style_and_script(page):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+    assert "{{" not in page
+
+
+def test_page_holds_the_data(page, inspection):
+    assert json.loads(data_of(page)) == inspection.to_json()
+
+
+def test_hostile_text_stays_text(inspection, tmp_path):
+    hostile = replace(
+        inspection,
+        text=HOSTILE,
+        translation=HOSTILE,
+        src_pieces=[HOSTILE] * len(inspection.src_pieces),
+        tgt_pieces=[HOSTILE] * len(inspection.tgt_pieces),
+    )
+    write_report(hostile, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<script") == page.count("</script") == 2
+    assert not re.search("[<>&\u2028\u2029]", data_of(page))
+    assert json.loads(data_of(page))["source"]["pieces"][0] == HOSTILE
+
+
+@pytest.mark.parametrize("name", ["data.json", "DATA.JSON"])
+def test_json_round_trip(inspection, tmp_path, name):
+    write_report(inspection, tmp_path / name)
+    assert json.loads((tmp_path / name).read_bytes()) == inspection.to_json()
+
+
+@pytest.mark.parametrize("name", ["page.png", "page", "page.html.gz", ".html"])
+def test_other_formats_are_refused_and_nothing_is_written(inspection, tmp_path, name):
+    with pytest.raises(UsageError, match=r"\.html .*\.json"):
+        write_report(inspection, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_folder_is_one_line(inspection, tmp_path):
+    with pytest.raises(FolderError, match="cannot be written"):
+        write_report(inspection, tmp_path / "nowhere" / "page.html")
