@@ -5,6 +5,7 @@ schema. A folder is read in the order manifest, config, tokenizers, weights; siz
 allocated.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -25,6 +26,7 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 JOINT_TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 VERSION = metadata.version("weft")
 PARAMETER_LIMIT = 20_000_000_000
+POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 
@@ -88,7 +90,7 @@ class FolderConfig(Section):
     joint: bool
     src_vocab_size: VocabularySize
     tgt_vocab_size: VocabularySize
-    max_src_len: Annotated[int, Field(ge=2)]
+    max_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     model: ModelSection
     tokenizer: TokenizerSection
     tokenizer_steps: dict[str, str]
@@ -106,7 +108,8 @@ class StoredModel:
 
     def load_weights(self, model: nn.Module) -> None:
         """Copy the weights into `model`. Raises FolderError where they do not fit or are not finite."""
-        tensors = self._read_fitting(model)
+        self.refuse_unfit(model)
+        tensors = dict(load_file(self.folder / WEIGHTS))
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if not tensors[name].isfinite().all():
@@ -115,8 +118,11 @@ class StoredModel:
                     )
                 parameter.copy_(tensors[name])
 
-    def _read_fitting(self, model: nn.Module) -> dict[str, Tensor]:
-        """The tensors, read only after names, shapes and types in the header match the model."""
+    def refuse_unfit(self, model: nn.Module) -> None:
+        """Raise FolderError where names, shapes and types in the file's header are not the model's.
+
+        The model may be on torch's meta device: then nothing that the config claims has been allocated yet.
+        """
         path = self.folder / WEIGHTS
         wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
         try:
@@ -125,7 +131,6 @@ class StoredModel:
                 _refuse_names(path, wanted.keys() - names, names - wanted.keys())
                 for name, shape in wanted.items():
                     _refuse_tensor(path, name, shape, file.get_slice(name))
-            return dict(load_file(path))
         except (SafetensorError, ValueError, KeyError, OSError) as error:
             raise FolderError(f"{path}: not a sound safetensors file ({str(error)[:100]})") from None
 
@@ -175,13 +180,19 @@ def is_model_folder(folder: Path) -> bool:
 def _read_config(path: Path) -> FolderConfig:
     tree = durable.read_json(path, limit=2**20)
     try:
-        config = FolderConfig.model_validate_json(durable.to_json(tree))
+        config = FolderConfig.model_validate_json(
+            json.dumps(tree, allow_nan=False)
+        )  # never indented: it may be deep
     except (ValidationError, ValueError, RecursionError) as error:
         problems = error.errors() if isinstance(error, ValidationError) else []
         first = ".".join(map(str, problems[0]["loc"])) + ": " + problems[0]["msg"] if problems else str(error)
         raise FolderError(f"{path}: not a config of this version: {first[:200]}") from None
     if _parameter_bound(config) > PARAMETER_LIMIT:
         raise FolderError(f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it")
+    if config.model.positions == "sinusoidal" and config.model.max_len * config.model.d_model > POSITIONS_LIMIT:
+        raise FolderError(
+            f"{path}: max_len = {config.model.max_len:,} is too long for positions that are computed"
+        )
     return config
 
 

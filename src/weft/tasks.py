@@ -71,6 +71,8 @@ class Translation:
         """A trained model. Raises FolderError where the folder is damaged, foreign or unfinished."""
         stored = model_folder.open_model_folder(folder)
         tokenizers = _load_tokenizers(stored)
+        with torch.device("meta"):  # what the config claims is allocated only if the weights are that large
+            stored.refuse_unfit(_build_model(stored.config))
         model = _build_model(stored.config)
         stored.load_weights(model)
         return cls(stored.config, *tokenizers, model.to(machine.prepare()).eval(), machine, CrossEntropy())
@@ -187,6 +189,10 @@ def _load_tokenizers(stored: model_folder.StoredModel) -> tuple[Tokenizer, Token
         for (name, content), side in zip(stored.tokenizers.items(), settings, strict=True)
     ]
     _refuse_other_sizes(stored, loaded)
+    if {**loaded[0].steps, **loaded[-1].steps}.keys() != stored.config.tokenizer_steps.keys():
+        raise FolderError(
+            f"{stored.folder / model_folder.CONFIG}: tokenizer_steps are not those of its tokenizers"
+        )
     return loaded[0], loaded[-1]
 
 

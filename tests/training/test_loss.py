@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.training.loss import CrossEntropy, smoothed_target
+from weft.training.loss import CHUNK_ROWS, CrossEntropy, smoothed_cross_entropy, smoothed_target
 
 PAD, VOCAB = 0, 11
 TGT_OUT = torch.tensor([[5, 7, 3], [4, 3, PAD], [3, PAD, PAD]])
@@ -116,3 +116,18 @@ def test_the_output_function_makes_the_logits(logits: Tensor) -> None:
     projected = CrossEntropy(0.1, PAD)(logits, lambda states: states @ weight, TGT_OUT)
     direct = CrossEntropy(0.1, PAD)(logits @ weight, identity, TGT_OUT)
     torch.testing.assert_close(projected.loss_sum, direct.loss_sum)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("rows", [CHUNK_ROWS - 1, CHUNK_ROWS, 2 * CHUNK_ROWS + 1])
+def test_however_many_chunks_it_is_the_plain_form(rows: int, smoothing: float) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    logits = (3 * torch.randn(1, rows, VOCAB, generator=generator)).requires_grad_()
+    tgt_out = torch.randint(VOCAB, (1, rows), generator=generator)  # padding among it
+    sums = CrossEntropy(smoothing, PAD)(logits, identity, tgt_out)
+    plain, nll = smoothed_cross_entropy(logits[0], tgt_out[0], smoothing, PAD)
+    torch.testing.assert_close(sums.loss_sum, plain)
+    torch.testing.assert_close(sums.nll_sum, nll.detach())
+    (grad,) = torch.autograd.grad(3 * sums.loss_sum, logits)
+    (expected,) = torch.autograd.grad(3 * plain, logits)
+    torch.testing.assert_close(grad, expected)

@@ -1,0 +1,128 @@
+"""A model folder, written and read back, and what is said where it is none."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from weft import durable, model_folder
+from weft.errors import FolderError
+from weft.machine import Machine
+from weft.model_folder import open_model_folder, run_files
+from weft.tasks import Translation
+
+PLAIN = Machine("cpu", "float32", 1, "")
+FILES = {"model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json"}
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the trained folder without its run."""
+    return Path(shutil.copytree(tiny_folder, tmp_path / "model", ignore=shutil.ignore_patterns("run")))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(FolderError) as caught:
+        weft.load(folder)
+    assert caught.value.exit_code == 5
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_files_and_what_the_manifest_lists(tiny_folder: Path) -> None:
+    assert {p.name for p in tiny_folder.iterdir()} == FILES | {"README.md", "manifest.json", "run"}
+    assert set(durable.read_manifest(tiny_folder)["files"]) == FILES
+
+
+def test_a_model_needs_nothing_of_its_run(folder: Path, tiny_folder: Path) -> None:
+    texts = ["cat sees dog.", "fish wants mouse."]
+    assert weft.load(folder).translate(texts) == weft.load(tiny_folder).translate(texts)
+
+
+def test_saved_again_it_is_the_same(folder: Path, tmp_path: Path) -> None:
+    task = Translation.load(folder, PLAIN)
+    task.save(tmp_path / "again", {"steps": 1}, "the card")
+    for name in FILES:
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+    assert (tmp_path / "again" / "README.md").read_text() == "the card"
+    assert durable.read_manifest(tmp_path / "again")["steps"] == 1
+
+
+def test_saving_over_a_model_leaves_what_else_is_there(folder: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    task = Translation.load(folder, PLAIN)
+    with torch.no_grad():
+        next(task.model.parameters()).add_(1.0)
+    task.save(folder, {}, "")
+    again = Translation.load(folder, PLAIN)
+    assert all(torch.equal(a, b) for a, b in zip(task.model.parameters(), again.model.parameters(), strict=True))
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_save_that_stops_halfway_leaves_no_model_that_claims_to_be_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Translation.load(folder, PLAIN)
+
+    def stop(path: Path, content: bytes) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(durable, "write_bytes", stop)
+    with pytest.raises(KeyboardInterrupt):
+        task.save(folder, {}, "")
+    assert "has no manifest.json" in refusal(folder)
+
+
+def test_a_joint_tokenizer_is_one_file(
+    tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
+) -> None:
+    joint = ("tokenizer.joint=true", "training.max_steps=1")
+    weft.train(out=tmp_path / "m", train=write_pairs(40), settings=(*tiny_settings, *joint), quiet=True)
+    assert (tmp_path / "m" / "tokenizer.json").is_file()
+    assert not (tmp_path / "m" / "tokenizer.src.json").exists()
+    task = Translation.load(tmp_path / "m", PLAIN)
+    assert task.src_tokenizer is task.tgt_tokenizer
+
+
+def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) -> None:
+    assert "no such folder" in refusal(tmp_path / "none")
+    assert "not a Weft model folder" in refusal(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert "no such folder" in refusal(tmp_path / "file")
+    run_files(tmp_path).folder.mkdir()
+    run_files(tmp_path).recipe.write_text("{}")
+    assert "training has not finished; run the same `weft train" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert name in refusal(folder)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_manifest_that_lists_less_is_refused(folder: Path, name: str) -> None:
+    """Else a file that nothing vouches for would be read."""
+    durable.write_manifest(folder, sorted(FILES - {name}))
+    assert f"does not list {name}" in refusal(folder)
+
+
+def test_the_config_says_what_the_model_is(tiny_folder: Path) -> None:
+    config = open_model_folder(tiny_folder).config
+    assert (config.src_lang, config.tgt_lang, config.joint) == ("en", "de", False)
+    assert config.model.d_model == 32
+    assert config.weft_version == model_folder.VERSION
+    assert (config.tokenizer.src.kind, config.tokenizer.tgt.kind) == ("word", "word")
+
+
+def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> None:
+    card = (tiny_folder / "README.md").read_text()
+    verdict = json.loads(run_files(tiny_folder).verdict.read_bytes())
+    assert "Translation, en to de" in card
+    assert "pairs.en-de.tsv" in card
+    assert f"bleu {verdict['test']['bleu']:.2f}" in card
+    assert all(note in card for note in verdict["notes"])
