@@ -68,6 +68,11 @@ def shades(page) -> list[float]:
     return page.locator("#map td:not(.corner)").evaluate_all(script)
 
 
+def weight_in(text: str):
+    """The weight that a reading ends with."""
+    return pytest.approx(float(text.rsplit(": ", 1)[1]), abs=0.0006)  # rounded to four decimals, then to three
+
+
 def expected_shades(weights) -> list[float]:
     return weights.flatten().sqrt().tolist()
 
@@ -123,7 +128,7 @@ def test_thumbnails_show_their_weights(page, inspection):
 def test_pointing_at_a_cell_tells_its_weight_and_marks_both_tokens(page, inspection):
     page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
     weight = inspection.cross[-1].mean(0)[2, 1].item()
-    assert page.locator("#reading").inner_text().endswith(f": {weight:.3f}")
+    assert weight == weight_in(page.locator("#reading").inner_text())
     marked = page.locator(".token.marked").evaluate_all(
         "all => all.map(t => [t.parentNode.id, [...t.parentNode.children].indexOf(t)])"
     )
@@ -136,9 +141,19 @@ def test_arrow_keys_move_through_the_map(page, inspection):
         page.keyboard.press(key)
     weight = inspection.cross[-1].mean(0)[0, 1].item()
     cell = page.locator("#map td:focus")
-    assert cell.get_attribute("aria-label").endswith(f": {weight:.3f}")
+    assert weight == weight_in(cell.get_attribute("aria-label"))
     assert page.locator("#map td[tabindex='0']").count() == 1
     assert page.locator("#reading").inner_text() == cell.get_attribute("aria-label")
+
+
+def test_chosen_cell_stays_when_the_pointer_leaves(page, inspection):
+    page.locator("#map tbody tr").nth(3).locator("td").nth(2).click()
+    page.mouse.move(1, 1)
+    weight = inspection.cross[-1].mean(0)[3, 2].item()
+    assert weight == weight_in(page.locator("#reading").inner_text())
+    page.keyboard.press("ArrowDown")
+    below = inspection.cross[-1].mean(0)[4, 2].item()
+    assert below == weight_in(page.locator("#map td:focus").get_attribute("aria-label"))
 
 
 def test_target_token_shows_what_else_the_model_considered(page, inspection):

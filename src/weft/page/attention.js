@@ -190,18 +190,18 @@ function moveInMap(event) {
   };
   if (!(event.key in steps)) return;
   event.preventDefault();
+  const { queries, keys } = KINDS[shown.kind];
   const [nextRow, nextCol] = steps[event.key];
-  activate({ row: nextRow, col: nextCol });
+  const line = cells()[Math.min(Math.max(nextRow, 0), queries.length - 1)];
+  line.cells[Math.min(Math.max(nextCol, 0), keys.length - 1) + 1].focus();
 }
 
-function activate({ row, col }) {
-  const { queries, keys } = KINDS[shown.kind];
+// The cell that was focused, by keyboard or pointer, is the one to come back to.
+function activate(place) {
   cells()[active.row].cells[active.col + 1].tabIndex = -1;
-  active.row = Math.min(Math.max(row, 0), queries.length - 1);
-  active.col = Math.min(Math.max(col, 0), keys.length - 1);
-  const cell = nameCell();
-  cell.tabIndex = 0;
-  cell.focus();
+  Object.assign(active, place);
+  nameCell().tabIndex = 0;
+  pin(place);
 }
 
 /* Pointing: the map and the two sentences show the same place */
@@ -362,12 +362,8 @@ function listen() {
   map.addEventListener("keydown", moveInMap);
   map.addEventListener("pointerover", (event) => point(cellPlace(event) ?? pinned));
   map.addEventListener("pointerleave", () => point(pinned));
-  map.addEventListener("focusin", () => pin({ ...active }));
-  map.addEventListener("click", (event) => {
-    const place = cellPlace(event);
-    if (place && place.row !== null && place.col !== null) activate(place);
-    else if (place) pin(place);
-  });
+  map.addEventListener("focusin", (event) => activate(cellPlace(event)));
+  map.addEventListener("click", (event) => pin(cellPlace(event) ?? pinned));
   byId("overview").addEventListener("keydown", moveInOverview);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     drawOverview();
