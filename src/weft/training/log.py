@@ -102,10 +102,8 @@ class Log:
 
     def rewind(self, step: int) -> None:
         """Drop the lines after `step`: what follows them is done again."""
-        if self.metrics is None or not self.metrics.is_file():
-            return
-        kept = [line for line in self.metrics.read_text("utf-8").split("\n") if _at_or_before(line, step)]
-        durable.write_text(self.metrics, "".join(line + "\n" for line in kept))
+        if self.metrics is not None:
+            drop_lines_after(step, self.metrics)
 
     def _say_step(self, progress: checkpoint.Progress, line: Mapping[str, Any]) -> None:
         speed = f"{line['tokens_per_second']:,}"
@@ -134,7 +132,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _at_or_before(line: str, step: int) -> bool:
+def drop_lines_after(step: int, path: Path) -> None:
+    """Keep the lines of a file of JSON objects, if there is one, whose "step" is at most `step`."""
+    if path.is_file():
+        kept = [line for line in path.read_bytes().split(b"\n") if _at_or_before(line, step)]
+        durable.write_bytes(path, b"".join(line + b"\n" for line in kept))
+
+
+def _at_or_before(line: bytes, step: int) -> bool:
     try:
         return int(json.loads(line)["step"]) <= step
     except (ValueError, KeyError, TypeError):

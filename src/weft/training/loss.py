@@ -42,9 +42,8 @@ class CrossEntropy:
         output: Callable[[Tensor], Tensor],
         tgt_out: Int[Tensor, "B T"],
     ) -> LossSums:
-        logits = output(states).flatten(0, -2)
-        fast = _ChunkedCrossEntropy.apply  # type: ignore[no-untyped-call]
-        loss, nll = fast(logits, tgt_out.flatten(), self.label_smoothing, self.pad_id)
+        logits, labels, share = output(states).flatten(0, -2), tgt_out.flatten(), self.label_smoothing
+        loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
         return LossSums(loss, nll, int((tgt_out != self.pad_id).sum()))
 
 
