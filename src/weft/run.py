@@ -15,7 +15,7 @@ from weft.data.batches import Batches
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import Tokenizer, build_tokenizers
-from weft.errors import DataError, UsageError
+from weft.errors import DataError, FolderError, UsageError
 from weft.machine import Machine, choose_machine
 from weft.model.transformer import count_parameters
 from weft.model_folder import RunFiles, run_files
@@ -29,7 +29,7 @@ from weft.run_record import (
 )
 from weft.tasks import DevEvaluation, Translation, evaluate, read_tokenizers, write_tokenizers
 from weft.texts import Texts, gather_texts
-from weft.training.checkpoint import Checkpoints, read_tensors
+from weft.training.checkpoint import Checkpoints, load_state
 from weft.training.log import Log
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
@@ -79,7 +79,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         store = _store(files, "train", texts, task, recipe)
         batches = Batches(store, recipe.batches.tokens_per_batch, recipe.batches.batch_size, recipe.training.seed)
         plan = make_plan(recipe, batches)
-        verdict.notes += [*texts.notes, *_store_notes(store)]
+        verdict.notes += [*_start_notes(request), *texts.notes, *_store_notes(store)]
         _announce(log, store, task, plan, verdict.notes)
         log.note(f"about {_expected_minutes(task, batches, recipe, plan):.1f} minutes of training from the start")
 
@@ -101,6 +101,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         finally:
             verdict.step, verdict.best_step = trainer.progress.step, trainer.progress.best_step
             verdict.dev = dict(trainer.progress.best_scores)
+            verdict.evaluations_since_best = trainer.progress.evaluations_since_best
             verdict.notes += checkpoints.notes
         _publish(request, texts, task, checkpoints, verdict)
         verdict.outcome, verdict.exit_code = outcome, 0
@@ -150,8 +151,11 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     verdict = read_verdict(run_files(out).verdict)
     if verdict is None or verdict.outcome not in ENDED or not model_folder.is_finished(out):
         return None
+    if verdict.outcome == "stopped early":
+        patience = recipe.training.patience
+        return None if patience is None or patience > verdict.evaluations_since_best else verdict
     longer = recipe.training.max_steps is not None and recipe.training.max_steps > verdict.step
-    return None if longer and verdict.outcome == "done" else verdict
+    return None if longer else verdict
 
 
 def _how_to_extend(out: Path, verdict: Verdict) -> str:
@@ -163,7 +167,10 @@ def _how_to_extend(out: Path, verdict: Verdict) -> str:
 def _settle_machine(files: RunFiles, recipe: Recipe) -> Machine:
     """What the run's first start chose, else choose now and write it down."""
     if files.machine.is_file():
-        return Machine(**durable.read_json(files.machine))
+        try:
+            return Machine(**durable.read_json(files.machine))
+        except TypeError:
+            raise FolderError(f"{files.machine}: does not describe a machine; restore the file") from None
     machine = choose_machine(recipe.training.precision, recipe.training.threads)
     durable.write_json(files.machine, asdict(machine))
     return machine
@@ -179,9 +186,9 @@ def _settle_tokenizers(
         tokenizers = Translation.load(request.start_from, Machine("cpu", "float32", 1, "")).tokenizers
     else:
         tokenizers = build_tokenizers(recipe.tokenizer, texts.train.src, texts.train.tgt)
-    write_tokenizers(files.tokenizers, tokenizers)
-    with durable.replacing(files.train_hashes) as temporary:
+    with durable.replacing(files.train_hashes) as temporary:  # before what says that the run has begun
         TextHashes.of(texts.train).save(temporary)
+    write_tokenizers(files.tokenizers, tokenizers)
     return tokenizers
 
 
@@ -210,6 +217,12 @@ def _store(files: RunFiles, name: str, texts: Texts, task: Translation, recipe: 
     if not len(store):
         raise DataError(f"the {name} text has no pair within data.max_len = {recipe.data.max_len} tokens a side")
     return store
+
+
+def _start_notes(request: Request) -> list[str]:
+    if request.start_from is None:
+        return []
+    return [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
 
 
 def _store_notes(store: ParallelStore) -> list[str]:
@@ -257,7 +270,7 @@ def _publish(
     """Write the model folder from the best checkpoint, scored on test where there is one."""
     best = checkpoints.best()
     if best is not None:
-        tensors = read_tensors(best / "model.safetensors")
+        tensors = load_state(best).model
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
                 parameter.copy_(tensors[name])

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft import durable
 from weft.config import Recipe, build_recipe, recipe_difference
-from weft.errors import Interrupted, UsageError, WeftError
+from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, run_files
 
 MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every"}
@@ -28,6 +28,7 @@ class Verdict:
     reason: str = ""
     step: int = 0
     best_step: int = 0
+    evaluations_since_best: int = 0
     seconds: float = 0.0
     dev: dict[str, Any] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
@@ -69,8 +70,17 @@ def refuse_foreign(out: Path) -> None:
     """Raise UsageError where `out` is a file, or a folder with something else in it than a run."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out names a folder")
-    if out.is_dir() and any(out.iterdir()) and not run_files(out).recipe.is_file():
+    if out.is_dir() and not run_files(out).recipe.is_file() and not _is_barely_begun(out):
         raise UsageError(f"{out} is not empty and holds no run to go on with; give --out another folder")
+
+
+def _is_barely_begun(out: Path) -> bool:
+    """Whether a folder is empty, or holds only what a run leaves that was killed before its first file."""
+    files = run_files(out)
+    inside = [*files.folder.iterdir()] if files.folder.is_dir() else []
+    return all(p == files.folder for p in out.iterdir()) and all(
+        p.name.startswith(durable.TEMPORARY) for p in inside
+    )
 
 
 def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[str, Any], command: str) -> bool:
@@ -82,9 +92,12 @@ def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[s
     facts = {"recipe": recipe.model_dump(mode="json"), **origin, "command": command, "weft_version": VERSION}
     if not files.recipe.is_file():
         files.folder.mkdir(parents=True, exist_ok=True)
+        durable.remove_leftovers(files.folder)
         durable.write_json(files.recipe, facts)
         return False
     old = durable.read_json(files.recipe)
+    if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
+        raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
     differences = [*_recipe_lines(build_recipe(old["recipe"], str(out)), recipe), *_origin_lines(old, origin)]
     if differences:
         raise UsageError(

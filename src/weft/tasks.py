@@ -23,6 +23,7 @@ from weft.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig
 from weft.predict import Prediction, Translator
+from weft.training.log import drop_lines_after
 from weft.training.loss import CrossEntropy, LossSums
 
 
@@ -139,6 +140,7 @@ class DevEvaluation:
         return {"dev_bleu": scores.bleu, "dev_loss": loss, "dev_perplexity": perplexity(loss, 1)}
 
     def _keep_samples(self, step: int, hypotheses: list[str]) -> None:
+        drop_lines_after(step - 1, self.samples)  # of a step that is done again
         rows = zip(self.text.src, self.text.tgt, hypotheses, strict=True)
         with self.samples.open("ab") as file:
             for _, (src, tgt, text) in zip(range(self.num_samples), rows, strict=False):

@@ -1,0 +1,448 @@
+"""Training as a whole, with a tiny model: what it leaves behind, how it goes on, and what it refuses."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import weft
+from weft import durable, run
+from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.machine import Machine
+from weft.model_folder import run_files
+from weft.run_record import Verdict
+from weft.tasks import Translation
+from weft.training.trainer import Trainer
+
+Train = Callable[..., Verdict]
+Write = Callable[[int], str]
+
+
+@pytest.fixture
+def train(tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...]) -> Train:
+    """Train for 12 steps on 60 pairs into `out`, unless told otherwise."""
+
+    def call(*settings: str, out: Path = tmp_path / "out", text: str | None = None, **request: Any) -> Verdict:
+        steps = ("training.max_steps=12", "training.save_every=4")
+        text = text or write_pairs(60)
+        return weft.train(out=out, train=text, settings=(*tiny_settings, *steps, *settings), quiet=True, **request)
+
+    return call
+
+
+def read_verdict(out: Path) -> dict[str, Any]:
+    return json.loads(run_files(out).verdict.read_bytes())
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file with its content."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def logged_steps(out: Path, key: str) -> list[int]:
+    lines = run_files(out).metrics.read_bytes().decode().split("\n")[:-1]
+    return [json.loads(line)["step"] for line in lines if key in json.loads(line)]
+
+
+def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]) -> None:
+    """Let something happen before the given step."""
+    take_step = Trainer._take_step
+
+    def taking(self: Any) -> None:
+        if self.progress.step + 1 == step:
+            act()
+        take_step(self)
+
+    monkeypatch.setattr(Trainer, "_take_step", taking)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+# What a run leaves behind
+
+
+def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
+    verdict = train()
+    written = read_verdict(tmp_path / "out")
+    assert (written["outcome"], written["exit_code"], written["reason"]) == ("done", 0, "done after 12 steps")
+    assert (written["step"], written["best_step"], written["dev"], written["test"]) == (12, 0, {}, {})
+    assert verdict.notes == written["notes"]
+    assert weft.load(tmp_path / "out").translate("cat sees dog.")[0].segments == 1
+    assert logged_steps(tmp_path / "out", "loss") == [12]
+
+
+def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
+    verdict = train()
+    assert any("no dev set (60 pairs are too few to hold some out)" in note for note in verdict.notes)
+    assert any("no test set" in note for note in verdict.notes)
+    facts = durable.read_json(run_files(tmp_path / "out").recipe)
+    assert set(facts["texts"]) == {"train"}
+    assert facts["texts"]["train"]["pairs"] == 60
+
+
+def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write_pairs: Write) -> None:
+    verdict = train("training.eval_every=6", text=write_pairs(210))
+    assert "held out of the text by seed: 20 pairs for dev and 20 pairs for test" in verdict.notes
+    assert verdict.test["num_sentences"] == 20
+    assert set(verdict.dev) == {"dev_bleu", "dev_loss", "dev_perplexity"}
+    assert verdict.best_step in (6, 12)
+    assert logged_steps(tmp_path / "out", "dev_bleu") == [6, 12]
+    samples = run_files(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
+    assert [json.loads(line)["step"] for line in samples] == [6] * 4 + [12] * 4
+
+
+def test_the_published_weights_are_the_best_ones(
+    train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {4: 1.0, 8: 7.0, 12: 3.0}
+    monkeypatch.setattr(run.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": scores[step]})
+    verdict = train("training.eval_every=4", text=write_pairs(210))
+    assert (verdict.step, verdict.best_step, verdict.dev) == (12, 8, {"dev_bleu": 7.0})
+    best = tmp_path / "out" / "run" / "checkpoints" / "step-8" / "model.safetensors"
+    last = tmp_path / "out" / "run" / "checkpoints" / "step-12" / "model.safetensors"
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == best.read_bytes() != last.read_bytes()
+    assert "those of step 8, the best on dev" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(f"training.seed={seed}", out=tmp_path / name)
+    a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+# How a run ends badly
+
+
+def test_an_interrupted_run_says_so_and_goes_on(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(out=tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        at_step(patch, 7, interrupt)
+        with pytest.raises(Interrupted):
+            train()
+    written = read_verdict(tmp_path / "out")
+    assert (written["outcome"], written["exit_code"], written["step"]) == ("interrupted", 75, 7)
+    with pytest.raises(FolderError, match="training has not finished"):
+        weft.load(tmp_path / "out")
+    assert train().step == 12
+    assert read_verdict(tmp_path / "out")["outcome"] == "done"
+    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    assert ours == whole
+
+
+def test_a_run_that_diverges_says_so(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_step(monkeypatch, 6, lambda: monkeypatch.setattr(Trainer, "_clip", lambda self: float("nan")))
+    with pytest.raises(DivergedError):
+        train()
+    written = read_verdict(tmp_path / "out")
+    assert (written["outcome"], written["exit_code"], written["step"]) == ("failed", 4, 5)
+    assert "step 6" in written["reason"]
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "exit_code"),
+    [
+        (OutOfMemoryError("no memory"), "failed", 6),
+        (FolderError("no space"), "failed", 5),
+        (DataError("no text"), "failed", 3),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (ZeroDivisionError("a bug"), "failed", 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_bad_end_is_in_the_verdict(
+    train: Train,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    outcome: str,
+    exit_code: int,
+) -> None:
+    def fail() -> None:
+        raise error
+
+    at_step(monkeypatch, 3, fail)
+    with pytest.raises(type(error)):
+        train()
+    written = read_verdict(tmp_path / "out")
+    assert (written["outcome"], written["exit_code"], written["step"]) == (outcome, exit_code, 2)
+    assert written["reason"]
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+# The same folder again
+
+
+def test_a_finished_run_is_left_as_it_is(train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train()
+    before = tree(tmp_path / "out")
+    settings = ("training.max_steps=12",)
+    verdict = train(*settings)
+    assert verdict.outcome == "done"
+    assert tree(tmp_path / "out") == before
+
+
+def test_it_says_how_to_extend(
+    train: Train,
+    tmp_path: Path,
+    write_pairs: Write,
+    tiny_settings: tuple[str, ...],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    train()
+    settings = (*tiny_settings, "training.max_steps=12", "training.save_every=4")
+    capfd.readouterr()
+    weft.train(out=tmp_path / "out", train=write_pairs(60), settings=settings)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "is finished (done after 12 steps)" in err
+    assert "--set training.max_steps=24" in err
+
+
+def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
+    constant = ("training.schedule=constant", "training.eval_every=99")
+    train(*constant, "training.max_steps=20", out=tmp_path / "whole")
+    train(*constant)
+    assert train(*constant, "training.max_steps=20").step == 20
+    assert read_verdict(tmp_path / "out")["reason"] == "done after 20 steps"
+    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    assert ours == whole
+    assert train(*constant, "training.max_steps=15").step == 20
+
+
+def test_patience_may_grow(
+    train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": -float(step)})
+    text, settings = write_pairs(210), ("training.eval_every=2", "training.max_steps=10")
+    verdict = train(*settings, "training.patience=2", text=text)
+    assert (verdict.outcome, verdict.step, verdict.best_step) == ("stopped early", 6, 2)
+    assert train(*settings, "training.patience=2", text=text).step == 6
+    assert train(*settings, "training.patience=3", text=text).step == 8
+    assert read_verdict(tmp_path / "out")["reason"] == "stopped early after 8 steps"
+
+
+@pytest.mark.parametrize(
+    ("setting", "difference"),
+    [
+        ("training.learning_rate=0.02", "training.learning_rate was 0.01, is 0.02"),
+        ("model.d_model=32", "model.d_model was 16, is 32"),
+        ("training.seed=5", "training.seed was 1, is 5"),
+        ("tokenizer.tgt.kind=bpe", "tokenizer.tgt.kind was 'word', is 'bpe'"),
+        ("batches.tokens_per_batch=500", "batches.tokens_per_batch was 400, is 500"),
+        ("data.tgt_lang=fr", "data.tgt_lang was 'de', is 'fr'"),
+    ],
+)
+def test_a_changed_key_is_refused_with_the_difference(
+    train: Train, tmp_path: Path, setting: str, difference: str
+) -> None:
+    """C2: nothing in the folder is touched."""
+    train()
+    before = tree(tmp_path / "out")
+    with pytest.raises(UsageError, match="holds a run that differs") as caught:
+        train(setting)
+    assert difference in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert tree(tmp_path / "out") == before
+
+
+def test_changed_data_is_refused(train: Train, tmp_path: Path, write_pairs: Write) -> None:
+    text = Path(write_pairs(60))
+    train(text=str(text))
+    before = tree(tmp_path / "out")
+    text.write_bytes(text.read_bytes().replace(b"Hund", b"Hase", 1))
+    with pytest.raises(UsageError, match=r"the train text was 60 pairs \(sha256 .{8}\), is 60 pairs \(sha256"):
+        train(text=str(text))
+    assert tree(tmp_path / "out") == before
+
+
+def test_the_same_text_under_another_name_is_the_same_run(
+    train: Train, tmp_path: Path, write_pairs: Write
+) -> None:
+    train(text=write_pairs(60))
+    other = shutil.copy(write_pairs(60), tmp_path / "renamed.en-de.tsv")
+    assert train(text=str(other)).step == 12
+
+
+@pytest.mark.parametrize("content", ["file", "folder", "hidden", "run"])
+def test_a_foreign_folder_is_refused_and_untouched(train: Train, tmp_path: Path, content: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    path = {"file": "thesis.txt", "folder": "photos/a.jpg", "hidden": ".git/config", "run": "run/notes.txt"}[
+        content
+    ]
+    (out / path).parent.mkdir(exist_ok=True)
+    (out / path).write_text("precious")
+    before = tree(out)
+    with pytest.raises(UsageError, match="is not empty and holds no run") as caught:
+        train()
+    assert caught.value.exit_code == 2
+    assert tree(out) == before
+
+
+def test_a_file_as_the_folder_is_refused(train: Train, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("precious")
+    with pytest.raises(UsageError, match="is a file"):
+        train()
+    assert (tmp_path / "out").read_text() == "precious"
+
+
+def test_killed_before_its_first_file_a_run_can_begin_again(train: Train, tmp_path: Path) -> None:
+    (tmp_path / "out" / "run").mkdir(parents=True)
+    (tmp_path / "out" / "run" / f"{durable.TEMPORARY}abc").write_text("half a recipe")
+    assert train().outcome == "done"
+    assert not list((tmp_path / "out" / "run").glob(f"{durable.TEMPORARY}*"))
+
+
+def test_wrong_data_leaves_no_folder(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(DataError):
+        train(text=str(tmp_path / "none.tsv"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"recipe": {}}'])
+def test_a_damaged_record_of_the_run_is_named(train: Train, tmp_path: Path, content: str) -> None:
+    train()
+    run_files(tmp_path / "out").recipe.write_text(content)
+    with pytest.raises(FolderError, match=r"recipe\.json"):
+        train("training.max_steps=13")
+
+
+def test_a_damaged_best_checkpoint_is_not_published(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K3: killed before it was published, then a bit of the weights flips."""
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train()
+    path = run_files(tmp_path / "out").checkpoints / "step-12" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    verdict = train()
+    assert any("checkpoint set aside as damaged-step-12" in note for note in verdict.notes)
+    train(out=tmp_path / "whole")
+    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    assert ours == whole
+
+
+# Starting from an own model
+
+
+def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
+    train: Train, tmp_path: Path, write_pairs: Write, tiny_folder: Path, tiny_settings: tuple[str, ...]
+) -> None:
+    settings = ("training.max_steps=1", "training.precision=float32", "training.threads=1")
+    verdict = weft.train(
+        out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=settings, quiet=True
+    )
+    assert any(f"starts from {tiny_folder}" in n and "tokenizers are kept" in n for n in verdict.notes)
+    for name in ("tokenizer.src.json", "tokenizer.tgt.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (tiny_folder / name).read_bytes()
+    ours, theirs = (weft.load(folder).model.state_dict() for folder in (tmp_path / "out", tiny_folder))
+    assert ours.keys() == theirs.keys()
+    moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
+    assert 0 < moved < 0.01  # one step away, not drawn anew
+    assert durable.read_json(run_files(tmp_path / "out").recipe)["from"] is not None
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.d_model=48", "--from keeps the model"),
+        ("tokenizer.src.kind=bpe", "--from keeps the tokenizer"),
+        ("data.tgt_lang=fr", "translates en-de, the text is en-fr"),
+    ],
+)
+def test_from_refuses_another_shape(
+    tmp_path: Path, write_pairs: Write, tiny_folder: Path, setting: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        weft.train(
+            out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=[setting], quiet=True
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_from_another_model_is_another_run(tmp_path: Path, write_pairs: Write, tiny_folder: Path) -> None:
+    task = Translation.load(tiny_folder, Machine("cpu", "float32", 1, ""))
+    with torch.no_grad():
+        next(task.model.parameters()).add_(0.5)
+    task.save(tmp_path / "other", {}, "")
+    request = {
+        "out": tmp_path / "out",
+        "train": write_pairs(40),
+        "settings": ["training.max_steps=1"],
+        "quiet": True,
+    }
+    weft.train(start_from=tiny_folder, **request)
+    with pytest.raises(UsageError, match="the model to start from was .{64}, is .{64}"):
+        weft.train(start_from=tmp_path / "other", **request)
+
+
+# Killed
+
+
+KILLED_RUN = """
+import os, signal, sys
+from pathlib import Path
+import weft
+from weft import durable
+from weft.training.trainer import Trainer
+
+out, text, point, *settings = sys.argv[1:]
+
+def die(*_):
+    Path(out).with_name("reached").write_text(point)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if point == "step":
+    take_step = Trainer._take_step
+    Trainer._take_step = lambda self: die() if self.progress.step == 7 else take_step(self)
+elif point == "checkpoint":
+    write_manifest = durable.write_manifest
+    durable.write_manifest = lambda folder, names, facts=None: (
+        die() if (facts or {}).get("step") == 8 else write_manifest(folder, names, facts)
+    )
+elif point == "publish":
+    import weft.model_folder
+    write_text = durable.write_text
+    durable.write_text = lambda path, text: die() if path.name == "README.md" else write_text(path, text)
+weft.train(out=out, train=text, settings=settings, quiet=True)
+"""
+
+
+@pytest.mark.parametrize("point", ["step", "checkpoint", "publish"])
+def test_killed_and_started_again_the_weights_are_the_same(
+    train: Train, tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...], point: str
+) -> None:
+    """K1: bit for bit, with dev evaluations between; nothing is left over."""
+    text, every = write_pairs(210), ("training.max_steps=12", "training.save_every=4", "training.eval_every=5")
+    train(*every, out=tmp_path / "whole", text=text)
+    arguments = [str(tmp_path / "out"), text, point, *tiny_settings, *every]
+    command = [sys.executable, "-c", KILLED_RUN, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    assert (tmp_path / "reached").read_text() == point
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert train(*every, text=text).outcome == "done"
+    ours, whole = tree(tmp_path / "out"), tree(tmp_path / "whole")
+    assert ours.keys() == whole.keys()
+    assert ours["model.safetensors"] == whole["model.safetensors"]
+    assert ours["run/samples.jsonl"] == whole["run/samples.jsonl"]
+    assert logged_steps(tmp_path / "out", "dev_bleu") == [5, 10, 12]
