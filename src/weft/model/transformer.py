@@ -83,9 +83,7 @@ class Seq2SeqTransformer(nn.Module):
         """Hidden states to logits."""
         return self.projection(states)
 
-    def encode(
-        self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
-    ) -> Float[Tensor, "B S D"]:
+    def encode(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> Float[Tensor, "B S D"]:
         """Source ids to memory; padding is never looked at."""
         mask = attention_mask(src == self.pad_id)
         x = self.src_embedding(src)
@@ -96,9 +94,7 @@ class Seq2SeqTransformer(nn.Module):
     def prefill(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> DecoderCache:
         """Read the source: the cache that decoding starts from."""
         memory = self.encode(src, record)
-        return DecoderCache(
-            tuple(layer.start(memory) for layer in self._decoder_layers()), src == self.pad_id
-        )
+        return DecoderCache(tuple(layer.start(memory) for layer in self._decoder_layers()), src == self.pad_id)
 
     def decode(
         self, ids: Int[Tensor, "N L"], cache: DecoderCache, record: AttentionRecord | None = None
