@@ -165,6 +165,12 @@ class Translator:
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self._translate(some, settings) for some in chunks)
 
+    def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
+        """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
+        settings = self._settle(beam_size, None, 1, len(row))
+        with _evaluating(self.model):
+            return self._search([tuple(row)], settings)[0][0]
+
     def _settle(
         self, beam_size: int | None, length_penalty: float | None, n_best: int, batch_tokens: int
     ) -> _Settings:

@@ -12,6 +12,7 @@ import torch
 from weft import durable, model_folder
 from weft.config import ModelSection, Recipe, TokenizerSection, with_values
 from weft.data.batches import Batches
+from weft.data.languages import UNKNOWN
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import Tokenizer, build_tokenizers
@@ -120,16 +121,17 @@ def make_plan(recipe: Recipe, batches: Batches) -> Plan:
 
 def _resolve(request: Request, texts: Texts) -> Recipe:
     """The recipe with the languages of the text, and with the shape of the model it starts from."""
-    langs = {"data.src_lang": texts.train.src_lang, "data.tgt_lang": texts.train.tgt_lang}
-    recipe = with_values(request.recipe, langs)
+    langs = [texts.train.src_lang, texts.train.tgt_lang]
     if request.start_from is None:
-        return recipe
+        return with_values(request.recipe, {"data.src_lang": langs[0], "data.tgt_lang": langs[1]})
     config = model_folder.open_model_folder(request.start_from).config
-    if (config.src_lang, config.tgt_lang) != tuple(langs.values()):
-        ours, theirs = "-".join(langs.values()), f"{config.src_lang}-{config.tgt_lang}"
+    own_langs = [config.src_lang, config.tgt_lang]
+    if any(lang not in (UNKNOWN, own) for lang, own in zip(langs, own_langs, strict=True)):
         raise UsageError(
-            f"{request.start_from} translates {theirs}, the text is {ours}; set data.src_lang and data.tgt_lang"
+            f"{request.start_from} translates {' to '.join(own_langs)}, the text is {' to '.join(langs)}; "
+            "give text in its languages"
         )
+    recipe = with_values(request.recipe, {"data.src_lang": own_langs[0], "data.tgt_lang": own_langs[1]})
     for name, asked, default in (
         ("model", recipe.model, ModelSection()),
         ("tokenizer", recipe.tokenizer, TokenizerSection()),

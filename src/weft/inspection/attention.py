@@ -4,7 +4,6 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 Shapes: the legend in `weft.model.attention`.
 """
 
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from weft.data.normalize import replace_surrogates
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from weft.decoding.search import Hypothesis, beam_search
+from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.model.attention import AttentionRecord
-from weft.model.cache import DecoderCache
 from weft.tasks import Translation
 
 MAX_SRC_LEN = 128  # tokens of a source that is looked at, eos counted
@@ -106,7 +103,7 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
     limit = min(MAX_SRC_LEN, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with _evaluating(task.model):
-        found = _search(task, row, beam_size)
+        found = task.translator().search(row, beam_size)
         tgt_ids = [*found.ids, EOS_ID] if found.finished else found.ids
         record, probabilities = _look(task, row, tgt_ids)
     pieces = task.tgt_tokenizer.pieces(tgt_ids)
@@ -128,28 +125,6 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         cut=len(ids) >= limit,
         finished=found.finished,
     )
-
-
-def _search(task: Translation, row: list[int], beam_size: int | None) -> Hypothesis:
-    """The ids that `Translator` finds for this row: its text alone would not tell how the model spelled it."""
-    model, decoding, device = task.model, task.config.decoding, task.machine.device
-
-    def step(newest: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        states, cache = model.decode(newest[:, None], cache)  # N -> N 1 D
-        return model.output(states[:, -1]), cache
-
-    longest = math.ceil(decoding.max_len_ratio * len(row)) + decoding.max_len_extra
-    hypotheses = beam_search(
-        step,
-        model.prefill(torch.tensor([row], device=device)),
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-        max_lens=torch.tensor([max(1, min(model.max_len - 1, longest))], device=device),
-        beam_size=decoding.beam_size if beam_size is None else beam_size,
-        length_penalty=decoding.length_penalty,
-        banned_ids=(PAD_ID, UNK_ID, BOS_ID),
-    )
-    return hypotheses[0][0]
 
 
 def _look(task: Translation, src: list[int], tgt: list[int]) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
