@@ -24,6 +24,7 @@ from weft.training.trainer import Trainer
 
 Train = Callable[..., Verdict]
 Write = Callable[[int], str]
+SHORT = ("training.max_steps=1", "training.precision=float32", "training.threads=1")
 
 
 @pytest.fixture
@@ -345,11 +346,10 @@ def test_a_damaged_best_checkpoint_is_not_published(
 
 
 def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
-    train: Train, tmp_path: Path, write_pairs: Write, tiny_folder: Path, tiny_settings: tuple[str, ...]
+    tmp_path: Path, write_pairs: Write, tiny_folder: Path
 ) -> None:
-    settings = ("training.max_steps=1", "training.precision=float32", "training.threads=1")
     verdict = weft.train(
-        out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=settings, quiet=True
+        out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=SHORT, quiet=True
     )
     assert any(f"starts from {tiny_folder}" in n and "tokenizers are kept" in n for n in verdict.notes)
     for name in ("tokenizer.src.json", "tokenizer.tgt.json"):
@@ -387,11 +387,11 @@ def test_from_another_model_is_another_run(tmp_path: Path, write_pairs: Write, t
     request = {
         "out": tmp_path / "out",
         "train": write_pairs(40),
-        "settings": ["training.max_steps=1"],
+        "settings": SHORT,
         "quiet": True,
     }
     weft.train(start_from=tiny_folder, **request)
-    with pytest.raises(UsageError, match="the model to start from was .{64}, is .{64}"):
+    with pytest.raises(UsageError, match=r"the model to start from was .{64}, is .{64}"):
         weft.train(start_from=tmp_path / "other", **request)
 
 

@@ -1,0 +1,214 @@
+"""Who may import whom, read from the source: every module has its storey, and nothing runs what it should not."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import weft
+
+ROOT = Path(weft.__file__).parent
+
+# Module or package: what of ours it may import (a package stands for all in it). `errors` is open to every room.
+# A module is ruled by the most specific row that names it; rows of data, model and training lean only leftwards.
+MAY_IMPORT = """
+errors:
+config:
+durable:
+machine:
+evaluation:
+samples: samples
+texts: config samples data.check data.corpus
+
+data.languages:
+data.scripts:
+data.segment:
+data.split:
+data.alignment:
+data.formats: data.formats data.languages
+data.corpus: data.formats data.languages data.split
+data.check: data.alignment data.corpus data.split
+data.overlap: data.corpus data.split
+data.normalize: config
+data.pipeline: config
+data.pieces: data.pipeline
+data.unigram: data.pipeline
+data.vocabulary: config data.pipeline data.unigram
+data.tokenizer_file: config data.pipeline
+data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
+data.store: config durable data.tokenizer
+data.batches: config data.store data.tokenizer
+
+model.attention:
+model.cache:
+model.positions: config machine
+model.layers: config machine model.attention model.cache model.positions
+model.transformer: config machine model.attention model.cache model.layers model.positions
+
+decoding: model.cache decoding
+
+model_folder: config machine durable
+training.loss: config machine
+training.schedule: config machine
+training.optimizer: config machine
+training.checkpoint: config machine durable
+training.log: config machine durable training.checkpoint
+training.trainer: config machine durable training
+
+predict: config data.normalize data.segment data.tokenizer decoding
+tasks: config durable machine evaluation data model decoding model_folder training predict
+run_record: config durable model_folder
+run: config durable machine samples texts data model decoding model_folder training predict tasks run_record
+inspection: config durable machine data model decoding model_folder predict tasks inspection
+cli: *
+__main__: *
+__init__: *
+"""
+DEFERRED = ("cli", "__main__", "__init__")  # where an import may stand inside a function or for types alone
+OPTIONAL = {("data.normalize", "opencc")}  # packages of an extra, loaded by name where a recipe asks for them
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
+
+
+def table() -> dict[str, list[str]]:
+    rows = (line.split(":") for line in MAY_IMPORT.split("\n") if line)
+    return {name: allowed.split() for name, allowed in rows}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module by its name within weft; a package by that of its folder."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = ast.parse(path.read_bytes(), str(path))
+    return found
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The absolute names that an import statement may bind modules of."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "a relative import"
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def ours(names: Iterator[str]) -> Iterator[str]:
+    """Names of our modules: `weft.data.corpus.fold` is of data.corpus."""
+    for name in names:
+        parts = name.split(".")
+        if parts[0] != "weft":
+            continue
+        inner = [".".join(parts[1 : end + 1]) for end in range(len(parts), 0, -1)]
+        yield next((candidate for candidate in inner if candidate in modules()), "__init__")
+
+
+def edges(name: str) -> set[str]:
+    return {target for node in ast.walk(modules()[name]) for target in ours(imported(node))} - {name}
+
+
+def covers(entry: str, name: str) -> bool:
+    return entry in ("*", name) or name.startswith(f"{entry}.")
+
+
+def row_of(name: str) -> str | None:
+    return max((row for row in table() if covers(row, name)), key=len, default=None)
+
+
+def test_the_reading_of_imports_sees_something() -> None:
+    assert edges("training.trainer") >= {"config", "errors", "training.checkpoint", "training.log"}
+    assert edges("run") >= {"durable", "model_folder", "tasks", "data.store"}
+    assert "inspection.report" in edges("cli.look")
+
+
+def test_every_module_has_a_storey_and_every_row_a_module() -> None:
+    empty = {name for name, tree in modules().items() if not tree.body}
+    assert sorted(name for name in modules() if name not in empty and row_of(name) is None) == []
+    assert sorted(row for row in table() if not any(covers(row, name) for name in modules())) == []
+    entries = {entry for allowed in table().values() for entry in allowed} - {"*"}
+    assert sorted(e for e in entries if not any(covers(e, name) for name in modules())) == []
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_imports_only_what_its_storey_allows(name: str) -> None:
+    allowed = table().get(row_of(name) or "", [])
+    wrong = [target for target in edges(name) if not any(covers(a, target) for a in [*allowed, "errors"])]
+    assert sorted(wrong) == []
+
+
+def test_there_are_no_cycles() -> None:
+    try:
+        TopologicalSorter({name: edges(name) for name in modules() if not name.startswith("__")}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_table_itself_has_no_cycle_between_rooms() -> None:
+    rooms: dict[str, set[str]] = {}
+    for row, allowed in table().items():
+        rooms.setdefault(row.split(".")[0], set()).update(a.split(".")[0] for a in allowed if a != "*")
+    TopologicalSorter({room: needs - {room} for room, needs in rooms.items()}).prepare()
+
+
+def test_data_and_model_have_no_door_between_them() -> None:
+    between = [
+        (name, target)
+        for name in modules()
+        for target in edges(name)
+        if {name.split(".")[0], target.split(".")[0]} == {"data", "model"}
+    ]
+    assert between == []
+
+
+def functions(tree: ast.AST) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def called(node: ast.AST) -> str:
+    """`a.b.c` of a call `a.b.c(...)`; empty for all else."""
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+
+
+@pytest.mark.parametrize("name", [n for n in modules() if n.split(".")[0] not in DEFERRED])
+def test_imports_stand_at_the_head(name: str) -> None:
+    tree = modules()[name]
+    deferred = [ast.unparse(n) for f in functions(tree) for n in ast.walk(f) if list(imported(n))]
+    by_name = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if called(node).split(".")[-1] in {"import_module", "__import__"}
+        and not any(name == who and what in ast.unparse(node) for who, what in OPTIONAL)
+    ]
+    for_types = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "TYPE_CHECKING"]
+    assert (deferred, by_name, for_types) == ([], [], [])
+
+
+def test_no_module_is_a_drawer_for_everything() -> None:
+    assert [name for name in modules() if FORBIDDEN_NAMES & set(name.split("."))] == []
+
+
+@pytest.mark.parametrize("name", modules())
+def test_nothing_unpickles_evaluates_or_splits_lines_at_other_ends(name: str) -> None:
+    tree = modules()[name]
+    calls = {called(node) for node in ast.walk(tree)}
+    last = {call.split(".")[-1] for call in calls}
+    assert sorted(calls & {"eval", "exec", "compile", "torch.load", "torch.save", "os.system"}) == []
+    assert sorted(last & {"splitlines"}) == []
+    loaded = {target.split(".")[0] for node in ast.walk(tree) for target in imported(node)}
+    assert sorted(loaded & {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "subprocess"}) == []
+
+
+@pytest.mark.parametrize("name", modules())
+def test_arrays_are_read_and_written_without_pickle(name: str) -> None:
+    for node in ast.walk(modules()[name]):
+        if isinstance(node, ast.Call) and called(node) in {"np.load", "np.save", "numpy.load", "numpy.save"}:
+            flags = [ast.unparse(k.value) for k in node.keywords if k.arg == "allow_pickle"]
+            assert flags == ["False"], ast.unparse(node)
+
+
+def test_the_public_names_exist_and_are_sorted() -> None:
+    assert weft.__all__ == sorted(weft.__all__, key=lambda name: (name.islower(), name))
+    assert all(getattr(weft, name) is not None for name in weft.__all__)
