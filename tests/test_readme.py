@@ -1,0 +1,228 @@
+"""What the pages say is so: the file tree, every command line, every link, every recipe's first line."""
+
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from weft import samples
+from weft.cli import app
+from weft.config import Recipe, load_recipe, recipe_names
+from weft.data.tokenizer import EOS_ID, build_tokenizers
+
+ROOT = Path(__file__).resolve().parents[1]
+IN_TREE = (".py", ".toml", ".html", ".css", ".js")
+NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|toml|html|css|js|md))")
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")  # in a line that shows a form rather than a command
+WRONG_USAGE = typer.BadParameter.__mro__[1]  # the base of all that is wrong with a command line
+
+
+def pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
+
+
+def tree_paths(readme: str) -> set[str]:
+    """The paths, relative to the repository, in the fenced block whose first line is `weft/`; folders end in `/`.
+
+    An entry stands two spaces deeper than its folder. Further names on its line, apart by two spaces, stand beside
+    a file and inside a folder; the rest of the line says what it is.
+    """
+    (block,) = re.findall(r"```text\nweft/\n(.*?)```", readme, re.DOTALL)
+    folders: dict[int, str] = {0: ""}
+    found = set()
+    for line in block.rstrip("\n").split("\n"):
+        depth = (len(line) - len(line.lstrip(" "))) // 2
+        first, *more = re.split(r" {2,}", line.strip())
+        parent = folders[depth - 1]
+        found.add(parent + first)
+        folders[depth] = parent + first if first.endswith("/") else parent
+        found |= {folders[depth] + name for name in more if NAME.fullmatch(name)}
+    return found
+
+
+def tracked() -> list[str]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout, so nothing says which files belong to it")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+
+
+def test_the_tree_is_read_as_it_is_meant() -> None:
+    readme = (
+        "```text\nweft/\n  LICENSE   MIT\n  docs/tour.md    the house\n  src/weft/\n    cli/    the verbs\n"
+        "      use.py   look.py   two words\n    page/   a.html  a.js\n    py.typed\n  Makefile   demo\n```\n"
+    )
+    inside = {"cli/", "cli/use.py", "cli/look.py", "page/", "page/a.html", "page/a.js", "py.typed"}
+    outside = {"LICENSE", "docs/tour.md", "src/weft/", "Makefile"}
+    assert tree_paths(readme) == outside | {f"src/weft/{name}" for name in inside}
+
+
+def test_every_path_of_the_tree_exists() -> None:
+    missing = [p for p in sorted(tree_paths((ROOT / "README.md").read_text("utf-8"))) if not (ROOT / p).exists()]
+    assert missing == []
+
+
+def test_every_file_is_in_the_tree() -> None:
+    in_tree = tree_paths((ROOT / "README.md").read_text("utf-8"))
+    for name in tracked():
+        source = name.startswith("src/weft/") and name.endswith(IN_TREE)
+        if source or "/" not in name or name.startswith(("docs/", "benchmarks/")):
+            assert name in in_tree, f"README.md's tree lacks {name}"
+
+
+def command_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Every `weft ...`, and whether it is a whole command: on a line of its own, and with nothing left open."""
+    for line in text.replace("\\\n", " ").split("\n"):
+        bare = line.strip().removeprefix("$ ")
+        if bare.startswith("weft "):
+            yield bare, not PLACEHOLDER.search(bare_words(bare))
+        else:
+            yield from ((span, False) for span in re.findall(r"`([^`]+)`", line) if span.startswith("weft "))
+
+
+def bare_words(line: str) -> str:
+    """The line without quoted text, comment and what follows a pipe."""
+    return re.sub(r"\"[^\"]*\"|'[^']*'|\s#.*| [|<>] .*", "", line)
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of the first command of a line, without its comment."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>;&")
+    lexer.whitespace_split = True
+    words = list(lexer)
+    ends = [i for i, word in enumerate(words) if word and set(word) <= set("|<>;&")]
+    return words[: ends[0]] if ends else words
+
+
+def check_command(line: str, whole: bool) -> None:
+    """Fail where a verb or an option does not exist; with `whole`, where a key is wrong or anything missing."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    _, *words = shell_words(line) if whole else line.split()
+    if not words or not words[0].isalpha():  # weft --help, weft ...
+        assert not words or words[0] in ("-h", "--help", "..."), line
+        return
+    verb, *arguments = words
+    assert verb in group.commands, f"{line!r}: there is no verb {verb}"
+    known = {name for option in group.commands[verb].params for name in option.opts} | {"-h", "--help"}
+    for word in arguments:
+        name = re.sub(r"[\[\].…]", "", word).partition("=")[0]
+        assert not name.startswith("-") or name in known, f"{line!r}: {verb} has no option {name}"
+    settings = [key for flag, key in pairwise(arguments) if flag == "--set"]
+    for key in settings:
+        assert not whole or key.partition("=")[0] in recipe_keys(), f"{line!r}: no recipe has the key {key}"
+    if whole and not {"-h", "--help"} & set(arguments):
+        try:
+            group.commands[verb].make_context(verb, arguments)
+        except WRONG_USAGE as error:
+            pytest.fail(f"{line!r}: {error}")
+
+
+def recipe_keys() -> set[str]:
+    def flat(tree: dict[str, object], prefix: str) -> Iterator[str]:
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            else:
+                yield prefix + key
+
+    return set(flat(Recipe().model_dump(mode="json"), ""))
+
+
+def test_every_command_line_would_be_understood() -> None:
+    lines = [found for page in pages() for found in command_lines(page.read_text("utf-8"))]
+    for line, whole in lines:
+        check_command(line, whole)
+    assert sum(whole for _, whole in lines) > 12
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "weft trane --out x",
+        "weft train --recipe demo --outt x",
+        "weft train --recipe demo",
+        "weft train --out x --set training.max_step=3",
+        "weft translate",
+        "weft inspect runs/x text",
+    ],
+)
+def test_a_wrong_command_line_would_be_found(line: str) -> None:
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check_command(line, whole=True)
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", [p.relative_to(ROOT).as_posix() for p in pages()])
+def test_every_link_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for link in (a or b for a, b in LINK.findall(prose)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        assert target.exists(), f"{page}: the link {link} leads nowhere"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{page}: {name or page} has no heading {anchor}"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_begins_with_its_command(name: str) -> None:
+    """Only the command: what follows it after two spaces is about it."""
+    text = (resources.files("weft") / "recipes" / f"{name}.toml").read_text("utf-8")
+    assert tomllib.loads(text)
+    assert isinstance(load_recipe(name), Recipe)
+    first = text.split("\n", maxsplit=1)[0]
+    assert first.startswith("# weft ")
+    command = first.removeprefix("# ").split("  ")[0]
+    check_command(command, whole=True)
+    assert command == f"weft {name}" or f"--recipe {name} " in f"{command} "
+
+
+def test_every_recipe_key_is_documented_with_its_default() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]+) \|", (ROOT / "docs/translation.md").read_text("utf-8"), re.M)
+    documented = {key: default.strip().strip("`") for key, default in rows if "." in key or key == "task"}
+    assert documented == {key: shown(key) for key in recipe_keys()}
+
+
+def shown(key: str) -> str:
+    """The default as TOML has it; "none" where nothing is set."""
+    value: object = Recipe().model_dump(mode="json")
+    for part in key.split("."):
+        assert isinstance(value, dict)
+        value = value[part]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return '"none"'
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def test_the_ids_of_the_tour_are_those_of_the_code() -> None:
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    train = samples.pairs("toy-de-en", "de", "en").train
+    src, tgt = build_tokenizers(load_recipe("toy-de-en").tokenizer, *map(list, zip(*train, strict=True)))
+    assert (src.vocab_size, tgt.vocab_size) == (278, 279)
+    assert [src.encode(text) for text, _ in train] == [[274, 275, 273, 276], [274, 275, 273, 277]]
+    assert str(src.encode("ich mochte ein bier")) in tour
+    assert str(tgt.encode("i want a beer .")) in tour
+    assert str(src.encode("radler")) in tour
+    for src_text, tgt_text in train:
+        assert f"{[*src.encode(src_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
+        assert f"{[*tgt.encode(tgt_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
+    assert tgt.decode([275, 276, 274, 277, 273]) == "i want a beer ."
