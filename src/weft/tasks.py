@@ -6,6 +6,7 @@ A task is built for training from a recipe, or loaded for use from a model folde
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +142,15 @@ class DevEvaluation:
 
     def _keep_samples(self, step: int, hypotheses: list[str]) -> None:
         drop_lines_after(step - 1, self.samples)  # of a step that is done again
+        """Add to the samples of earlier steps; what a run that was killed had said of later ones goes."""
+        old = self.samples.read_text("utf-8").split("\n")[:-1] if self.samples.is_file() else []
         rows = zip(self.text.src, self.text.tgt, hypotheses, strict=True)
-        with self.samples.open("ab") as file:
-            for _, (src, tgt, text) in zip(range(self.num_samples), rows, strict=False):
-                line = {"step": step, "src": src, "reference": tgt, "translation": text}
-                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        new = [
+            json.dumps({"step": step, "src": src, "reference": tgt, "translation": text}, ensure_ascii=False)
+            for src, tgt, text in islice(rows, self.num_samples)
+        ]
+        kept = [line for line in old if json.loads(line)["step"] < step]
+        durable.write_text(self.samples, "".join(line + "\n" for line in [*kept, *new]))
 
 
 def evaluate(task: Translation, text: ParallelText, **decoding: Any) -> tuple[TranslationScores, list[Prediction]]:

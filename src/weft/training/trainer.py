@@ -104,7 +104,9 @@ class Trainer(Generic[B]):
                 if stop_early:
                     return "stopped early"
                 if self._stop_asked and not last:
-                    raise Interrupted(f"interrupted after step {self.progress.step}; everything is saved")
+                    raise Interrupted(
+                        f"interrupted after step {self.progress.step}; all is saved, the same command goes on from there"
+                    )
         return "done"
 
     def state(self) -> State:
