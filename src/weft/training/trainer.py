@@ -105,7 +105,7 @@ class Trainer(Generic[B]):
                     return "stopped early"
                 if self._stop_asked and not last:
                     raise Interrupted(
-                        f"interrupted after step {self.progress.step}; all is saved, the same command goes on from there"
+                        f"interrupted after step {self.progress.step}; the same command goes on from there"
                     )
         return "done"
 
