@@ -1,8 +1,8 @@
-"""Time a training step in its simple and its fast forms: `python benchmarks/training_step.py [--rounds N]`.
+"""Time a training step in simple and fast forms: `python benchmarks/training_step.py [--rounds N]`.
 
-Small and base size (3+3 layers of width 256, 6+6 of 512), random ids of caption-like lengths, 4,096 padded tokens a
-step, 8,000 vocabulary entries, bfloat16 where the machine favours it. The forms take turns; the table shows medians
-of source and target tokens a second.
+Small and base size (3+3 layers of width 256, 6+6 of 512), random ids of caption-like lengths, 4,096 tokens a step,
+8,000 vocabulary entries, bfloat16 where the machine favours it. The forms take turns; the table shows medians of
+source and target tokens a second.
 """
 
 import argparse
@@ -37,9 +37,8 @@ def main() -> None:
     machine = choose_machine()
     machine.prepare()
     print(machine.describe())
-    print(
-        "| size | fused attention, plain loss | products, plain loss | products, loss in chunks |\n|---|---|---|---|"
-    )
+    print("| size | fused attention, plain loss | products, plain loss | products, loss in chunks |")
+    print("|---|---|---|---|")
     for name, shape in SIZES.items():
         runs = [[tokens_per_second(shape, machine, *form) for form in FORMS] for _ in range(rounds)]
         medians = [statistics.median(column) for column in zip(*runs, strict=True)]
