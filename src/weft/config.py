@@ -34,7 +34,7 @@ class DataSection(Section):
     builtin: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
-    dev_size: Count | None = None
+    dev_size: Annotated[int, Field(ge=0)] | None = None
     test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
 

@@ -8,6 +8,7 @@ from weft import samples
 from weft.config import DataSection
 from weft.data.check import look_over
 from weft.data.corpus import ParallelText, fingerprint, from_pairs, read_pairs, split_off
+from weft.data.split import MIN_PAIRS
 from weft.errors import UsageError
 
 SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
@@ -81,7 +82,8 @@ def _split_notes(dev: ParallelText | None, test: ParallelText | None) -> Iterato
 
 def _size_notes(train: ParallelText, dev: ParallelText | None, test: ParallelText | None) -> Iterator[str]:
     if dev is None:
-        yield f"no dev set ({len(train):,} pairs are too few to hold some out), so nothing says when to stop"
+        why = f": {len(train):,} pairs are too few to hold some out" if len(train) < MIN_PAIRS else ""
+        yield f"no dev set{why}; nothing says which step is the best, so the last is taken"
     if test is None:
         yield "no test set: a score on dev is too hopeful, since dev chose the model"
     if len(train) < SMALL:
