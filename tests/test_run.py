@@ -84,7 +84,7 @@ def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
 
 def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
     verdict = train()
-    assert any("no dev set (60 pairs are too few to hold some out)" in note for note in verdict.notes)
+    assert any("no dev set: 60 pairs are too few to hold some out" in note for note in verdict.notes)
     assert any("no test set" in note for note in verdict.notes)
     facts = durable.read_json(run_files(tmp_path / "out").recipe)
     assert set(facts["texts"]) == {"train"}
