@@ -193,7 +193,7 @@ def noun(row: str, people: bool = False) -> Filler:
 
     "+" before the English word marks one that has a plural only (trousers); without a German plural the
     noun is a mass; "=" before the German plural gives the form of the weak declension. `people` are
-    possessed without 的.
+    possessed without 的 by one person (我妈妈, but 我们的妈妈).
     """
     english, chinese, german = (column.strip() for column in row.split("|"))
     zh_noun, _, measure = chinese.partition(" ")
@@ -240,14 +240,14 @@ def _english_noun(text: str, countable: bool) -> tuple[Forms, dict[str, tuple[st
 
 
 def _chinese_noun(word: str, measure: str, people: bool) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
-    link = "" if people else "的"
+    links = ("", "", "", "", "的", "的") if people else ("的",) * 6
     forms: Forms = dict.fromkeys(("", "pl", "bare", "def", "defpl"), word)
     forms |= {
         "indef": f"一{measure}{word}",
         "this": f"这{measure}{word}",
         "that": f"那{measure}{word}",
         "count": measure + word,
-        "poss": tuple(owner + link + word for owner in POSSESSIVE["zh"]),
+        "poss": tuple(owner + link + word for owner, link in zip(POSSESSIVE["zh"], links, strict=True)),
     }
     slots = {"indef": ("一" + measure, "", word), "this": ("这" + measure, "", word)}
     return forms, slots | {"def": ("", "", word), "bare": ("", "", word)}
