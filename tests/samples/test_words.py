@@ -125,6 +125,12 @@ def test_frame_verbs_and_prepositions():
     assert talk.forms["de"]["neg"][1] == "nicht mit deiner Mutter"
 
 
+def test_chinese_relations_keep_their_particle_after_a_plural():
+    poss = noun("mother | 妈妈 | die Mutter/Mütter", people=True).forms["zh"]["poss"]
+    assert poss == ("我妈妈", "你妈妈", "他妈妈", "她妈妈", "我们的妈妈", "他们的妈妈")
+    assert noun("coat | 大衣 件 | der Mantel/Mäntel").forms["zh"]["poss"][0] == "我的大衣"
+
+
 def test_verb_with_its_own_object():
     chess = verb_phrase("play chess | 下+棋 | spielen spielst spielt gespielt : Schach, kein Schach")
     assert [chess.forms["zh"][form] for form in ("", "past", "exp")] == ["下棋", "下了棋", "下过棋"]
