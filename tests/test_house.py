@@ -21,7 +21,7 @@ durable:
 machine:
 evaluation:
 samples: samples
-texts: config samples data.check data.corpus
+texts: config samples data.check data.corpus data.split
 
 data.languages:
 data.scripts:

@@ -366,7 +366,7 @@ def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
     [
         ("model.d_model=48", "--from keeps the model"),
         ("tokenizer.src.kind=bpe", "--from keeps the tokenizer"),
-        ("data.tgt_lang=fr", "translates en-de, the text is en-fr"),
+        ("data.tgt_lang=fr", "translates en to de, the text is en to fr"),
     ],
 )
 def test_from_refuses_another_shape(

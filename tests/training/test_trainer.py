@@ -388,7 +388,7 @@ def test_the_first_signal_finishes_the_step_and_saves(tmp_path: Path, number: si
         return good(batch)
 
     part.compute_loss = compute_loss
-    with pytest.raises(Interrupted, match="after step 3; everything is saved") as caught:
+    with pytest.raises(Interrupted, match="after step 3; the same command goes on") as caught:
         part.run()
     assert caught.value.exit_code == 75
     assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == handlers
