@@ -168,7 +168,7 @@ class Translator:
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
         settings = self._settle(beam_size, None, 1, len(row))
-        with _evaluating(self.model):
+        with evaluating(self.model):
             return self._search([tuple(row)], settings)[0][0]
 
     def _settle(
@@ -191,7 +191,7 @@ class Translator:
         plans = self._plan(list(dict.fromkeys(texts)))
         rows = dict.fromkeys(row for plan in plans.values() for row in plan.rows)
         found: dict[tuple[int, ...], list[Hypothesis]] = {}
-        with _evaluating(self.model):
+        with evaluating(self.model):
             for batch in _batches(rows, settings):
                 found |= zip(batch, self._search(batch, settings), strict=True)
         predictions = {text: self._assemble(plan, found) for text, plan in plans.items()}
@@ -199,7 +199,7 @@ class Translator:
 
     def _plan(self, texts: list[str]) -> dict[str, _Plan]:
         """The rows of each text: one, where it fits; none, where there is nothing to translate."""
-        lines = [_one_line(text) for text in texts]
+        lines = [one_line(text) for text in texts]
         encoded = self.src_tokenizer.encode_batch(lines)
         return {
             text: _Plan([(*ids, EOS_ID)] if line and ids else [], cut=False)
@@ -221,7 +221,7 @@ class Translator:
 
     def _encode_pack(self, sentences: list[str], encoded: list[list[int]]) -> list[int]:
         """The sentences as one line; if that should need more ids than one by one, their own ids in a row."""
-        together = self.src_tokenizer.encode(_one_line("".join(sentences)))
+        together = self.src_tokenizer.encode(one_line("".join(sentences)))
         return together if len(together) < self.max_src_len else list(chain.from_iterable(encoded))
 
     def _search(self, rows: list[tuple[int, ...]], settings: _Settings) -> list[list[Hypothesis]]:
@@ -290,12 +290,12 @@ class Translator:
         )
 
     def _join(self, segments: list[Hypothesis]) -> Alternative:
-        texts = [_one_line(self.tgt_tokenizer.decode(segment.ids)) for segment in segments]
+        texts = [one_line(self.tgt_tokenizer.decode(segment.ids)) for segment in segments]
         score = sum(segment.score for segment in segments) / len(segments)
         return Alternative(_joiner(self.tgt_lang).join(text for text in texts if text), score)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Models learn from single lines: line breaks become spaces, and none are left at the ends."""
     return _LINE_BREAKS.sub(" ", text).strip()
 
@@ -337,7 +337,7 @@ def _padded(rows: list[tuple[int, ...]]) -> Int[Tensor, "B S"]:
 
 
 @contextmanager
-def _evaluating(model: TranslationModel[Any]) -> Iterator[None]:
+def evaluating(model: TranslationModel[Any]) -> Iterator[None]:
     """No dropout and no gradients; a model in training goes on training afterwards."""
     was_training = model.training
     model.train(False)

@@ -111,7 +111,7 @@ def _source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     else:
         with tempfile.SpooledTemporaryFile(max_size=2**26) as spool:
             for line in text or ():
-                one_line = line.replace("\r", " ").replace("\n", " ")
+                one_line = line.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
                 spool.write(one_line.encode("utf-8", "surrogateescape") + b"\n")
             if not text:
                 while block := sys.stdin.buffer.read(2**20):

@@ -4,9 +4,6 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 Shapes: the legend in `weft.model.attention`.
 """
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +15,11 @@ from weft.data.normalize import replace_surrogates
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.model.attention import AttentionRecord
+from weft.predict import evaluating, one_line
 from weft.tasks import Translation
 
 MAX_SRC_LEN = 128  # tokens of a source that is looked at, eos counted
 NUM_ALTERNATIVES = 5
-
-_LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
 
 
 @dataclass(frozen=True)
@@ -96,20 +92,20 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
     A text of more than `MAX_SRC_LEN` tokens is cut there, or where the model's own limit comes first.
     Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
-    line = _LINE_BREAKS.sub(" ", replace_surrogates(text)).strip()
+    line = one_line(replace_surrogates(text))
     ids = task.src_tokenizer.encode(line)
     if not line or not ids:
         raise UsageError("there is no text to inspect; give a sentence")
     limit = min(MAX_SRC_LEN, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
-    with _evaluating(task.model):
+    with evaluating(task.model):
         found = task.translator().search(row, beam_size)
         tgt_ids = [*found.ids, EOS_ID] if found.finished else found.ids
         record, probabilities = _look(task, row, tgt_ids)
     pieces = task.tgt_tokenizer.pieces(tgt_ids)
     return TranslationAttention(
         text=line,
-        translation=_LINE_BREAKS.sub(" ", task.tgt_tokenizer.decode(found.ids)).strip(),
+        translation=one_line(task.tgt_tokenizer.decode(found.ids)),
         src_lang=task.config.src_lang,
         tgt_lang=task.config.tgt_lang,
         src_ids=row,
@@ -155,15 +151,3 @@ def _choice_to_json(choice: Choice) -> dict[str, Any]:
 
 def _rounded(value: Any) -> Any:
     return [_rounded(v) for v in value] if isinstance(value, list) else round(value, 4)
-
-
-@contextmanager
-def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """No dropout and no gradients; a model in training goes on training afterwards."""
-    was_training = model.training
-    model.train(False)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(was_training)
