@@ -1,0 +1,113 @@
+"""weft evaluate: sacreBLEU's own values, contamination said, exit codes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+import weft
+
+Command = Callable[..., Any]
+NEW = [("horse wants horse", "Pferd will Pferd und Hase"), ("mouse", "Maus Maus Maus Maus")]
+
+
+def write(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    path.write_bytes("".join(f"{a}\t{b}\n" for a, b in pairs).encode())
+    return path
+
+
+def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[str, str]]:
+    """The pairs of the training text that are in training."""
+    from weft.data.corpus import read_pairs
+    from weft.data.overlap import TextHashes
+    from weft.model_folder import run_files
+
+    text = read_pairs(write_pairs(216))
+    hashes = TextHashes.load(run_files(folder).train_hashes)
+    return [(text.src[i], text.tgt[i]) for i in hashes.shared_pairs(text)]
+
+
+def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "test.tsv", NEW)
+    ended = command("evaluate", tiny_folder, data, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    (line,) = ended.lines
+    found = json.loads(line)
+    hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW])]
+    references = [[tgt for _, tgt in NEW]]
+    bleu, chrf = BLEU(tokenize="13a"), CHRF()
+    assert found["bleu"] == bleu.corpus_score(hypotheses, references).score
+    assert found["chrf"] == chrf.corpus_score(hypotheses, references).score
+    assert found["bleu_signature"] == str(bleu.get_signature())
+    assert found["num_sentences"] == 2
+
+
+def test_for_a_person(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", tiny_folder, write(tmp_path / "test.tsv", NEW), "--beam-size", 1)
+    assert (ended.code, ended.err) == (0, "")
+    assert [line.split(" ")[0] for line in ended.lines[:4]] == ["BLEU", "BLEU", "chrF", "2"]
+    assert "13a" in ended.lines[0]
+    assert not any("contaminated" in line for line in ended.lines)
+
+
+def test_two_aligned_files(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.en").write_bytes(b"mouse\n\nhorse\n")
+    (tmp_path / "t.de").write_bytes(b"Maus\n\nPferd\n")
+    ended = command("evaluate", tiny_folder, f"{tmp_path / 't.en'},{tmp_path / 't.de'}", "--json")
+    found = json.loads(ended.lines[0])
+    assert found["num_sentences"] == 2
+    assert any(note.startswith("left out: 1 pairs") for note in found["notes"])
+
+
+def test_contamination_is_marked(
+    command: Command, tiny_folder: Path, tmp_path: Path, write_pairs: Callable[[int], str]
+) -> None:
+    """Also where case, spaces and punctuation differ."""
+    (src, tgt), *_ = trained_on(tiny_folder, write_pairs)
+    data = write(tmp_path / "test.tsv", [*NEW, (src.upper().replace(".", " !"), tgt.lower())])
+    ended = command("evaluate", tiny_folder, data)
+    assert ended.code == 0
+    (note,) = [line for line in ended.lines if "contaminated" in line]
+    assert "1 of 3 pairs" in note
+    assert f"{data}:3" in note
+
+
+def test_held_out_pairs_are_not_contaminated(
+    command: Command, tiny_folder: Path, tmp_path: Path, write_pairs: Callable[[int], str]
+) -> None:
+    seen = set(trained_on(tiny_folder, write_pairs))
+    lines = Path(write_pairs(216)).read_bytes().decode().split("\n")[:-1]
+    held = [(a, b) for a, b in (line.split("\t") for line in lines) if (a, b) not in seen]
+    assert len(held) == 40
+    ended = command("evaluate", tiny_folder, write(tmp_path / "t.tsv", held[:8]), "--beam-size", 1)
+    assert not any("contaminated" in line for line in ended.lines)
+
+
+def test_without_hashes_it_says_so(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
+    ended = command("evaluate", folder, write(tmp_path / "t.tsv", NEW), "--beam-size", 1)
+    assert any("not checked for overlap with training" in line for line in ended.lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(None, 3), (b"", 3), (b"a\tb\n\xff\tc\n", 3), (b"no tab here\n", 3)], ids=str
+)
+def test_wrong_data(command: Command, tiny_folder: Path, tmp_path: Path, content: bytes | None, code: int) -> None:
+    path = tmp_path / "t.tsv"
+    if content is not None:
+        path.write_bytes(content)
+    ended = command("evaluate", tiny_folder, path)
+    assert (ended.code, ended.out) == (code, b"")
+    assert len(ended.messages) == 1
+    assert str(path) in ended.err
+
+
+def test_a_folder_that_is_no_model(command: Command, tmp_path: Path) -> None:
+    ended = command("evaluate", tmp_path / "none", write(tmp_path / "t.tsv", NEW))
+    assert (ended.code, ended.out) == (5, b"")
+    assert len(ended.messages) == 1

@@ -1,0 +1,152 @@
+"""The command line as such: its help, its speed, its usage errors, and a run of `weft train` by signals."""
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+VERBS = ["demo", "train", "translate", "evaluate", "inspect"]
+
+
+def test_help_lists_only_verbs_that_work(command: Command) -> None:
+    ended = command("--help")
+    assert (ended.code, ended.err) == (0, "")
+    text = ended.out.decode()
+    commands = text[text.index("Commands") :]
+    found = [match.group(1) for match in re.finditer(r"^[│ ] ?(\w+) {2,}\S", commands, re.MULTILINE)]
+    assert sorted(found) == sorted(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(command: Command, verb: str) -> None:
+    for flag in ("--help", "-h"):
+        ended = command(verb, flag)
+        assert (ended.code, ended.err) == (0, "")
+        assert "Usage:" in ended.out.decode()
+        assert f"weft {verb}" in ended.out.decode()
+
+
+def test_help_is_quick(process: Command) -> None:
+    """Half a second on an idle machine; a busy one is given four times that, in processor time."""
+    times, processor = [], []
+    for _ in range(3):
+        started, spent = time.perf_counter(), sum(os.times()[2:4])
+        assert process("--help").code == 0
+        times.append(time.perf_counter() - started)
+        processor.append(sum(os.times()[2:4]) - spent)
+    print(f"weft --help: {statistics.median(times):.2f} s, of them {statistics.median(processor):.2f} s computing")
+    assert statistics.median(processor) < 2
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """What the time above depends on, without the clock."""
+    heavy = ("torch", "numpy", "tokenizers", "pydantic", "sacrebleu")
+    code = f"import sys, weft, weft.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["trane"],
+        ["train"],
+        ["train", "--out"],
+        ["train", "--out", "x", "--no-such-option"],
+        ["translate"],
+        ["translate", "x", "--beam-size", "0"],
+        ["translate", "x", "--beam-size", "many"],
+        ["evaluate", "x"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors(
+    command: Command, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = command(*arguments)
+    assert (ended.code, ended.out) == (2, b"")
+    assert "Traceback" not in ended.err
+    assert ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no text to train on"),
+        (["--recipe", "no-such"], "neither a file nor a packaged recipe"),
+        (["--set", "training.max_step=3"], "did you mean training.max_steps?"),
+        (["--set", "training.max_steps"], "write section.key=value"),
+        (["--recipe", "demo", "--train", "x.tsv"], "the recipe brings its own text"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_train_refuses_in_one_line_before_a_file_is_written(
+    command: Command, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    ended = command("train", "--out", tmp_path / "out", *arguments)
+    assert (ended.code, ended.out) == (2, b"")
+    assert len(ended.messages) == 1
+    assert message in ended.messages[0]
+    assert not (tmp_path / "out").exists()
+
+
+def train_arguments(out: Path, text: str, tiny: tuple[str, ...], steps: int) -> list[str]:
+    values = [*tiny, f"training.max_steps={steps}", "training.save_every=1000000"]
+    return ["train", "--train", text, "--out", str(out), *(part for value in values for part in ("--set", value))]
+
+
+def test_train_speaks_on_standard_error_alone(
+    command: Command, tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
+) -> None:
+    arguments = train_arguments(tmp_path / "out", write_pairs(60), tiny_settings, 5)
+    ended = command(*arguments)
+    assert (ended.code, ended.out) == (0, b"")
+    assert ended.messages[-1].startswith("done after 5 steps; the model is in ")
+    recipe = json.loads((tmp_path / "out" / "run" / "recipe.json").read_bytes())
+    assert recipe["command"].startswith("weft train --train ")
+    again = command(*arguments)
+    assert (again.code, again.out) == (0, b"")
+    assert "is finished" in again.messages[0]
+
+
+@pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT], 75), ([signal.SIGTERM], 75)], ids=["INT", "TERM"])
+def test_a_signal_stops_a_run_that_goes_on_later(
+    process: Command,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    signals: list[signal.Signals],
+    code: int,
+) -> None:
+    out = tmp_path / "out"
+    text = write_pairs(60)
+    arguments = train_arguments(out, text, tiny_settings, 1_000_000)
+    run = subprocess.Popen([sys.executable, "-m", "weft", *arguments], stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 300
+        while not (out / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for number in signals:
+            run.send_signal(number)
+        _, err = run.communicate(timeout=300)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == code, err
+    verdict = json.loads((out / "run" / "verdict.json").read_bytes())
+    assert (verdict["outcome"], verdict["exit_code"]) == ("interrupted", code)
+    last = err.split("\n")[-2]
+    assert last.startswith(f"weft: interrupted after step {verdict['step']}; the same command goes on from there")
+    assert "Traceback" not in err

@@ -1,0 +1,234 @@
+"""weft translate: one line out for each line in, whatever the lines are; where one is malformed, nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import weft
+
+Command = Callable[..., Any]
+SENTENCES = ["cat sees dog.", "fish wants mouse.", "bird likes horse."]
+
+
+@pytest.fixture(scope="module")
+def expected(tiny_folder: Path) -> list[str]:
+    return [p.text for p in weft.load(tiny_folder).translate(SENTENCES)]
+
+
+def test_the_model_says_something_different_to_each(expected: list[str]) -> None:
+    """Else a swapped line would not be noticed below."""
+    assert len(set(expected)) == 3
+    assert all(expected)
+
+
+def test_from_arguments(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    ended = command("translate", tiny_folder, *SENTENCES)
+    assert (ended.code, ended.lines, ended.err) == (0, expected, "")
+
+
+@pytest.mark.parametrize("last", ["\n", ""], ids=["line end at the end", "none"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_from_standard_input(
+    command: Command, tiny_folder: Path, expected: list[str], end: str, last: str
+) -> None:
+    text = end.join(SENTENCES) + (end if last else "")
+    ended = command("translate", tiny_folder, stdin=text.encode())
+    assert (ended.code, ended.lines, ended.err) == (0, expected, "")
+
+
+def test_from_file_to_file(command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str]) -> None:
+    (tmp_path / "in").write_bytes("\n".join(SENTENCES).encode())
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+    assert (tmp_path / "out").read_bytes().decode() == "".join(f"{line}\n" for line in expected)
+    assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
+
+
+def test_no_input_gives_no_output(command: Command, tiny_folder: Path) -> None:
+    ended = command("translate", tiny_folder, stdin=b"")
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+
+
+def test_blank_lines_stay_in_their_place(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    first, second, _ = expected
+    ended = command("translate", tiny_folder, stdin=f"\n{SENTENCES[0]}\n \t\n\r\n{SENTENCES[1]}\n\n".encode())
+    assert ended.lines == ["", first, "", "", second, ""]
+
+
+def test_a_byte_order_mark_is_no_text(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    ended = command("translate", tiny_folder, stdin=b"\xef\xbb\xbf" + SENTENCES[0].encode() + b"\n")
+    assert ended.lines == expected[:1]
+
+
+@pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_only_line_feeds_end_a_line(command: Command, tiny_folder: Path, expected: list[str], inside: str) -> None:
+    ended = command("translate", tiny_folder, stdin=f"cat{inside}sees dog.\n{SENTENCES[1]}\n".encode())
+    assert len(ended.lines) == 2
+    assert ended.lines[1] == expected[1]
+
+
+def test_line_ends_inside_an_argument_become_spaces(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
+    ended = command("translate", tiny_folder, "cat\nsees\r\ndog.", SENTENCES[1])
+    assert ended.lines == expected[:2]
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_invalid_utf8_is_named_and_nothing_written(
+    command: Command, tiny_folder: Path, tmp_path: Path, to_file: bool
+) -> None:
+    (tmp_path / "in").write_bytes(b"cat.\ndog.\ncaf\xe9 sees\nfish.\n")
+    where = ("--output", tmp_path / "out") if to_file else ()
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in", *where)
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.messages == [f"weft: {tmp_path / 'in'}:3: not UTF-8 (byte 4 of the line); convert it to UTF-8"]
+    assert {p.name for p in tmp_path.iterdir()} == {"in"}
+
+
+def test_invalid_utf8_on_standard_input(command: Command, tiny_folder: Path) -> None:
+    ended = command("translate", tiny_folder, stdin=b"cat.\n\n\xff\n")
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.messages[0].startswith("weft: standard input:3: not UTF-8")
+
+
+@pytest.mark.parametrize("way", ["same name", "symbolic link", "hard link", "another path"])
+def test_the_input_is_never_the_output(command: Command, tiny_folder: Path, tmp_path: Path, way: str) -> None:
+    source, target = tmp_path / "in", tmp_path / "other"
+    source.write_bytes(b"cat sees dog.\n")
+    if way == "symbolic link":
+        target.symlink_to(source)
+    elif way == "hard link":
+        target.hardlink_to(source)
+    else:
+        target = source if way == "same name" else tmp_path / ".." / tmp_path.name / "in"
+    ended = command("translate", tiny_folder, "--input", source, "--output", target)
+    assert (ended.code, ended.out) == (2, b"")
+    assert len(ended.messages) == 1
+    assert "is the input itself" in ended.err
+    assert source.read_bytes() == b"cat sees dog.\n"
+
+
+def test_an_output_that_cannot_be_written(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    ended = command("translate", tiny_folder, "cat.", "--output", tmp_path / "none" / "out")
+    assert (ended.code, ended.out) == (5, b"")
+    assert len(ended.messages) == 1
+    assert "cannot be written" in ended.err
+
+
+def test_alternatives(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    ended = command("translate", tiny_folder, "--n-best", 3, "--beam-size", 5, stdin=b"cat sees dog.\n\nbird.\n")
+    rows = [line.split("\t") for line in ended.lines]
+    assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
+    assert rows[0][2] == expected[0]
+    scores = [float(row[1]) for row in rows[:3]]
+    assert scores == sorted(scores, reverse=True)
+    assert rows[3] == ["2", "", ""]
+
+
+def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
+    objects = [json.loads(line) for line in ended.lines]
+    assert [set(o) for o in objects] == [
+        {"text", "score", "truncated", "segments", "n_best", "token_log_probs"},
+    ] * 3
+    assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
+    assert len(objects[0]["n_best"]) == 2
+    assert objects[0]["truncated"] is False
+    assert objects[1] == {
+        "text": "",
+        "score": None,
+        "truncated": False,
+        "segments": 0,
+        "n_best": [],
+        "token_log_probs": [],
+    }
+    assert ended.err == ""
+
+
+def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+    """The model takes 256 source tokens; a word without spaces, unknown to it, has one for each byte."""
+    ended = command("translate", tiny_folder, "--beam-size", 1, stdin=f"{SENTENCES[0]}\n{'x' * 300}\n".encode())
+    assert ended.code == 0
+    assert len(ended.lines) == 2
+    assert ended.messages == ["weft: line 2: truncated, too long for the model"]
+    asked = command("translate", tiny_folder, "--beam-size", 1, "--json", "x" * 300)
+    assert json.loads(asked.lines[0])["truncated"] is True
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n"), max_size=12), max_size=5)
+)
+def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: list[str]) -> None:
+    ended = command(
+        "translate", tiny_folder, "--beam-size", 1, stdin="".join(f"{line}\n" for line in lines).encode()
+    )
+    assert ended.code == 0
+    assert len(ended.lines) == len(lines)
+    assert not any("\r" in line for line in ended.lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--input", "none.txt"], 2, "--input none.txt: no such file"),
+        (["cat.", "--input", "none.txt"], 2, "give sentences or --input, not both"),
+        (["cat.", "--n-best", "9", "--beam-size", "2"], 2, "n_best = 9"),
+        (["cat.", "--length-penalty", "nan"], 2, "length_penalty"),
+    ],
+)
+def test_errors_are_one_line(
+    command: Command, tiny_folder: Path, arguments: list[str], code: int, message: str
+) -> None:
+    ended = command("translate", tiny_folder, *arguments)
+    assert (ended.code, ended.out) == (code, b"")
+    assert len(ended.messages) == 1
+    assert ended.messages[0].startswith("weft: ")
+    assert message in ended.err
+
+
+def test_a_folder_that_is_no_model(command: Command, tmp_path: Path) -> None:
+    ended = command("translate", tmp_path, "cat.")
+    assert (ended.code, ended.out) == (5, b"")
+    assert len(ended.messages) == 1
+
+
+# As processes
+
+
+def test_a_pipe_end_to_end(process: Command, tiny_folder: Path, expected: list[str]) -> None:
+    ended = process("translate", tiny_folder, stdin="\n".join(SENTENCES).encode())
+    assert (ended.code, ended.lines, ended.err) == (0, expected, "")
+
+
+def test_an_argument_that_is_not_utf8(tiny_folder: Path) -> None:
+    whole = [sys.executable, "-m", "weft", "translate", str(tiny_folder), b"caf\xe9"]
+    done = subprocess.run(whole, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"not UTF-8" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_reader_that_leaves_is_no_error(tiny_folder: Path) -> None:
+    """As in `weft translate ... | head -1`: nothing on standard error."""
+    whole = [sys.executable, "-m", "weft", "translate", str(tiny_folder), "--beam-size", "1"]
+    read, write = os.pipe()
+    os.close(read)  # left before the first line
+    try:
+        text = "cat sees dog.\n" * 3000
+        done = subprocess.run(
+            whole, input=text.encode(), stdout=write, stderr=subprocess.PIPE, timeout=120, check=False
+        )
+    finally:
+        os.close(write)
+    assert done.stderr == b""
+    assert done.returncode in (0, 1)
