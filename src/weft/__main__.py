@@ -2,8 +2,14 @@
 
 import os
 import sys
+from typing import cast
+
+import typer
 
 from weft.errors import WeftError
+
+# What the option parser raises: the base of this class, whose module moves between versions of typer.
+OptionError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 
 
 def main() -> None:
@@ -11,11 +17,17 @@ def main() -> None:
     from weft.cli import app
 
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
     except WeftError as error:
-        print(f"weft: {error}", file=sys.stderr)
+        print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except OptionError as error:
+        asked = getattr(getattr(error, "ctx", None), "command_path", "weft")
+        print(f"weft: {error.format_message().rstrip('.')}; see {asked} --help", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
         print("weft: left at once", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:

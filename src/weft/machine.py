@@ -36,12 +36,12 @@ class Machine:
 
 
 def choose_machine(precision: str = "auto", threads: int | None = None) -> Machine:
-    """A GPU where there is one, else the processor; `auto` precision is what a short measurement favours.
+    """A GPU where there is one, else the processor; what is left open, a short measurement decides.
 
     Raises UsageError where bfloat16 is asked of a GPU without it.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    threads = threads or usable_cores()
+    threads = threads or _useful_threads(device)
     if precision != "auto":
         if precision == "bfloat16" and device == "cuda" and not torch.cuda.is_bf16_supported():
             raise UsageError("training.precision = bfloat16: this GPU has none; use float32 or auto")
@@ -55,6 +55,19 @@ def choose_machine(precision: str = "auto", threads: int | None = None) -> Machi
 def usable_cores() -> int:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _useful_threads(device: str) -> int:
+    """All cores, unless other work keeps them so busy that one thread alone is as fast."""
+    cores = usable_cores()
+    if device != "cpu" or cores == 1:
+        return cores
+    x, w = torch.randn(2048, 512), torch.randn(512, 2048)
+    seconds = {}
+    for threads in (1, cores):
+        torch.set_num_threads(threads)
+        seconds[threads] = _seconds(lambda: x @ w, torch.device(device))
+    return cores if seconds[cores] < seconds[1] else 1
 
 
 def _bfloat16_gain(device: torch.device) -> float:

@@ -254,13 +254,13 @@ def model_card(config: FolderConfig, facts: Mapping[str, Any], verdict: Mapping[
     which = f"those of step {best:,}, the best on dev" if best else "the last"
     return f"""# Translation, {langs}
 
-A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads), trained with Weft
-{config.weft_version}.
+A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads), trained
+with Weft {config.weft_version}.
 
 ## Use
 
-    weft translate FOLDER "a sentence"
-    weft evaluate FOLDER source.txt,reference.txt
+    weft translate THIS_FOLDER "A sentence."
+    weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}
 
 ## Text
 
@@ -274,8 +274,7 @@ A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads
 
 ## Scores
 
-{_score_lines("dev, greedy", verdict["dev"])}
-{_score_lines("test", verdict["test"])}
+{_bullets(_dev_lines(verdict["dev"]) + _test_lines(verdict["test"]))}
 
 ## Notes
 
@@ -283,11 +282,16 @@ A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads
 """
 
 
-def _score_lines(name: str, scores: Mapping[str, Any]) -> str:
-    shown = [
-        f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}" for key, value in scores.items()
-    ]
-    return f"- {name}: {', '.join(shown) if shown else 'none'}"
+def _dev_lines(scores: Mapping[str, Any]) -> list[str]:
+    return [f"{name.replace('_', ' ')} (greedy): {value:.2f}" for name, value in scores.items()]
+
+
+def _test_lines(scores: Mapping[str, Any]) -> list[str]:
+    if not scores:
+        return []
+    names = (("BLEU", "bleu"), ("BLEU, lower-cased", "bleu_lc"), ("chrF", "chrf"))
+    lines = [f"test {name}: {scores[key]:.2f} ({scores[f'{key}_signature']})" for name, key in names]
+    return [*lines, f"test: {scores['num_sentences']:,} sentences, sha256 {scores['references_sha256'][:16]}"]
 
 
 def _bullets(lines: list[str]) -> str:

@@ -138,7 +138,11 @@ def _resolve(request: Request, texts: Texts) -> Recipe:
     ):
         own = getattr(config, name)
         if asked not in (default, own):
-            raise UsageError(f"--from keeps the {name} of {request.start_from}; leave [{name}] out of the recipe")
+            key = next(k for k, v in own.model_dump().items() if v != asked.model_dump()[k])
+            raise UsageError(
+                f"--from keeps the {name} of {request.start_from}, but {name}.{key} is {getattr(own, key)} "
+                f"there and {getattr(asked, key)} here; leave out what sets it"
+            )
     return recipe.model_copy(update={"model": config.model, "tokenizer": config.tokenizer})
 
 

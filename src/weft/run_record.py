@@ -98,7 +98,8 @@ def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[s
     old = durable.read_json(files.recipe)
     if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
         raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
-    differences = [*_recipe_lines(build_recipe(old["recipe"], str(out)), recipe), *_origin_lines(old, origin)]
+    # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
+    differences = [*_recipe_lines(build_recipe(old["recipe"], str(out)), recipe)] or [*_origin_lines(old, origin)]
     if differences:
         raise UsageError(
             f"{out} holds a run that differs: {'; '.join(differences)}; go on with the same, or give another --out"
@@ -110,7 +111,11 @@ def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[s
 def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:
     for key, (before, now) in recipe_difference(old, new).items():
         if key not in MAY_CHANGE:
-            yield f"{key} was {before!r}, is {now!r}"
+            yield f"{key} was {_shown(before)}, is {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
 
 
 def _origin_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -85,6 +85,6 @@ def _size_notes(train: ParallelText, dev: ParallelText | None, test: ParallelTex
         why = f": {len(train):,} pairs are too few to hold some out" if len(train) < MIN_PAIRS else ""
         yield f"no dev set{why}; nothing says which step is the best, so the last is taken"
     if test is None:
-        yield "no test set: a score on dev is too hopeful, since dev chose the model"
-    if len(train) < SMALL:
+        yield "no test set" + (": the score on dev is too hopeful, since dev chose the model" if dev else "")
+    if MIN_PAIRS <= len(train) < SMALL:  # below it, the look at the text says so
         yield f"small data: {len(train):,} pairs teach known phrases, not free translation; 10,000 or more help"

@@ -1,16 +1,30 @@
 """The verbs of the command line, one file a group. What is heavy is imported when its verb runs."""
 
+from importlib import metadata
+from typing import Annotated
+
 import typer
 
 from weft.cli import look, train, use
 
 app = typer.Typer(
     name="weft",
-    help="Turn your own text into your own Transformer.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=True)
+def weft(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    """Turn your own text into your own Transformer."""
+    if version:
+        print(f"weft {metadata.version('weft')}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 for verb in (train.demo, train.train, use.translate, use.evaluate, look.inspect):
     app.command()(verb)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from weft.errors import UsageError
+
 Out = Annotated[Path, typer.Option("--out", help="Folder of the model; the same folder goes on where it stopped.")]
 
 
@@ -39,6 +41,7 @@ def demo(out: Out = Path("runs/demo")) -> None:
 
 def train(
     out: Out,
+    stray: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     recipe: Annotated[str | None, typer.Option(help="A packaged recipe's name, or a TOML file.")] = None,
     train: Annotated[
         list[str] | None,
@@ -58,6 +61,11 @@ def train(
     from weft.run import Request
     from weft.run import train as run_training
 
+    if stray:
+        raise UsageError(
+            f"unexpected {stray[0]!r}: join two aligned files by a comma (--train a.en,a.de), "
+            "and give several texts one --train each"
+        )
     verdict = run_training(
         Request(
             recipe=load_recipe(recipe, settings or ()),

@@ -136,6 +136,7 @@ def _sink(path: Path | None) -> Iterator[TextIO]:
 
 def _lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
     """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not UTF-8."""
+    offset = 0  # of the line's first byte, as the readers of training text count
     for number, raw in enumerate(source, start=1):
         content = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
@@ -144,9 +145,8 @@ def _lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
             yield number, content.decode("utf-8")
         except UnicodeDecodeError as error:
             where = f"{path or 'standard input'}:{number}"
-            raise DataError(
-                f"{where}: not UTF-8 (byte {error.start + 1} of the line); convert it to UTF-8"
-            ) from None
+            raise DataError(f"{where}: not UTF-8 at byte {offset + error.start}; save the text as UTF-8") from None
+        offset += len(raw)
 
 
 def _refuse_malformed(source: BinaryIO, path: Path | None) -> None:
