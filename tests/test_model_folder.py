@@ -124,5 +124,5 @@ def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> 
     verdict = json.loads(run_files(tiny_folder).verdict.read_bytes())
     assert "Translation, en to de" in card
     assert "pairs.en-de.tsv" in card
-    assert f"bleu {verdict['test']['bleu']:.2f}" in card
+    assert f"test BLEU: {verdict['test']['bleu']:.2f} ({verdict['test']['bleu_signature']})" in card
     assert all(note in card for note in verdict["notes"])

@@ -243,9 +243,9 @@ def test_patience_may_grow(
         ("training.learning_rate=0.02", "training.learning_rate was 0.01, is 0.02"),
         ("model.d_model=32", "model.d_model was 16, is 32"),
         ("training.seed=5", "training.seed was 1, is 5"),
-        ("tokenizer.tgt.kind=bpe", "tokenizer.tgt.kind was 'word', is 'bpe'"),
+        ("tokenizer.tgt.kind=bpe", "tokenizer.tgt.kind was word, is bpe"),
         ("batches.tokens_per_batch=500", "batches.tokens_per_batch was 400, is 500"),
-        ("data.tgt_lang=fr", "data.tgt_lang was 'de', is 'fr'"),
+        ("data.tgt_lang=fr", "data.tgt_lang was de, is fr"),
     ],
 )
 def test_a_changed_key_is_refused_with_the_difference(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,20 @@ def test_usage_errors(
     monkeypatch.chdir(tmp_path)
     ended = command(*arguments)
     assert (ended.code, ended.out) == (2, b"")
-    assert "Traceback" not in ended.err
-    assert ended.err
+    assert [line.startswith("weft: ") for line in ended.messages] == [True]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_is_said(command: Command) -> None:
+    ended = command("--version")
+    assert (ended.code, ended.out.decode()) == (0, f"weft {metadata.version('weft')}\n")
+
+
+def test_a_file_without_its_option_is_explained(command: Command, tmp_path: Path) -> None:
+    ended = command("train", "--train", "a.en", "a.de", "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert "join two aligned files by a comma" in ended.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

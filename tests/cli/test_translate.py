@@ -90,7 +90,7 @@ def test_invalid_utf8_is_named_and_nothing_written(
     where = ("--output", tmp_path / "out") if to_file else ()
     ended = command("translate", tiny_folder, "--input", tmp_path / "in", *where)
     assert (ended.code, ended.out) == (3, b"")
-    assert ended.messages == [f"weft: {tmp_path / 'in'}:3: not UTF-8 (byte 4 of the line); convert it to UTF-8"]
+    assert ended.messages == [f"weft: {tmp_path / 'in'}:3: not UTF-8 at byte 13; save the text as UTF-8"]
     assert {p.name for p in tmp_path.iterdir()} == {"in"}
 
 
