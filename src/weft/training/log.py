@@ -92,7 +92,12 @@ class Log:
             self._say_step(progress, line)
             self._loss_sum, self._steps, self._tokens, self._seconds = 0.0, 0, 0, 0.0
         elif self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=progress.step)
+            self._bar.update(
+                self._task,
+                completed=progress.step,
+                loss=f"{self._loss_sum / self._steps:.3f}",
+                speed=f"{self._tokens / max(self._seconds, 1e-9):,.0f}",
+            )
 
     def evaluation(self, progress: checkpoint.Progress, scores: Mapping[str, float], improved: bool) -> None:
         """Write and say the scores on dev."""
