@@ -1,6 +1,5 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
-import os
 import sys
 from typing import cast
 
@@ -18,7 +17,6 @@ def main() -> None:
 
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except WeftError as error:
         print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
@@ -30,10 +28,6 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("weft: left at once", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 if __name__ == "__main__":

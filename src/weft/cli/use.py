@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -127,8 +128,12 @@ def _sink(path: Path | None) -> Iterator[TextIO]:
 
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
     else:
         with durable.replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             yield file
