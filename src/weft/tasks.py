@@ -136,7 +136,7 @@ class DevEvaluation:
         with self.task.machine.autocast():
             predictions = self.task.translator().translate(self.text.src, beam_size=1)
         hypotheses = [p.text for p in predictions]
-        # In the model's own normal form: a reference in traditional script must not count against simplified output.
+        # In the model's own normal form: traditional references must not count against simplified output.
         references = [self.task.tgt_tokenizer.normalize(text) for text in self.text.tgt]
         scores = translation_scores(hypotheses, references, self.task.config.tgt_lang)
         self._keep_samples(step, hypotheses)
