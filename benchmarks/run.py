@@ -1,4 +1,4 @@
-"""Measure Weft on this machine: `python benchmarks/run.py [demo] [toy] [en-de] [en-zh] [--seeds N]`.
+"""Measure Weft on this machine: `python benchmarks/run.py [demo] [toy] [en-de] [en-zh] [--seeds N ...]`.
 
 Each measurement is the command line that a user would type, in a process of its own, timed from outside. It
 prints one row of the table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data;
@@ -24,7 +24,9 @@ def main() -> None:
     """Run the measurements named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("names", nargs="*", choices=[*MEASUREMENTS, []], default=list(MEASUREMENTS))
-    parser.add_argument("--seeds", type=int, default=1, help="train en-de and en-zh this often")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these"
+    )
     parser.add_argument("--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
     out = asked.out or Path(tempfile.mkdtemp(prefix="weft-bench-"))
@@ -33,13 +35,13 @@ def main() -> None:
             print(row, flush=True)
 
 
-def demo(out: Path, _: int) -> list[str]:
+def demo(out: Path, _: list[int]) -> list[str]:
     """The demo's time from the command to its last line, and its score."""
     seconds = weft("demo", "--out", str(out / "demo"))
     return [row("weft demo", f"{seconds:.0f} s", verdict(out / "demo"))]
 
 
-def toy(out: Path, _: int) -> list[str]:
+def toy(out: Path, _: list[int]) -> list[str]:
     """The two-sentence toy: last training loss, and its two translations."""
     folder = out / "toy"
     seconds = weft("train", "--recipe", "toy-de-en", "--out", str(folder))
@@ -48,12 +50,12 @@ def toy(out: Path, _: int) -> list[str]:
     return [f"| toy-de-en | {seconds:.0f} s | last training loss {losses[-1]:.2g}; {' / '.join(said[:2])} |"]
 
 
-def en_de(out: Path, seeds: int) -> list[str]:
+def en_de(out: Path, seeds: list[int]) -> list[str]:
     """Multi30k, chosen on val, scored once on test_2016_flickr."""
     if not MULTI30K.is_dir():
         return [f"| en-de | skipped: {MULTI30K} is absent | |"]
     rows = []
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         folder = out / f"en-de-{seed}"
         pairs = [f"{MULTI30K}/{part}.en,{MULTI30K}/{part}.de" for part in ("train", "val")]
         data = ["--train", pairs[0], "--dev", pairs[1], "--test", TEST]
@@ -62,12 +64,12 @@ def en_de(out: Path, seeds: int) -> list[str]:
     return rows
 
 
-def en_zh(out: Path, seeds: int) -> list[str]:
+def en_zh(out: Path, seeds: list[int]) -> list[str]:
     """Tatoeba pairs; dev is a slice of train, the corpus's dev part is scored once, simplified references."""
     if not EN_CN.is_dir():
         return [f"| en-zh | skipped: {EN_CN} is absent | |"]
     rows = []
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         folder = out / f"en-zh-{seed}"
         data = ["--train", str(EN_CN / "train.txt"), "--test", str(EN_CN / "simplified" / "dev.txt")]
         seconds = weft("train", "--recipe", "en-zh", *data, "--set", f"training.seed={seed}", "--out", str(folder))

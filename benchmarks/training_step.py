@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.config import ModelSection, TrainingSection
+from weft.config import Seq2SeqSection, TrainingSection
 from weft.machine import Machine, choose_machine
 from weft.model import attention
 from weft.model.transformer import Seq2SeqTransformer
@@ -24,8 +24,8 @@ from weft.training.optimizer import build_optimizer
 
 VOCAB_SIZE, LABEL_SMOOTHING = 8000, 0.1
 SIZES = {
-    "small": ModelSection(),
-    "base": ModelSection(d_model=512, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6),
+    "small": Seq2SeqSection(),
+    "base": Seq2SeqSection(d_model=512, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6),
 }
 
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def tokens_per_second(
-    shape: ModelSection, machine: Machine, attend: Callable, loss: Callable, steps: int = 8
+    shape: Seq2SeqSection, machine: Machine, attend: Callable, loss: Callable, steps: int = 8
 ) -> float:
     """Speed of whole steps, forward to optimizer, after two to warm up."""
     torch.manual_seed(1)

@@ -21,7 +21,7 @@ durable:
 machine:
 evaluation:
 samples: samples
-texts: config samples data.check data.corpus data.split
+texts: config samples data.check data.corpus data.documents data.labelled data.split
 
 data.languages:
 data.scripts:
@@ -31,7 +31,9 @@ data.alignment:
 data.formats: data.formats data.languages
 data.corpus: data.formats data.languages data.split
 data.check: data.alignment data.corpus data.split
-data.overlap: data.corpus data.split
+data.overlap: data.split
+data.documents: data.check data.corpus data.formats data.split
+data.labelled: data.check data.corpus data.formats data.split
 data.normalize: config
 data.pipeline: config
 data.pieces: data.pipeline
@@ -41,16 +43,22 @@ data.tokenizer_file: config data.pipeline
 data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
 data.store: config durable data.tokenizer
 data.batches: config data.store data.tokenizer
+data.windows: data.store data.tokenizer
+data.label_batches: data.store data.tokenizer
 
 model.attention:
 model.cache:
 model.positions: config machine
 model.layers: config machine model.attention model.cache model.positions
 model.transformer: config machine model.attention model.cache model.layers model.positions
+model.causal: config machine model.attention model.cache model.layers model.positions model.transformer
+model.classifier: config machine model.attention model.layers model.transformer
+model.recurrent: config machine model.attention
 
 decoding: model.cache decoding
 
 model_folder: config machine durable
+model_card: config model_folder
 training.loss: config machine
 training.schedule: config machine
 training.optimizer: config machine
@@ -58,17 +66,18 @@ training.checkpoint: config machine durable
 training.log: config machine durable training.checkpoint
 training.trainer: config machine durable training
 
-predict: config data.normalize data.segment data.tokenizer decoding
-tasks: config durable machine evaluation data model decoding model_folder training predict
+predict: config data.normalize data.segment data.tokenizer decoding predict
+tasks: config durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config durable model_folder
-run: config durable machine samples texts data model decoding model_folder training predict tasks run_record
-inspection: config durable machine data model decoding model_folder predict tasks inspection
+run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
+inspection: config durable machine data model decoding model_folder training predict tasks inspection
 cli: *
 __main__: *
 __init__: *
 """
 DEFERRED = ("cli", "__main__", "__init__")  # where an import may stand inside a function or for types alone
-OPTIONAL = {("data.normalize", "opencc")}  # packages of an extra, loaded by name where a recipe asks for them
+# Packages of an extra, loaded by name where a recipe asks for them.
+OPTIONAL = {("data.normalize", "opencc"), ("data.normalize", "spacy"), ("data.normalize", "nltk.tokenize")}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 
@@ -120,7 +129,7 @@ def row_of(name: str) -> str | None:
 
 def test_the_reading_of_imports_sees_something() -> None:
     assert edges("training.trainer") >= {"config", "errors", "training.checkpoint", "training.log"}
-    assert edges("run") >= {"durable", "model_folder", "tasks", "data.store"}
+    assert edges("run") >= {"durable", "model_folder", "tasks.choice", "data.overlap"}
     assert "inspection.report" in edges("cli.look")
 
 

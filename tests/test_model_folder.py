@@ -13,7 +13,7 @@ from weft import durable, model_folder
 from weft.errors import FolderError
 from weft.machine import Machine
 from weft.model_folder import open_model_folder, run_files
-from weft.tasks import Translation
+from weft.tasks.translation import Translation
 
 PLAIN = Machine("cpu", "float32", 1, "")
 FILES = {"model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json"}
@@ -85,7 +85,7 @@ def test_a_joint_tokenizer_is_one_file(
     assert (tmp_path / "m" / "tokenizer.json").is_file()
     assert not (tmp_path / "m" / "tokenizer.src.json").exists()
     task = Translation.load(tmp_path / "m", PLAIN)
-    assert task.src_tokenizer is task.tgt_tokenizer
+    assert task.tokenizers[0] is task.tokenizers[1]
 
 
 def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) -> None:
@@ -124,5 +124,5 @@ def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> 
     verdict = json.loads(run_files(tiny_folder).verdict.read_bytes())
     assert "Translation, en to de" in card
     assert "pairs.en-de.tsv" in card
-    assert f"test BLEU: {verdict['test']['bleu']:.2f} ({verdict['test']['bleu_signature']})" in card
+    assert f"BLEU  {verdict['test']['bleu']:6.2f}  {verdict['test']['bleu_signature']}" in card
     assert all(note in card for note in verdict["notes"])

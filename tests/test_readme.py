@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from weft import samples
 from weft.cli import app
-from weft.config import Recipe, load_recipe, recipe_names
+from weft.config import RECIPES, RecurrentSection, load_recipe, recipe_names
 from weft.data.tokenizer import EOS_ID, build_tokenizers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,14 +128,18 @@ def check_command(line: str, whole: bool) -> None:
 
 
 def recipe_keys() -> set[str]:
-    def flat(tree: dict[str, object], prefix: str) -> Iterator[str]:
-        for key, value in tree.items():
-            if isinstance(value, dict):
-                yield from flat(value, f"{prefix}{key}.")
-            else:
-                yield prefix + key
+    """The keys of all tasks."""
+    recurrent = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
+    trees = [*(recipe().model_dump(mode="json") for recipe in RECIPES.values()), recurrent]
+    return {key for tree in trees for key, _ in flat(tree, "")}
 
-    return set(flat(Recipe().model_dump(mode="json"), ""))
+
+def flat(tree: dict[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def test_every_command_line_would_be_understood() -> None:
@@ -186,7 +190,7 @@ def test_a_recipe_begins_with_its_command(name: str) -> None:
     """Only the command: what follows it after two spaces is about it."""
     text = (resources.files("weft") / "recipes" / f"{name}.toml").read_text("utf-8")
     assert tomllib.loads(text)
-    assert isinstance(load_recipe(name), Recipe)
+    assert load_recipe(name).task in RECIPES
     first = text.split("\n", maxsplit=1)[0]
     assert first.startswith("# weft ")
     command = first.removeprefix("# ").split("  ")[0]
@@ -194,18 +198,36 @@ def test_a_recipe_begins_with_its_command(name: str) -> None:
     assert command == f"weft {name}" or f"--recipe {name} " in f"{command} "
 
 
-def test_every_recipe_key_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]+) \|", (ROOT / "docs/translation.md").read_text("utf-8"), re.M)
-    documented = {key: default.strip().strip("`") for key, default in rows if "." in key or key == "task"}
-    assert documented == {key: shown(key) for key in recipe_keys()}
+HEADINGS = {
+    "translation": "Translation",
+    "language-modelling": "Language modelling",
+    "classification": "Classification",
+}
 
 
-def shown(key: str) -> str:
-    """The default as TOML has it; "none" where nothing is set."""
-    value: object = Recipe().model_dump(mode="json")
-    for part in key.split("."):
-        assert isinstance(value, dict)
-        value = value[part]
+@pytest.mark.parametrize("task", RECIPES)
+def test_every_recipe_key_is_documented_with_its_default(task: str) -> None:
+    page = (ROOT / "docs/recipes.md").read_text("utf-8")
+    parts = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
+    own, _, recurrent = parts[HEADINGS[task]].partition("\n### ")
+    documented = documented_keys(parts["Every task"]) | documented_keys(own)
+    assert documented == defaults(RECIPES[task]().model_dump(mode="json"))
+    if recurrent:
+        section = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
+        assert documented_keys(recurrent) == defaults(section)
+
+
+def documented_keys(text: str) -> dict[str, str]:
+    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]+) \|", text, re.M)
+    return {key: default.strip().strip("`") for key, default in rows}
+
+
+def defaults(tree: dict[str, object]) -> dict[str, str]:
+    """Dotted keys and their defaults as TOML has them; "none" where nothing is set."""
+    return {key: shown(value) for key, value in flat(tree, "")}
+
+
+def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

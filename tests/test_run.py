@@ -19,7 +19,8 @@ from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutO
 from weft.machine import Machine
 from weft.model_folder import run_files
 from weft.run_record import Verdict
-from weft.tasks import Translation
+from weft.tasks import translation
+from weft.tasks.translation import Translation
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Verdict]
@@ -88,7 +89,7 @@ def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
     assert any("no test set" in note for note in verdict.notes)
     facts = durable.read_json(run_files(tmp_path / "out").recipe)
     assert set(facts["texts"]) == {"train"}
-    assert facts["texts"]["train"]["pairs"] == 60
+    assert facts["texts"]["train"]["size"] == "60 pairs"
 
 
 def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write_pairs: Write) -> None:
@@ -106,7 +107,7 @@ def test_the_published_weights_are_the_best_ones(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = {4: 1.0, 8: 7.0, 12: 3.0}
-    monkeypatch.setattr(run.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": scores[step]})
+    monkeypatch.setattr(translation.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": scores[step]})
     verdict = train("training.eval_every=4", text=write_pairs(210))
     assert (verdict.step, verdict.best_step, verdict.dev) == (12, 8, {"dev_bleu": 7.0})
     best = tmp_path / "out" / "run" / "checkpoints" / "step-8" / "model.safetensors"
@@ -228,7 +229,7 @@ def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
 def test_patience_may_grow(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": -float(step)})
+    monkeypatch.setattr(translation.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": -float(step)})
     text, settings = write_pairs(210), ("training.eval_every=2", "training.max_steps=10")
     verdict = train(*settings, "training.patience=2", text=text)
     assert (verdict.outcome, verdict.step, verdict.best_step) == ("stopped early", 6, 2)

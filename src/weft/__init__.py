@@ -14,28 +14,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.predict import Prediction, Translator
+    from weft.predict.classifier import Classification, Classifier
+    from weft.predict.language_model import Generation, LanguageModel, TextScore
+    from weft.predict.translator import Prediction, Translator
     from weft.run_record import Verdict
 
-__all__ = ["Prediction", "Translator", "Verdict", "WeftError", "__version__", "load", "train"]
+__all__ = [
+    "Classification",
+    "Classifier",
+    "Generation",
+    "LanguageModel",
+    "Prediction",
+    "TextScore",
+    "Translator",
+    "Verdict",
+    "WeftError",
+    "__version__",
+    "load",
+    "train",
+]
 
 _LAZY = {
-    "Prediction": "weft.predict",
-    "Translator": "weft.predict",
+    "Classification": "weft.predict.classifier",
+    "Classifier": "weft.predict.classifier",
+    "Generation": "weft.predict.language_model",
+    "LanguageModel": "weft.predict.language_model",
+    "Prediction": "weft.predict.translator",
+    "TextScore": "weft.predict.language_model",
+    "Translator": "weft.predict.translator",
     "Verdict": "weft.run_record",
     "WeftError": "weft.errors",
 }
 
 
-def load(folder: str | Path) -> "Translator":
-    """The model in a folder that `weft train` wrote, ready to translate.
+def load(folder: str | Path) -> Any:
+    """The model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier, by what it holds.
 
     Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's.
     """
     from weft.machine import choose_machine
-    from weft.tasks import Translation
+    from weft.tasks.choice import load_task
 
-    return Translation.load(Path(folder), choose_machine("float32")).translator()
+    return load_task(Path(folder), choose_machine("float32")).predictor()
 
 
 def train(

@@ -11,15 +11,26 @@ import tomllib
 from collections.abc import Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from weft.errors import UsageError
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 Amount = Annotated[int, Field(ge=0, lt=2**63)]
+Share = Annotated[float, Field(ge=0.0, le=0.5)]
+Layers = Annotated[int, Field(ge=1, le=1024)]
 
 
 class Section(BaseModel):
@@ -28,26 +39,57 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class DataSection(Section):
-    """Which text: files are given on the command line, built-in corpora here."""
+class PairsSection(Section):
+    """Which pairs: files are given on the command line, built-in corpora here."""
 
     builtin: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
-    dev_size: Annotated[int, Field(ge=0)] | None = None
+    dev_size: Amount | None = None
     test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
 
 
-class SideSection(Section):
-    """How the text of one side becomes ids; `auto` chooses by script and corpus size."""
+class DocumentsSection(Section):
+    """Which documents: where one ends, and which share is held out where no dev or test text is given."""
 
-    kind: Literal["auto", "word", "character", "bpe", "unigram"] = "auto"
+    builtin: str | None = None
+    lang: str | None = None
+    documents: Literal["blank-line", "file", "line"] = "blank-line"
+    dev_share: Share = 0.05
+    test_share: Share = 0.0
+
+
+class RowsSection(Section):
+    """Which labelled rows: the columns of a table, and what becomes of a text that is too long."""
+
+    builtin: str | None = None
+    lang: str | None = None
+    text_column: str = "text"
+    label_column: str = "label"
+    label_separator: Annotated[str, Field(min_length=1, max_length=8)] | None = None
+    dev_size: Amount | None = None
+    test_size: Amount | None = None
+    max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
+    too_long: Literal["cut", "windows"] = "cut"
+
+
+class SideSection(Section):
+    """How a text becomes ids; `auto` chooses by script and corpus size. `words` are what the word kind takes for one."""
+
+    kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
+    words: Literal["unicode", "whitespace", "nltk", "spacy"] = "unicode"
     vocab_size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
     min_frequency: Count = 1
     unicode: Literal["NFC", "NFKC", "raw"] = "NFC"
     lowercase: bool = False
     simplified: bool = False
+
+    @model_validator(mode="after")
+    def _words_need_the_word_kind(self) -> "SideSection":
+        if self.words != "unicode" and self.kind != "word":
+            raise ValueError(f"words = {self.words!r} needs kind = 'word', not {self.kind!r}")
+        return self
 
 
 class TokenizerSection(Section):
@@ -84,16 +126,25 @@ class BatchesSection(Section):
         return self
 
 
-class ModelSection(Section):
-    """The Transformer's shape, in the words of the paper and of torch.nn.Transformer."""
+class WindowsSection(Section):
+    """How documents become windows of `window_len` tokens.
 
-    kind: Literal["transformer"] = "transformer"
+    `stream` joins all documents, cuts the whole into `batch_size` parallel streams and reads them in order;
+    `packed` puts documents side by side into shuffled windows, and none sees another.
+    """
+
+    packing: Literal["stream", "packed"] = "stream"
+    window_len: Annotated[int, Field(ge=1, le=100_000)] = 128
+    batch_size: Count = 32
+
+
+class LayerShape(Section):
+    """The shape of a Transformer's layers, in the words of the paper and of torch.nn.Transformer."""
+
     d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
     d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
     num_heads: Annotated[int, Field(ge=1, le=1024)] = 8
     head_dim: Annotated[int, Field(ge=1, le=65_536)] | None = None
-    num_encoder_layers: Annotated[int, Field(ge=1, le=1024)] = 3
-    num_decoder_layers: Annotated[int, Field(ge=1, le=1024)] = 3
     dropout: Fraction = 0.1
     attention_dropout: Fraction = 0.0
     activation_dropout: Fraction = 0.0
@@ -102,11 +153,11 @@ class ModelSection(Section):
     activation: Literal["relu", "gelu"] = "relu"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     scale_embeddings: bool = True
-    tie_embeddings: bool = True
+    init_range: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
 
     @model_validator(mode="after")
-    def _width_fits(self) -> "ModelSection":
+    def _width_fits(self) -> "LayerShape":
         problems = []
         if self.head_dim is None and self.d_model % self.num_heads:
             problems.append(
@@ -123,6 +174,68 @@ class ModelSection(Section):
     def dim_of_head(self) -> int:
         """K: the width of one head's queries, keys and values."""
         return self.head_dim or self.d_model // self.num_heads
+
+
+class Seq2SeqSection(LayerShape):
+    """An encoder-decoder Transformer."""
+
+    kind: Literal["transformer"] = "transformer"
+    num_encoder_layers: Layers = 3
+    num_decoder_layers: Layers = 3
+    tie_embeddings: bool = True
+
+
+class RecurrentSection(Section):
+    """An encoder-decoder of recurrent layers with attention over the encoder's states."""
+
+    kind: Literal["recurrent"]
+    cell: Literal["gru", "lstm"] = "gru"
+    attention: Literal["dot", "additive"] = "additive"
+    d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
+    d_hidden: Annotated[int, Field(ge=1, le=65_536)] = 256
+    num_encoder_layers: Layers = 1
+    num_decoder_layers: Layers = 1
+    dropout: Fraction = 0.2
+    tie_embeddings: bool = True
+    max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
+
+
+class CausalSection(LayerShape):
+    """A decoder-only Transformer: each position sees those before it."""
+
+    num_decoder_layers: Layers = 4
+    tie_embeddings: bool = True
+
+
+class ClassifierSection(LayerShape):
+    """An encoder whose states are pooled into one vector a text.
+
+    `ngrams` above 1 adds the mean of hashed n-gram embeddings up to that length beside the encoder
+    (Joulin et al. 2017, section 2); `num_encoder_layers` may be 0 then.
+    """
+
+    num_encoder_layers: Annotated[int, Field(ge=0, le=1024)] = 2
+    pooling: Literal["mean", "first"] = "mean"
+    ngrams: Annotated[int, Field(ge=1, le=8)] = 1
+    ngram_buckets: Annotated[int, Field(ge=1, le=2**24)] = 500_000
+    head_dropout: Fraction = 0.0
+
+    @model_validator(mode="after")
+    def _something_to_pool(self) -> "ClassifierSection":
+        if not self.num_encoder_layers and self.ngrams == 1 and self.pooling == "first":
+            raise ValueError("num_encoder_layers = 0 leaves the first token without the text; set pooling to mean")
+        return self
+
+
+def _kind_of_model(value: Any) -> str:
+    kind = value.get("kind", "transformer") if isinstance(value, Mapping) else getattr(value, "kind", "")
+    return "recurrent" if kind == "recurrent" else "transformer"  # of another kind the section itself complains
+
+
+ModelSection = Annotated[
+    Annotated[Seq2SeqSection, Tag("transformer")] | Annotated[RecurrentSection, Tag("recurrent")],
+    Discriminator(_kind_of_model),
+]
 
 
 class TrainingSection(Section):
@@ -153,6 +266,12 @@ class TrainingSection(Section):
     num_samples: Amount = 4
 
 
+class ClassifierTrainingSection(TrainingSection):
+    """As every training; `class_weights` weigh the loss of each label, "balanced" inversely to its frequency."""
+
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
+
+
 class DecodingSection(Section):
     """How translations are searched for when the command line says nothing else."""
 
@@ -162,16 +281,77 @@ class DecodingSection(Section):
     max_len_extra: Amount = 20
 
 
+class SamplingSection(Section):
+    """How text is generated when the command line says nothing else; temperature 0 is greedy."""
+
+    max_new_tokens: Count = 200
+    temperature: Annotated[float, Field(ge=0.0, le=100.0)] = 0.8
+    top_k: Count | None = None
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    min_p: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
+
+
 class Recipe(Section):
-    """Everything that decides the result of a run, but the text itself."""
+    """Everything that decides the result of a run, but the text itself; each task has sections of its own."""
+
+    task: str = ""
+    data: Section = Section()
+    tokenizer: Section = Section()
+    batches: Section = Section()
+    model: Section = Section()
+    training: TrainingSection = TrainingSection()
+
+
+R = TypeVar("R", bound=Recipe)
+
+
+class TranslationRecipe(Recipe):
+    """Pairs to an encoder-decoder."""
 
     task: Literal["translation"] = "translation"
-    data: DataSection = DataSection()
+    data: PairsSection = PairsSection()
     tokenizer: TokenizerSection = TokenizerSection()
     batches: BatchesSection = BatchesSection()
-    model: ModelSection = ModelSection()
-    training: TrainingSection = TrainingSection()
+    model: ModelSection = Seq2SeqSection()
     decoding: DecodingSection = DecodingSection()
+
+
+class LanguageRecipe(Recipe):
+    """Documents to a causal language model."""
+
+    task: Literal["language-modelling"] = "language-modelling"
+    data: DocumentsSection = DocumentsSection()
+    tokenizer: SideSection = SideSection()
+    batches: WindowsSection = WindowsSection()
+    model: CausalSection = CausalSection()
+    decoding: SamplingSection = SamplingSection()
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> "LanguageRecipe":
+        if self.batches.window_len > self.model.max_len:
+            raise ValueError(
+                f"batches.window_len = {self.batches.window_len} is longer than model.max_len = {self.model.max_len}"
+            )
+        return self
+
+
+class ClassificationRecipe(Recipe):
+    """Labelled rows to an encoder with a label for each text."""
+
+    task: Literal["classification"] = "classification"
+    data: RowsSection = RowsSection()
+    tokenizer: SideSection = SideSection()
+    batches: BatchesSection = BatchesSection()
+    model: ClassifierSection = ClassifierSection()
+    training: ClassifierTrainingSection = ClassifierTrainingSection()
+
+
+RECIPES: dict[str, type[Recipe]] = {
+    "translation": TranslationRecipe,
+    "language-modelling": LanguageRecipe,
+    "classification": ClassificationRecipe,
+}
 
 
 def recipe_names() -> list[str]:
@@ -182,6 +362,8 @@ def recipe_names() -> list[str]:
 
 def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -> Recipe:
     """Read a packaged recipe by name or a TOML file, apply `section.key=value` settings, validate.
+
+    Its `task` decides which recipe it is; without one it is a translation.
 
     Raises UsageError naming every problem, with the file or setting that it comes from.
     """
@@ -208,12 +390,14 @@ def recipe_difference(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
     return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
 
 
-def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+def with_values(recipe: R, values: Mapping[str, Any]) -> R:
     """The recipe with some dotted keys replaced, validated anew."""
     tree = recipe.model_dump(mode="json")
     for key, value in values.items():
         _place(tree, key, value)
-    return build_recipe(tree)
+    changed = build_recipe(tree)
+    assert isinstance(changed, type(recipe))
+    return changed
 
 
 def _read_toml(name_or_file: str) -> dict[str, Any]:
@@ -288,17 +472,41 @@ def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
     How the keys of a section fit together is checked only where all are known: hence once more without
     the unknown ones.
     """
+    task = tree.get("task", "translation") if isinstance(tree, Mapping) else "translation"
+    if not isinstance(task, str) or task not in RECIPES:
+        return None, [f"task = {task!r:.60}: known tasks: {', '.join(RECIPES)}"]
     try:
-        return Recipe.model_validate_json(json.dumps(tree, default=str)), []
+        return RECIPES[task].model_validate_json(json.dumps(tree, default=str)), []
     except ValidationError as error:
         found = error.errors()
-    problems = [_explain(problem) for problem in found]
-    unknown = {problem["loc"] for problem in found if problem["type"] == "extra_forbidden"}
+    keys = _known_keys(RECIPES[task], tree)
+    problems = [_explain(problem, keys) for problem in found]
+    unknown = {_path(problem) for problem in found if problem["type"] == "extra_forbidden"}
     more = _validated(_without_keys(tree, unknown))[1] if unknown else []
     return None, [*problems, *(problem for problem in more if problem not in problems)]
 
 
-def _without_keys(tree: Any, paths: Set[tuple[Any, ...]], here: tuple[Any, ...] = ()) -> Any:
+def _known_keys(recipe: type[Recipe], tree: Any) -> list[str]:
+    """Every dotted key of the recipe; of the model's section, those of the kind that the tree asks for."""
+    tree = recipe().model_dump(mode="json") | _kind_keys(recipe, tree)
+    return list(_flatten(tree))
+
+
+def _kind_keys(recipe: type[Recipe], tree: Any) -> dict[str, Any]:
+    model = tree.get("model") if isinstance(tree, Mapping) else None
+    if recipe is TranslationRecipe and isinstance(model, Mapping) and model.get("kind") == "recurrent":
+        return {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
+    return {}
+
+
+def _path(problem: Any) -> tuple[str, ...]:
+    """Where a problem is, without the tag that pydantic adds for the kind of model."""
+    path = tuple(str(part) for part in problem["loc"])
+    tagged = len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
+    return path[:1] + path[2:] if tagged else path
+
+
+def _without_keys(tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] = ()) -> Any:
     if not isinstance(tree, Mapping):
         return tree
     return {
@@ -306,13 +514,13 @@ def _without_keys(tree: Any, paths: Set[tuple[Any, ...]], here: tuple[Any, ...] 
     }
 
 
-def _explain(error: Any) -> str:
-    path = [str(part) for part in error["loc"]]
+def _explain(error: Any, keys: Sequence[str]) -> str:
+    path = _path(error)
     key, message = ".".join(path), error["msg"].removeprefix("Value error, ")
     if not key.isprintable():
         key = repr(key)
     if error["type"] == "extra_forbidden":
-        return f"unknown key {key or repr(key)}; {_nearest(path)}"
+        return f"unknown key {key or repr(key)}; {_nearest(path, keys)}"
     if error["type"] == "value_error":
         return f"{key}: {message}"
     message = f"{message[0].lower()}{message[1:]}"
@@ -323,9 +531,8 @@ def _explain(error: Any) -> str:
     return f"{key} = {given}: {message}" if key else f"{given}: {message}"
 
 
-def _nearest(path: Sequence[str]) -> str:
+def _nearest(path: Sequence[str], keys: Sequence[str]) -> str:
     """Name the nearest known key: the same word elsewhere, a like path, a like word; else all of the section."""
-    keys = list(_flatten(Recipe().model_dump(mode="json")))
     wanted = ".".join(path)
     leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
     same = [key for key in keys if key.endswith(f".{path[-1]}")]
@@ -334,6 +541,7 @@ def _nearest(path: Sequence[str]) -> str:
     close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
     if close:
         return f"did you mean {close[0]}?"
-    section = path[0] if path[0] in Recipe.model_fields and len(path) > 1 else None
-    known = [key for key in keys if key.startswith(f"{section}.")] if section else list(Recipe.model_fields)
+    sections = dict.fromkeys(key.split(".")[0] for key in keys)
+    section = path[0] if path[0] in sections and len(path) > 1 else None
+    known = [key for key in keys if key.startswith(f"{section}.")] if section else list(sections)
     return f"known {'keys' if section else 'sections'}: {', '.join(known)}"

@@ -19,11 +19,22 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from weft import durable
-from weft.config import DecodingSection, ModelSection, Section, TokenizerSection
+from weft.config import (
+    CausalSection,
+    ClassifierSection,
+    DecodingSection,
+    LayerShape,
+    ModelSection,
+    RecurrentSection,
+    SamplingSection,
+    Section,
+    SideSection,
+    TokenizerSection,
+)
 from weft.errors import FolderError
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-JOINT_TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 VERSION = metadata.version("weft")
 PARAMETER_LIMIT = 20_000_000_000
 POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold
@@ -31,47 +42,20 @@ POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 
 
-@dataclass(frozen=True)
 class RunFiles:
-    """What training keeps under `run/`; translating needs none of it."""
+    """What training keeps under `run/`; using the model needs none of it."""
 
-    folder: Path
-
-    @property
-    def recipe(self) -> Path:
-        return self.folder / "recipe.json"
-
-    @property
-    def machine(self) -> Path:
-        return self.folder / "machine.json"
-
-    @property
-    def metrics(self) -> Path:
-        return self.folder / "metrics.jsonl"
-
-    @property
-    def samples(self) -> Path:
-        return self.folder / "samples.jsonl"
-
-    @property
-    def verdict(self) -> Path:
-        return self.folder / "verdict.json"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def stores(self) -> Path:
-        return self.folder / "stores"
-
-    @property
-    def tokenizers(self) -> Path:
-        return self.folder / "tokenizers"
-
-    @property
-    def train_hashes(self) -> Path:
-        return self.folder / "train-hashes.npy"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.recipe = folder / "recipe.json"
+        self.machine = folder / "machine.json"
+        self.metrics = folder / "metrics.jsonl"
+        self.samples = folder / "samples.jsonl"
+        self.verdict = folder / "verdict.json"
+        self.checkpoints = folder / "checkpoints"
+        self.stores = folder / "stores"
+        self.tokenizers = folder / "tokenizers"
+        self.train_hashes = folder / "train-hashes.npy"
 
 
 def run_files(folder: Path) -> RunFiles:
@@ -84,6 +68,25 @@ class FolderConfig(Section):
 
     format: Literal[1] = 1
     weft_version: str
+    task: str
+    tokenizer_steps: dict[str, str]
+
+    def tokenizer_files(self) -> dict[str, SideSection]:
+        """Each tokenizer's file name, with its settings."""
+        raise NotImplementedError
+
+    def parameter_bound(self) -> int:
+        """About how many parameters this asks for."""
+        raise NotImplementedError
+
+    def position_bound(self) -> int:
+        """How many numbers the computed positions have, which no file holds."""
+        return 0
+
+
+class TranslationConfig(FolderConfig):
+    """An encoder-decoder, Transformer or recurrent, and its tokenizers."""
+
     task: Literal["translation"]
     src_lang: str
     tgt_lang: str
@@ -93,8 +96,84 @@ class FolderConfig(Section):
     max_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     model: ModelSection
     tokenizer: TokenizerSection
-    tokenizer_steps: dict[str, str]
     decoding: DecodingSection
+
+    def tokenizer_files(self) -> dict[str, SideSection]:
+        if self.joint:
+            return {TOKENIZER: self.tokenizer.src}
+        return {SRC_TOKENIZER: self.tokenizer.src, TGT_TOKENIZER: self.tokenizer.tgt}
+
+    def parameter_bound(self) -> int:
+        shape = self.model
+        tables = (self.src_vocab_size + 2 * self.tgt_vocab_size) * shape.d_model
+        if isinstance(shape, RecurrentSection):
+            widest = max(shape.d_model, 2 * shape.d_hidden)
+            return tables + 16 * widest * widest * (shape.num_encoder_layers + shape.num_decoder_layers)
+        cross = shape.num_decoder_layers * _attention_parameters(shape)
+        return tables + cross + _stack_parameters(shape, shape.num_encoder_layers + shape.num_decoder_layers)
+
+    def position_bound(self) -> int:
+        return 0 if isinstance(self.model, RecurrentSection) else _computed_positions(self.model)
+
+
+class LanguageConfig(FolderConfig):
+    """A causal Transformer; `window_len` is how far it has learned to look back."""
+
+    task: Literal["language-modelling"]
+    lang: str
+    vocab_size: VocabularySize
+    documents: Literal["blank-line", "file", "line"]
+    packing: Literal["stream", "packed"]
+    window_len: Annotated[int, Field(ge=1, le=1_000_000)]
+    model: CausalSection
+    tokenizer: SideSection
+    decoding: SamplingSection
+
+    def tokenizer_files(self) -> dict[str, SideSection]:
+        return {TOKENIZER: self.tokenizer}
+
+    def parameter_bound(self) -> int:
+        tables = 2 * self.vocab_size * self.model.d_model
+        return tables + _stack_parameters(self.model, self.model.num_decoder_layers)
+
+    def position_bound(self) -> int:
+        return _computed_positions(self.model)
+
+
+class ClassificationConfig(FolderConfig):
+    """An encoder and its labels; label i is what row i of the output stands for."""
+
+    task: Literal["classification"]
+    lang: str
+    vocab_size: VocabularySize
+    text_column: str
+    label_column: str
+    label_separator: str | None
+    labels: Annotated[list[str], Field(min_length=1, max_length=100_000)]
+    multi_label: bool
+    max_len: Annotated[int, Field(ge=1, le=1_000_000)]
+    too_long: Literal["cut", "windows"]
+    model: ClassifierSection
+    tokenizer: SideSection
+
+    def tokenizer_files(self) -> dict[str, SideSection]:
+        return {TOKENIZER: self.tokenizer}
+
+    def parameter_bound(self) -> int:
+        shape = self.model
+        buckets = shape.ngram_buckets if shape.ngrams > 1 else 0
+        tables = (2 * self.vocab_size + buckets + 2 * len(self.labels)) * shape.d_model
+        return tables + _stack_parameters(shape, shape.num_encoder_layers)
+
+    def position_bound(self) -> int:
+        return _computed_positions(self.model)
+
+
+CONFIGS: dict[str, type[FolderConfig]] = {
+    "translation": TranslationConfig,
+    "language-modelling": LanguageConfig,
+    "classification": ClassificationConfig,
+}
 
 
 @dataclass(frozen=True)
@@ -167,7 +246,7 @@ def open_model_folder(folder: Path) -> StoredModel:
     manifest = durable.read_manifest(folder)
     _refuse_unlisted(folder, manifest["files"])
     config = _read_config(folder / CONFIG)
-    names = [JOINT_TOKENIZER] if config.joint else [SRC_TOKENIZER, TGT_TOKENIZER]
+    names = list(config.tokenizer_files())
     _refuse_unlisted(folder, manifest["files"], names)
     return StoredModel(folder, config, {name: (folder / name).read_bytes() for name in names}, manifest)
 
@@ -179,32 +258,36 @@ def is_model_folder(folder: Path) -> bool:
 
 def _read_config(path: Path) -> FolderConfig:
     tree = durable.read_json(path, limit=2**20)
+    task = tree.get("task") if isinstance(tree, dict) else None
+    if not isinstance(task, str) or task not in CONFIGS:
+        raise FolderError(f"{path}: not a config of this version: task: {str(task):.40} is none of {[*CONFIGS]}")
     try:
-        config = FolderConfig.model_validate_json(
+        config = CONFIGS[task].model_validate_json(
             json.dumps(tree, allow_nan=False)
-        )  # never indented: it may be deep
+        )  # never indented: may be deep
     except (ValidationError, ValueError, RecursionError) as error:
         problems = error.errors() if isinstance(error, ValidationError) else []
         first = ".".join(map(str, problems[0]["loc"])) + ": " + problems[0]["msg"] if problems else str(error)
         raise FolderError(f"{path}: not a config of this version: {first[:200]}") from None
-    if _parameter_bound(config) > PARAMETER_LIMIT:
+    if config.parameter_bound() > PARAMETER_LIMIT:
         raise FolderError(f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it")
-    if config.model.positions == "sinusoidal" and config.model.max_len * config.model.d_model > POSITIONS_LIMIT:
-        raise FolderError(
-            f"{path}: max_len = {config.model.max_len:,} is too long for positions that are computed"
-        )
+    if config.position_bound() > POSITIONS_LIMIT:
+        raise FolderError(f"{path}: its max_len is too long for positions that are computed")
     return config
 
 
-def _parameter_bound(config: FolderConfig) -> int:
-    """About how many parameters the config asks for."""
-    shape = config.model
-    attention = 4 * shape.d_model * shape.num_heads * shape.dim_of_head
-    feed_forward = 2 * shape.d_model * shape.d_ff
-    layers = shape.num_encoder_layers * (attention + feed_forward)
-    layers += shape.num_decoder_layers * (2 * attention + feed_forward)
-    tables = config.src_vocab_size + 2 * config.tgt_vocab_size + 2 * shape.max_len
-    return layers + tables * shape.d_model
+def _attention_parameters(shape: LayerShape) -> int:
+    return 4 * shape.d_model * shape.num_heads * shape.dim_of_head
+
+
+def _stack_parameters(shape: LayerShape, num_layers: int) -> int:
+    """Self-attention and feed-forward of a stack, and the positions where they are learned."""
+    layer = _attention_parameters(shape) + 2 * shape.d_model * shape.d_ff
+    return num_layers * layer + 2 * shape.max_len * shape.d_model
+
+
+def _computed_positions(shape: LayerShape) -> int:
+    return shape.max_len * shape.d_model if shape.positions == "sinusoidal" else 0
 
 
 def _refuse_unlisted(folder: Path, files: Mapping[str, Any], names: list[str] | None = None) -> None:
@@ -240,59 +323,3 @@ def _why_no_model(folder: Path) -> str:
 def is_finished(folder: Path) -> bool:
     """Whether a model was published here (its files may still turn out damaged)."""
     return (folder / durable.MANIFEST).is_file()
-
-
-def model_card(config: FolderConfig, facts: Mapping[str, Any], verdict: Mapping[str, Any], command: str) -> str:
-    """README.md of a model folder: what it is, how it was made, what it scores, how to use it."""
-    langs = f"{config.src_lang} to {config.tgt_lang}"
-    shape = config.model
-    texts = "\n".join(
-        f"- {name}: {part['pairs']:,} pairs from {', '.join(part['files'])} (sha256 {part['sha256'][:16]})"
-        for name, part in facts["texts"].items()
-    )
-    layers, best = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}", verdict["best_step"]
-    which = f"those of step {best:,}, the best on dev" if best else "the last"
-    return f"""# Translation, {langs}
-
-A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads), trained
-with Weft {config.weft_version}.
-
-## Use
-
-    weft translate THIS_FOLDER "A sentence."
-    weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}
-
-## Text
-
-{texts}
-
-## Training
-
-    {command or "weft.train(...)"}
-
-{verdict["step"]:,} steps; the weights are {which}.
-
-## Scores
-
-{_bullets(_dev_lines(verdict["dev"]) + _test_lines(verdict["test"]))}
-
-## Notes
-
-{_bullets(verdict["notes"])}
-"""
-
-
-def _dev_lines(scores: Mapping[str, Any]) -> list[str]:
-    return [f"{name.replace('_', ' ')} (greedy): {value:.2f}" for name, value in scores.items()]
-
-
-def _test_lines(scores: Mapping[str, Any]) -> list[str]:
-    if not scores:
-        return []
-    names = (("BLEU", "bleu"), ("BLEU, lower-cased", "bleu_lc"), ("chrF", "chrf"))
-    lines = [f"test {name}: {scores[key]:.2f} ({scores[f'{key}_signature']})" for name, key in names]
-    return [*lines, f"test: {scores['num_sentences']:,} sentences, sha256 {scores['references_sha256'][:16]}"]
-
-
-def _bullets(lines: list[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines) or "- none"

@@ -32,6 +32,7 @@ class Verdict:
     seconds: float = 0.0
     dev: dict[str, Any] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
+    test_summary: str = ""
     notes: list[str] = field(default_factory=list)
 
 
@@ -128,4 +129,4 @@ def _origin_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
 
 
 def _size(part: Mapping[str, Any] | None) -> str:
-    return f"{part['pairs']:,} pairs (sha256 {part['sha256'][:8]})" if part else "none"
+    return f"{part['size']} (sha256 {part['sha256'][:8]})" if part else "none"

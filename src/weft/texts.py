@@ -1,68 +1,154 @@
 """The text of a run in its three parts: training, dev and test; given, generated, or split off by seed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from weft import samples
-from weft.config import DataSection
-from weft.data.check import look_over
+from weft.config import DocumentsSection, PairsSection, RowsSection
+from weft.data.check import Finding, look_over
 from weft.data.corpus import ParallelText, fingerprint, from_pairs, read_pairs, split_off
+from weft.data.documents import (
+    Documents,
+    fingerprint_documents,
+    from_documents,
+    look_over_documents,
+    read_documents,
+    split_documents,
+)
+from weft.data.labelled import (
+    LabelledText,
+    fingerprint_labelled,
+    from_rows,
+    look_over_labelled,
+    read_labelled,
+    split_labelled,
+)
 from weft.data.split import MIN_PAIRS
 from weft.errors import UsageError
 
 SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The three parts; `notes` say what was split off, left out or noticed."""
+class Corpus(Protocol):
+    """What every kind of text knows of itself."""
 
-    train: ParallelText
-    dev: ParallelText | None
-    test: ParallelText | None
+    @property
+    def files(self) -> list[str]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def dropped(self) -> dict[str, int]: ...
+    def __len__(self) -> int: ...
+    def where(self, i: int, /) -> str: ...
+
+
+C = TypeVar("C", bound=Corpus)
+
+
+@dataclass(frozen=True)
+class Texts(Generic[C]):
+    """The three parts; `unit` is what they are counted in; `notes` say what was split off, left out or noticed."""
+
+    train: C
+    dev: C | None
+    test: C | None
+    unit: str
+    fingerprint: Callable[[C], str]
     notes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Fingerprint, size and files of each part."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
-            name: {"sha256": fingerprint(part), "pairs": len(part), "files": part.files}
+            name: {"sha256": self.fingerprint(part), "size": f"{len(part):,} {self.unit}", "files": part.files}
             for name, part in parts.items()
             if part is not None
         }
 
 
-def gather_texts(data: DataSection, train: Sequence[str], dev: str | None, test: str | None, seed: int) -> Texts:
-    """Read or generate the text of a run.
+@dataclass(frozen=True)
+class Sources:
+    """The files that a person named."""
 
-    Raises UsageError where there is none or two kinds of it, DataError where it cannot be read.
+    train: tuple[str, ...] = ()
+    dev: str | None = None
+    test: str | None = None
+
+    def refuse_beside(self, builtin: str | None) -> None:
+        """Raise UsageError where a recipe brings its own text and files are named, or neither."""
+        if builtin and (self.train or self.dev or self.test):
+            raise UsageError(
+                f"the recipe brings its own text ({builtin}): leave --train, --dev and --test away, "
+                "or add --set data.builtin=none"
+            )
+        if not builtin and not self.train:
+            raise UsageError("no text to train on: give --train FILE, or a recipe with built-in text")
+
+
+def gather_pairs(data: PairsSection, given: Sources, seed: int) -> Texts[ParallelText]:
+    """Read or generate the pairs of a translation run.
+
+    Raises UsageError where there are none or two kinds of them, DataError where they cannot be read.
     """
-    if data.builtin and (train or dev or test):
-        raise UsageError(
-            f"the recipe brings its own text ({data.builtin}): leave --train, --dev and --test away, "
-            "or add --set data.builtin=none"
-        )
+    given.refuse_beside(data.builtin)
     if data.builtin:
-        return _builtin(data.builtin, data.src_lang, data.tgt_lang)
-    if not train:
-        raise UsageError("no text to train on: give --train FILE, or a recipe with built-in text")
-    whole = read_pairs(train, data.src_lang, data.tgt_lang)
-    given_dev = read_pairs([dev], whole.src_lang, whole.tgt_lang) if dev else None
-    given_test = read_pairs([test], whole.src_lang, whole.tgt_lang) if test else None
+        return _builtin_pairs(data.builtin, data.src_lang, data.tgt_lang)
+    whole = read_pairs(given.train, data.src_lang, data.tgt_lang)
+    dev = read_pairs([given.dev], whole.src_lang, whole.tgt_lang) if given.dev else None
+    test = read_pairs([given.test], whole.src_lang, whole.tgt_lang) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
     kept, split_dev, split_test = split_off(whole, *sizes, seed)
     notes = [
-        *whole.notes,
-        *(f"left out: {count:,} pairs ({why})" for why, count in whole.dropped.items() if count),
-        *_split_notes(split_dev, split_test),
-        *_size_notes(kept, given_dev or split_dev, given_test or split_test),
-        *(f"{f.message}; {f.remedy}" for f in look_over(kept) if f.severity != "note"),
+        *_read_notes(whole.notes, whole.dropped, "pairs"),
+        *_split_notes(split_dev, split_test, "pairs"),
+        *_dev_notes(kept, dev or split_dev, test or split_test, "pairs"),
+        *_small_notes(kept),
+        *_finding_notes(look_over(kept)),
     ]
-    return Texts(kept, given_dev or split_dev, given_test or split_test, tuple(notes))
+    return Texts(kept, dev or split_dev, test or split_test, "pairs", fingerprint, tuple(notes))
 
 
-def _builtin(name: str, src_lang: str | None, tgt_lang: str | None) -> Texts:
+def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts[Documents]:
+    """Read or generate the documents of a language model. Raises as `gather_pairs`."""
+    given.refuse_beside(data.builtin)
+    if data.builtin:
+        return _builtin_documents(data.builtin, data.lang or "en")
+    whole = read_documents(given.train, data.documents)
+    dev = read_documents(given.dev, data.documents) if given.dev else None
+    test = read_documents(given.test, data.documents) if given.test else None
+    shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
+    kept, split_dev, split_test = split_documents(whole, *shares, seed)
+    notes = [
+        *_read_notes(whole.notes, whole.dropped, "documents"),
+        *_share_notes(whole, split_dev, split_test),
+        *_dev_notes(kept, dev or split_dev, test or split_test, "documents"),
+        *_finding_notes(look_over_documents(kept)),
+    ]
+    return Texts(kept, dev or split_dev, test or split_test, "documents", fingerprint_documents, tuple(notes))
+
+
+def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledText]:
+    """Read or generate the labelled rows of a classification run. Raises as `gather_pairs`."""
+    given.refuse_beside(data.builtin)
+    if data.builtin:
+        return _builtin_rows(data.builtin)
+    columns = (data.text_column, data.label_column, data.label_separator)
+    whole = read_labelled(given.train, *columns)
+    dev = read_labelled(given.dev, *columns) if given.dev else None
+    test = read_labelled(given.test, *columns) if given.test else None
+    sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
+    kept, split_dev, split_test = split_labelled(whole, *sizes, seed)
+    notes = [
+        *_read_notes(whole.notes, whole.dropped, "rows"),
+        *_split_notes(split_dev, split_test, "rows"),
+        *_dev_notes(kept, dev or split_dev, test or split_test, "rows"),
+        *_finding_notes(look_over_labelled(kept)),
+    ]
+    return Texts(kept, dev or split_dev, test or split_test, "rows", fingerprint_labelled, tuple(notes))
+
+
+def _builtin_pairs(name: str, src_lang: str | None, tgt_lang: str | None) -> Texts[ParallelText]:
     default = ("de", "en") if name == "toy-de-en" else ("en", "zh")
     langs = (src_lang or default[0], tgt_lang or default[1])
     splits = samples.pairs(name, *langs)
@@ -71,20 +157,72 @@ def _builtin(name: str, src_lang: str | None, tgt_lang: str | None) -> Texts:
         for label, part in (("train", splits.train), ("dev", splits.dev), ("test", splits.test))
     )
     alike = f"{name} is scored on the sentences that it learns from"
-    return Texts(train, dev, test, (alike,) if splits.test == splits.train else ())
+    return Texts(train, dev, test, "pairs", fingerprint, (alike,) if splits.test == splits.train else ())
 
 
-def _split_notes(dev: ParallelText | None, test: ParallelText | None) -> Iterator[str]:
-    held = [f"{len(part):,} pairs for {name}" for name, part in (("dev", dev), ("test", test)) if part]
+def _builtin_documents(name: str, lang: str) -> Texts[Documents]:
+    """The sentences of one language, each a document."""
+    parts = _builtin_sentences(name, lang)
+    train, dev, test = (from_documents(part, f"{name}/{label}") for label, part in parts.items())
+    return Texts(train, dev, test, "documents", fingerprint_documents)
+
+
+def _builtin_rows(name: str) -> Texts[LabelledText]:
+    """The sentences of every language, each labelled with its language."""
+    langs = {lang: _builtin_sentences(name, lang) for lang in ("de", "en", "zh")}
+    train, dev, test = (
+        from_rows([(text, [lang]) for lang, parts in langs.items() for text in parts[label]], f"{name}/{label}")
+        for label in ("train", "dev", "test")
+    )
+    return Texts(train, dev, test, "rows", fingerprint_labelled)
+
+
+def _builtin_sentences(name: str, lang: str) -> dict[str, list[str]]:
+    splits = samples.pairs(name, lang, "en" if lang == "de" else "de")
+    parts = {"train": splits.train, "dev": splits.dev, "test": splits.test}
+    return {label: [src for src, _ in part] for label, part in parts.items()}
+
+
+def _read_notes(notes: Sequence[str], dropped: dict[str, int], unit: str) -> Iterator[str]:
+    yield from notes
+    yield from (f"left out: {counted(count, unit)} ({why})" for why, count in dropped.items() if count)
+
+
+def _split_notes(dev: Corpus | None, test: Corpus | None, unit: str) -> Iterator[str]:
+    held = [f"{counted(len(part), unit)} for {name}" for name, part in (("dev", dev), ("test", test)) if part]
     if held:
         yield f"held out of the text by seed: {' and '.join(held)}"
 
 
-def _size_notes(train: ParallelText, dev: ParallelText | None, test: ParallelText | None) -> Iterator[str]:
+def _share_notes(whole: Documents, dev: Documents | None, test: Documents | None) -> Iterator[str]:
+    total = sum(map(len, whole.texts))
+    held = [
+        f"{100 * sum(map(len, part.texts)) / total:.1f} % for {name}"
+        for name, part in (("dev", dev), ("test", test))
+        if part
+    ]
+    if held:
+        yield f"held out of the text: {' and '.join(held)}"
+
+
+def _dev_notes(train: Corpus, dev: Corpus | None, test: Corpus | None, unit: str) -> Iterator[str]:
     if dev is None:
-        why = f": {len(train):,} pairs are too few to hold some out" if len(train) < MIN_PAIRS else ""
+        few = unit != "documents" and len(train) < MIN_PAIRS
+        why = f": {counted(len(train), unit)} are too few to hold some out" if few else ""
         yield f"no dev set{why}; nothing says which step is the best, so the last is taken"
     if test is None:
         yield "no test set" + (": the score on dev is too hopeful, since dev chose the model" if dev else "")
+
+
+def _small_notes(train: ParallelText) -> Iterator[str]:
     if MIN_PAIRS <= len(train) < SMALL:  # below it, the look at the text says so
         yield f"small data: {len(train):,} pairs teach known phrases, not free translation; 10,000 or more help"
+
+
+def _finding_notes(findings: Sequence[Finding]) -> Iterator[str]:
+    return (f"{f.message}; {f.remedy}" for f in findings if f.severity != "note")
+
+
+def counted(number: int, unit: str) -> str:
+    """A number with its unit, "1 pair" or "2 pairs"."""
+    return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number:,} {unit}"

@@ -11,22 +11,43 @@ from weft.config import SideSection
 from weft.data.pipeline import BYTE_LETTERS, BYTE_PIECES, SPECIALS
 from weft.data.tokenizer import Tokenizer, train_tokenizer
 
-KINDS = ("bpe", "unigram", "character", "word")
+WORDS = ("nltk", "spacy")  # tokenizers that rewrite the text as their words
+EXACT = ("bpe", "unigram", "character", "word", "byte", "whitespace")
+KINDS = (*EXACT, *WORDS)
 TEXTS = (
     "Der Hund läuft, und die Katze läuft auch.",
     "Der Hund schläft; die Katze sieht den Hund.",
     "中文也有字。 ภาษาไทย <pad> </s> 12 123  x",
 )
-MARKUP = ("</s>", "<pad>", "<s>", "<unk>")
-ODD = (" ", "  ", "\n", "\r\n", "\0", "\u0301", "\u200d", "👩‍🔬", "語", "▁", "Ġ", "ﬁ", "İ")
+MARKUP = ("</s>", "<pad>", "<s>", "<unk>", "<0xab>", "<0x+1>", "don't", "@-@")
+ODD = (
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\0",
+    "\u0301",
+    "\u200d",
+    "👩‍🔬",
+    "語",
+    "▁",
+    "Ġ",
+    "ﬁ",
+    "İ",
+    "\t",
+    "\u2028",
+    "\x1c",
+    "\u00a8",
+)
 SURROGATE = "\ud800"
 
 
 @cache
 def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Tokenizer:
-    section = SideSection.model_validate(
-        {"kind": kind, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase}
-    )
+    if kind in WORDS:
+        pytest.importorskip(kind, reason=f"{kind} is not installed (pip install 'weft[classic]')")
+    words = {"kind": "word", "words": kind} if kind in (*WORDS, "whitespace") else {"kind": kind}
+    section = SideSection.model_validate({**words, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase})
     return train_tokenizer(TEXTS * 3, section)
 
 
@@ -56,7 +77,7 @@ def test_decoding_gives_back_the_normalized_text(kind: str, unicode: str, lowerc
     assert len(tokenizer.pieces(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXACT)
 @settings(max_examples=40, deadline=None)
 @given(text=texts)
 def test_normalization_changes_nothing_it_is_not_asked_to(kind: str, text: str) -> None:
@@ -91,5 +112,6 @@ def test_any_ids_decode_and_have_labels(kind: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_lone_surrogates_are_read_as_the_replacement_character(kind: str) -> None:
     tokenizer = _tokenizer(kind)
-    assert tokenizer.normalize(f"a{SURROGATE}b") == "a\ufffdb"
+    assert tokenizer.normalize(f"a{SURROGATE}b") == tokenizer.normalize("a\ufffdb")
+    assert "\ufffd" in tokenizer.normalize(SURROGATE)
     assert tokenizer.encode(f"a{SURROGATE}b") == tokenizer.encode("a\ufffdb")

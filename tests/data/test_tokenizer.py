@@ -1,6 +1,7 @@
 """Training, choosing and reading labels of tokenizers."""
 
 import os
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -18,6 +19,7 @@ from weft.data.tokenizer import (
     PAD_ID,
     UNK_ID,
     Tokenizer,
+    build_tokenizer,
     build_tokenizers,
     choose_settings,
     load_tokenizer,
@@ -25,7 +27,7 @@ from weft.data.tokenizer import (
 )
 from weft.errors import DataError, UsageError
 
-KINDS = ("bpe", "unigram", "character", "word")
+KINDS = ("bpe", "unigram", "character", "word", "byte")
 ENGLISH = [f"the {animal} sees the {other}" for animal in ("dog", "cat", "cow") for other in ("dog", "cat", "hen")]
 GERMAN = [f"der {animal} sieht das {other}" for animal in ("Hund", "Kater") for other in ("Huhn", "Kalb", "Tor")]
 CHINESE = ["我看见一只狗。", "你看见一只猫。", "他们看见一头牛。"]
@@ -58,7 +60,7 @@ def test_a_tokenizer_read_back_is_the_same(kind: str) -> None:
     assert again.to_json() == tokenizer.to_json()
     assert again.sha256 == tokenizer.sha256
     assert again.encode("the hen sees 語") == tokenizer.encode("the hen sees 語")
-    other = train_tokenizer(GERMAN, _side(kind, 300))
+    other = train_tokenizer(GERMAN, _side(kind, 300, lowercase=True))
     assert other.sha256 != tokenizer.sha256
 
 
@@ -221,7 +223,7 @@ def test_very_large_corpora_are_sampled_evenly_and_it_is_said(monkeypatch: pytes
     assert vocabulary.sample_texts(iter("abc"), limit=3) == (["a", "b", "c"], 3)
     monkeypatch.setattr(vocabulary.sample_texts, "__defaults__", (4,))
     tokenizer = train_tokenizer(ENGLISH, _side("bpe"))
-    assert any("evenly spaced lines of 9" in note for note in tokenizer.notes)
+    assert any("evenly spaced texts of 9" in note for note in tokenizer.notes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,3 +248,97 @@ def test_multi30k_is_cut_into_few_pieces() -> None:
     assert num_words < lengths["unigram"] < 1.3 * num_words  # punctuation is apart, so no kind has fewer
     assert num_words < lengths["bpe"] < 1.3 * num_words
     assert lengths["character"] == sum(map(len, texts))
+
+
+def test_the_ids_of_bytes_are_the_bytes() -> None:
+    tokenizer = train_tokenizer(["anything at all"], _side("byte"))
+    text = "Aé語\0\n👩‍🔬  "
+    assert tokenizer.vocab_size == SMALLEST == 260
+    assert tokenizer.settings.vocab_size == 260
+    assert tokenizer.encode(text) == [4 + byte for byte in text.encode()]
+    assert tokenizer.encode("") == []
+    assert tokenizer.decode([4 + byte for byte in text.encode()]) == text
+    assert tokenizer.to_json() == train_tokenizer(GERMAN, _side("byte")).to_json()
+    assert tokenizer.pieces(tokenizer.encode("a é")) == ["a", "▁", "é[1/2]", "é[2/2]"]
+
+
+def test_sides_of_bytes_share_one_tokenizer() -> None:
+    bytes_alone = TokenizerSection(src=_side("byte"), tgt=_side("byte"))
+    assert choose_settings(bytes_alone, ENGLISH, GERMAN).joint is True
+    assert choose_settings(bytes_alone, ENGLISH, GERMAN).src.vocab_size == 260
+
+
+def test_words_between_white_space_stay_whole() -> None:
+    tokenizer = train_tokenizer(["I don't <unk> @-@ know"] * 2, _side("word", words="whitespace"))
+    assert tokenizer.pieces(tokenizer.encode("<unk> don't know @-@")) == ["▁<unk>", "▁don't", "▁know", "▁@-@"]
+    spelled = [_vocab(tokenizer)[character] for character in " know"]
+    assert tokenizer.encode("know.") == [*spelled, 4 + BYTE_PIECES.index("<0x2E>")]
+    unicode = train_tokenizer(["I don't <unk> @-@ know"] * 2, _side("word"))
+    assert unicode.pieces(unicode.encode("don't")) == ["▁don", "'", "t"]
+
+
+def test_a_word_behind_a_tab_or_an_end_of_line_is_never_taken_for_a_byte() -> None:
+    text = "a\n<0x41>\t<0x41> <0x41>\n<0xe8>"
+    tokenizer = train_tokenizer([text] * 3, _side("word", words="whitespace"))
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert min(tokenizer.encode(text)) >= SMALLEST
+
+
+@pytest.mark.parametrize("package", ["nltk", "spacy"])
+def test_words_of_a_package_are_learned_and_given_back(package: str) -> None:
+    pytest.importorskip(package, reason=f"{package} is not installed (pip install 'weft[classic]')")
+    tokenizer = train_tokenizer(["A dog, a hen.\nAnd so on."] * 2, _side("word", words=package))
+    assert tokenizer.pieces(tokenizer.encode("A dog.\nAnd a hen,")) == [
+        *("▁A", "▁dog", "▁.", "▁\n", "▁And", "▁a", "▁hen", "▁,")
+    ]
+    assert tokenizer.normalize("A dog.\nAnd") == "A dog . \n And"
+    assert tokenizer.decode(tokenizer.encode("A dog.\nAnd")) == "A dog . \n And"
+    again = load_tokenizer(tokenizer.to_json(), tokenizer.settings, "here")
+    assert (again.steps, again.sha256) == (tokenizer.steps, tokenizer.sha256)
+    plain = train_tokenizer(["A dog , a hen . \n And so on ."] * 2, _side("word", words="whitespace"))
+    assert plain.to_json() == tokenizer.to_json()
+    assert plain.sha256 != tokenizer.sha256
+
+
+@pytest.mark.parametrize("side", [{"kind": kind} for kind in KINDS] + [{"kind": "word", "words": "whitespace"}])
+def test_newlines_inside_a_text_are_kept_exactly(side: dict[str, str]) -> None:
+    tokenizer = train_tokenizer(["one line\nanother\n\nlast"], SideSection.model_validate(side))
+    for text in ("one\nline", "\n", "\n\n\n", "a\n\nb\n", " \n a \r\n b\r", "one\n\n another\n\t\n  line\n "):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_number_of_subwords_goes_by_the_amount_of_text() -> None:
+    text = "".join(f"sentence {i} says a little about things like {i * 7919 % 1009}\n" for i in range(9_000))
+    tokenizer = build_tokenizer(SideSection(), [text])
+    num_sentences = len(text) // 60
+    chosen = choose_settings(TokenizerSection(), ["a"] * num_sentences, ["a"])
+    assert tokenizer.settings.kind == "bpe"
+    assert tokenizer.settings.vocab_size == chosen.src.vocab_size == 3_500
+    assert train_tokenizer([text], SideSection()).settings.vocab_size == 500
+    lines = build_tokenizer(SideSection(), text.split("\n"))
+    assert lines.settings == tokenizer.settings
+    assert tokenizer.notes == lines.notes == []
+
+
+def test_one_text_alone_is_of_characters_or_subwords_by_its_script() -> None:
+    assert build_tokenizer(SideSection(), CHINESE).settings.kind == "character"
+    assert build_tokenizer(SideSection(), RUSSIAN).settings.kind == "bpe"
+    assert build_tokenizer(_side("word", 300), ENGLISH).settings == _side("word", 300)
+
+
+def test_messages_about_one_text_name_its_section() -> None:
+    with pytest.raises(UsageError, match=r"^tokenizer\.vocab_size = 99 is too small"):
+        build_tokenizer(_side("bpe", 99), ENGLISH)
+    with pytest.raises(DataError, match=r"^tokenizer: there is no text"):
+        build_tokenizer(SideSection(), ["", ""])
+    assert build_tokenizer(_side("bpe", 30_000), ENGLISH).notes[0].startswith("tokenizer.vocab_size = 30,000:")
+
+
+def test_huge_documents_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"line {i} of the text\n" for i in range(5_000))
+    monkeypatch.setattr(vocabulary.sample_texts, "__kwdefaults__", {"characters": 30_000})
+    tokenizer = build_tokenizer(_side("bpe", 400), [text])
+    note = re.search(r"learned from (\d+) evenly spaced texts of (\d+)", " ".join(tokenizer.notes))
+    assert note is not None
+    assert int(note[1]) * 5_000 <= 30_000
+    assert int(note[2]) >= len(text) // 10_000

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from weft.config import Recipe, build_recipe, load_recipe
+from weft.config import TranslationRecipe, build_recipe, load_recipe
 from weft.errors import UsageError
 
 SECTIONS = ["task", "data", "tokenizer", "batches", "model", "training", "decoding"]
-DOTTED = [f"{name}.{key}" for name in SECTIONS[1:] for key in type(getattr(Recipe(), name)).model_fields]
+DOTTED = [
+    f"{name}.{key}" for name in SECTIONS[1:] for key in type(getattr(TranslationRecipe(), name)).model_fields
+]
 KEYS = sorted({dotted.partition(".")[2] for dotted in DOTTED})
 
 scalars = st.one_of(
@@ -64,7 +66,7 @@ def test_C1_any_setting_is_taken_or_a_usage_error(pairs: list[tuple[str, str]]) 
     except UsageError as error:
         assert_readable(error)
     else:
-        assert isinstance(recipe, Recipe)
+        assert isinstance(recipe, TranslationRecipe)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -77,7 +79,7 @@ def test_C1_any_file_is_a_recipe_or_a_usage_error(tmp_path: Path, content: bytes
     except UsageError as error:
         assert_readable(error, where=str(path))
     else:
-        assert isinstance(recipe, Recipe)
+        assert isinstance(recipe, TranslationRecipe)
 
 
 @settings(max_examples=100, deadline=None)

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from weft.config import Recipe
+from weft.config import TranslationRecipe
 from weft.data.tokenizer import build_tokenizers
 from weft.inspection.attention import TranslationAttention, inspect_translation
 from weft.machine import Machine
-from weft.tasks import Translation
+from weft.tasks.translation import Translation
 
 SRC = ["Ich möchte eine Tasse Tee .", "Wir gehen nach Hause .", "Der Tee ist heiß ."] * 4
 TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
@@ -15,7 +15,7 @@ TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
 
 @pytest.fixture(scope="package")
 def task() -> Translation:
-    recipe = Recipe.model_validate(
+    recipe = TranslationRecipe.model_validate(
         {
             "tokenizer": {"joint": False, "src": {"kind": "bpe", "vocab_size": 310}, "tgt": {"kind": "character"}},
             "model": {

@@ -10,7 +10,7 @@ from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.errors import UsageError
 from weft.inspection.attention import MAX_SRC_LEN, TranslationAttention, inspect_translation
 from weft.model.attention import AttentionRecord
-from weft.tasks import Translation
+from weft.tasks.translation import Translation
 
 
 def tgt_in(inspection: TranslationAttention) -> list[int]:
@@ -59,19 +59,19 @@ def test_probabilities_are_the_softmax_of_the_logits(task, inspection):
 
 
 def test_pieces_align_with_ids(task, inspection):
-    assert inspection.src_ids == [*task.src_tokenizer.encode(inspection.text), EOS_ID]
-    assert inspection.src_pieces == task.src_tokenizer.pieces(inspection.src_ids)
-    assert inspection.tgt_pieces == task.tgt_tokenizer.pieces(inspection.tgt_ids)
+    assert inspection.src_ids == [*task.tokenizers[0].encode(inspection.text), EOS_ID]
+    assert inspection.src_pieces == task.tokenizers[0].pieces(inspection.src_ids)
+    assert inspection.tgt_pieces == task.tokenizers[1].pieces(inspection.tgt_ids)
     assert inspection.src_pieces[-1] == "<eos>"
     for row in inspection.alternatives:
-        assert [c.piece for c in row] == [task.tgt_tokenizer.pieces([c.id])[0] for c in row]
+        assert [c.piece for c in row] == [task.tokenizers[1].pieces([c.id])[0] for c in row]
 
 
 @pytest.mark.parametrize("beam_size", [None, 1, 4])
 @pytest.mark.parametrize("text", ["Ich möchte eine Tasse Tee .", "  Der\n Tee ", "Wir"])
 def test_translation_is_the_translators(task, text, beam_size):
     found = inspect_translation(task, text, beam_size)
-    prediction = task.translator().translate(text, beam_size=beam_size)[0]
+    prediction = task.predictor().translate(text, beam_size=beam_size)[0]
     assert found.translation == prediction.text
     assert found.finished is not prediction.truncated
     log_probs = torch.tensor([c.probability for c in found.chosen]).log()
@@ -96,7 +96,7 @@ def test_end_symbol_is_there_exactly_where_the_model_chose_it(task, bias):
 
 def test_long_text_is_cut_and_that_is_said(task):
     short = "Tee " * (MAX_SRC_LEN // 4)
-    ids = task.src_tokenizer.encode("Tee " * 400)
+    ids = task.tokenizers[0].encode("Tee " * 400)
     found = inspect_translation(task, "Tee " * 400, beam_size=1)
     assert found.src_ids == [*ids[: MAX_SRC_LEN - 1], EOS_ID]
     assert found.cut
@@ -106,7 +106,7 @@ def test_long_text_is_cut_and_that_is_said(task):
 
 @pytest.mark.parametrize("room", [0, 1])
 def test_text_is_cut_exactly_where_it_does_not_fit(task, room):
-    ids = task.src_tokenizer.encode("Der Tee ist heiß .")
+    ids = task.tokenizers[0].encode("Der Tee ist heiß .")
     narrow = replace(task, config=task.config.model_copy(update={"max_src_len": len(ids) + room}))
     found = inspect_translation(narrow, "Der Tee ist heiß .")
     assert found.max_src_len == len(found.src_ids) == len(ids) + room

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from weft.config import ModelSection, TrainingSection
+from weft.config import Seq2SeqSection, TrainingSection
 from weft.decoding.search import greedy_search
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy
@@ -17,7 +17,7 @@ from weft.training.schedule import learning_rate
 PAD, BOS, EOS, FIRST = 0, 2, 3, 4
 SYMBOLS, SHORTEST, LONGEST = 20, 5, 15
 BATCH, TEST = 64, 500
-SHAPE = ModelSection(
+SHAPE = Seq2SeqSection(
     d_model=64,
     d_ff=128,
     num_heads=4,

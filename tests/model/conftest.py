@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import Seq2SeqSection
 from weft.model.transformer import Seq2SeqTransformer
 
 SRC_VOCAB, TGT_VOCAB = 23, 29
@@ -35,8 +35,8 @@ class Case:
     joint: bool
 
     @property
-    def section(self) -> ModelSection:
-        return ModelSection(
+    def section(self) -> Seq2SeqSection:
+        return Seq2SeqSection(
             d_model=10 if self.free_head_dim else 26,
             num_heads=3 if self.free_head_dim else 2,
             head_dim=7 if self.free_head_dim else None,

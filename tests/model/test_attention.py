@@ -113,6 +113,26 @@ def test_both_masks_together() -> None:
     assert mask[1, 0].tolist() == [[False, True, False], [False, True, True]]
 
 
+def test_segments_see_themselves_alone() -> None:
+    """Three texts of 2, 1 and 2 positions, padding behind; the second row is one text."""
+    segments = torch.tensor([[1, 1, 2, 3, 3, 0], [1] * 6])
+    mask = attention_mask(None, 6, 6, segments)
+    assert mask is not None
+    assert mask.shape == (2, 1, 6, 6)
+    rows = ["100000", "110000", "001000", "000100", "000110", "000001"]
+    assert mask[0, 0].tolist() == [[c == "1" for c in row] for row in rows]
+    assert torch.equal(mask[1, 0], torch.ones(6, 6, dtype=torch.bool).tril())
+
+
+def test_segments_of_one_position_and_without_a_past() -> None:
+    one = attention_mask(None, 1, 1, torch.tensor([[1], [0]]))
+    assert one is not None
+    assert one.tolist() == [[[[True]]], [[[True]]]]
+    both_ways = attention_mask(segments=torch.tensor([[1, 1, 2]]))
+    assert both_ways is not None
+    assert both_ways[0, 0].tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+
+
 def test_a_query_that_sees_nothing(heads: MultiHeadAttention, inputs: Pair, recorded: bool) -> None:
     padding = torch.zeros(B, S, dtype=torch.bool)
     padding[0] = True

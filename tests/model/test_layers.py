@@ -5,16 +5,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import LayerShape
 from weft.model.attention import AttentionRecord, attention_mask
-from weft.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual, build_attention
+from weft.model.cache import KeysValues
+from weft.model.layers import CausalLayer, DecoderLayer, EncoderLayer, FeedForward, Residual, build_attention
 
 B, S, T, D = 2, 7, 5, 26
 Shake = Callable[[nn.Module], nn.Module]
 
 
-def shape(**values: object) -> ModelSection:
-    return ModelSection(**{"d_model": D, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values})  # type: ignore[arg-type]
+def shape(**values: object) -> LayerShape:
+    return LayerShape(**{"d_model": D, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values})  # type: ignore[arg-type]
 
 
 def normed(x: list[float]) -> list[float]:
@@ -61,7 +62,7 @@ def test_build_attention_follows_the_recipe() -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
+@pytest.mark.parametrize("layer", [EncoderLayer, CausalLayer, DecoderLayer])
 def test_bias_is_everywhere_or_nowhere(layer: type[nn.Module], bias: bool) -> None:
     module = layer(shape(bias=bias))
     for part in module.modules():
@@ -94,15 +95,32 @@ def test_decoder_layer_grows_its_cache(shake: Shake) -> None:
     layer = shake(DecoderLayer(shape()))
     memory, x = torch.randn(B, S, D), torch.randn(B, T, D)
     start = layer.start(memory)
-    assert start.key.shape == start.value.shape == (B, 2, 0, 13)
-    assert torch.equal(start.memory_key, layer.cross_attention.keys_values(memory)[0])
+    assert start.past.key.shape == start.past.value.shape == (B, 2, 0, 13)
+    assert torch.equal(start.memory.key, layer.cross_attention.keys_values(memory)[0])
     _, two = layer(x[:, :2], start, attention_mask(None, 2, 2))
     _, five = layer(x[:, 2:], two, attention_mask(None, 3, 5))
-    assert (start.key.shape[2], two.key.shape[2], five.key.shape[2]) == (0, 2, 5)
+    assert (start.past.length, two.past.length, five.past.length) == (0, 2, 5)
     key, value = layer.self_attention.keys_values(layer.residuals[0].norm(x))
-    torch.testing.assert_close(five.key, key)
-    torch.testing.assert_close(five.value, value)
-    assert five.memory_value is start.memory_value
+    torch.testing.assert_close(five.past.key, key)
+    torch.testing.assert_close(five.past.value, value)
+    assert five.memory is start.memory
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_causal_layer_is_an_encoder_layer_that_looks_back(norm_first: bool, shake: Shake) -> None:
+    torch.manual_seed(5)
+    layer, encoder = shake(CausalLayer(shape(norm_first=norm_first))), EncoderLayer(shape(norm_first=norm_first))
+    encoder.load_state_dict(layer.state_dict())
+    x, nothing = torch.randn(B, T, D), KeysValues(torch.empty(B, 2, 0, 13), torch.empty(B, 2, 0, 13))
+    expected = encoder(x, attention_mask(None, T, T))
+    whole, seen = layer(x, nothing, attention_mask(None, T, T))
+    torch.testing.assert_close(whole, expected)
+    first, two = layer(x[:, :2], nothing, attention_mask(None, 2, 2))
+    rest, five = layer(x[:, 2:], two, attention_mask(None, 3, 5))
+    torch.testing.assert_close(torch.cat([first, rest], dim=1), expected)
+    assert (nothing.length, two.length, five.length) == (0, 2, T)
+    torch.testing.assert_close(five.key, seen.key)
+    torch.testing.assert_close(five.value, seen.value)
 
 
 def test_records_are_filled_by_kind(shake: Shake) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import Seq2SeqSection
 from weft.model.attention import MultiHeadAttention, attention_mask
 from weft.model.layers import DecoderLayer, EncoderLayer, Residual
 from weft.model.transformer import Seq2SeqTransformer
@@ -19,8 +19,8 @@ each_bias = pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias
 each_activation = pytest.mark.parametrize("activation", ["relu", "gelu"])
 
 
-def shape(**values: object) -> ModelSection:
-    return ModelSection(**{"d_model": D, "num_heads": H, "d_ff": F, "dropout": 0.0, **values})  # type: ignore[arg-type]
+def shape(**values: object) -> Seq2SeqSection:
+    return Seq2SeqSection(**{"d_model": D, "num_heads": H, "d_ff": F, "dropout": 0.0, **values})  # type: ignore[arg-type]
 
 
 def copy_linear(ours: nn.Linear | nn.LayerNorm, theirs: nn.Linear | nn.LayerNorm) -> None:

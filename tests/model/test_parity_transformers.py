@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import Seq2SeqSection
 from weft.model.attention import MultiHeadAttention
 from weft.model.layers import DecoderLayer, EncoderLayer
 from weft.model.transformer import Seq2SeqTransformer
@@ -98,7 +98,7 @@ def norm(name: str, layer: nn.LayerNorm, order: Tensor) -> Named:
 
 def ours(joint: bool, shake, **values: object) -> Seq2SeqTransformer:
     torch.manual_seed(11)
-    section = ModelSection(
+    section = Seq2SeqSection(
         d_model=D, num_heads=2, d_ff=17, num_encoder_layers=2, num_decoder_layers=3, max_len=MAX_LEN, **values
     )  # type: ignore[arg-type]
     model = Seq2SeqTransformer(section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint, PAD)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from weft.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from weft.model.positions import LearnedPositions, SinusoidalPositions, segment_positions, sinusoids
 
 D = 22
 
@@ -62,3 +62,29 @@ def test_only_learned_positions_are_learned_and_saved() -> None:
     learned(2, 3).sum().backward()
     assert learned.table.grad is not None
     assert learned.table.grad.sum(1).tolist() == [0, 0, 0, D, D, *[0] * 8]
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+def test_each_at_its_own_place(kind: type[SinusoidalPositions] | type[LearnedPositions]) -> None:
+    positions = kind(13, D)
+    with torch.no_grad():
+        positions.table.copy_(torch.arange(13.0)[:, None].expand(13, D))
+    places = torch.tensor([[0, 12, 3], [3, 3, 1]])
+    assert positions.at(places).shape == (2, 3, D)
+    assert positions.at(places)[:, :, D - 1].tolist() == places.tolist()
+    with pytest.raises(ValueError, match=r"^14 positions needed, but model.max_len is 13$"):
+        positions.at(torch.zeros(2, 14, dtype=torch.long))
+
+
+def test_learned_positions_learn_at_their_places() -> None:
+    learned = LearnedPositions(13, D)
+    learned.at(torch.tensor([[2, 5], [5, 0]])).sum().backward()
+    assert learned.table.grad is not None
+    assert learned.table.grad.sum(1).tolist() == [D, 0, D, 0, 0, 2 * D, *[0] * 7]
+
+
+def test_segments_count_from_zero_each() -> None:
+    segments = torch.tensor([[1, 1, 1, 2, 3, 3, 0], [4, 4, 2, 2, 2, 2, 2], [0, 0, 0, 0, 0, 0, 0]])
+    places = [[0, 1, 2, 0, 0, 1, 0], [0, 1, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
+    assert segment_positions(segments).tolist() == places
+    assert segment_positions(segments[:, :1]).tolist() == [[0]] * 3

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import Seq2SeqSection
 from weft.model.attention import AttentionRecord
 from weft.model.cache import DecoderCache
 from weft.model.layers import EncoderLayer
@@ -21,15 +21,16 @@ SRC_VOCAB, TGT_VOCAB, MAX_LEN = 23, 29, 19
 def small(joint: bool = False, **values: object) -> Seq2SeqTransformer:
     torch.manual_seed(7)
     shape = {"d_model": 26, "num_heads": 2, "d_ff": 17, "max_len": MAX_LEN, "dropout": 0.0, **values}
-    section = ModelSection(**shape)  # type: ignore[arg-type]
+    section = Seq2SeqSection(**shape)  # type: ignore[arg-type]
     return Seq2SeqTransformer(section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint)
 
 
 def assert_equal_caches(found: DecoderCache, expected: DecoderCache) -> None:
     assert torch.equal(found.memory_padding, expected.memory_padding)
     for a, b in zip(found.layers, expected.layers, strict=True):
-        for x, y in zip(vars(a).values(), vars(b).values(), strict=True):
-            torch.testing.assert_close(x, y, **CLOSE)
+        for x, y in ((a.past, b.past), (a.memory, b.memory)):
+            torch.testing.assert_close(x.key, y.key, **CLOSE)
+            torch.testing.assert_close(x.value, y.value, **CLOSE)
 
 
 def test_cases_hold_every_setting_of_any_three_switches(all_cases) -> None:
@@ -232,7 +233,7 @@ def test_embeddings_are_scaled_and_placed() -> None:
 
 def test_pad_id_is_the_one_given(batch) -> None:
     torch.manual_seed(7)
-    shape = ModelSection(d_model=26, num_heads=2, d_ff=17, dropout=0.0)
+    shape = Seq2SeqSection(d_model=26, num_heads=2, d_ff=17, dropout=0.0)
     model = Seq2SeqTransformer(shape, SRC_VOCAB, TGT_VOCAB, joint=False, pad_id=5)
     assert model.prefill(torch.tensor([[4, 0, 5, 5]])).memory_padding.tolist() == [[False, False, True, True]]
 
@@ -255,7 +256,7 @@ def test_max_len_is_a_clear_error(batch, positions: str) -> None:
 
 def test_one_vocabulary_has_one_size() -> None:
     with pytest.raises(ValueError, match="23 and 29"):
-        Seq2SeqTransformer(ModelSection(), 23, 29, joint=True)
+        Seq2SeqTransformer(Seq2SeqSection(), 23, 29, joint=True)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_tying_shares_storage_and_counts_once(joint: bool, tied: bool, matrices:
 
 def test_count_by_hand() -> None:
     """One layer a stack, D = 2, one head, F = 3, V = 5, joint and tied, pre-norm, with biases."""
-    shape = ModelSection(d_model=2, num_heads=1, d_ff=3, num_encoder_layers=1, num_decoder_layers=1)
+    shape = Seq2SeqSection(d_model=2, num_heads=1, d_ff=3, num_encoder_layers=1, num_decoder_layers=1)
     attention, feed_forward, norm = 4 * (4 + 2), 6 + 3 + 6 + 2, 4
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
@@ -303,7 +304,7 @@ def test_recipe_decides_depth_and_positions() -> None:
 
 def big(scaled: bool, tied: bool) -> Seq2SeqTransformer:
     torch.manual_seed(9)
-    shape = ModelSection(
+    shape = Seq2SeqSection(
         d_model=64, d_ff=131, num_heads=4, positions="learned", scale_embeddings=scaled, tie_embeddings=tied
     )
     return Seq2SeqTransformer(shape, 307, 401, joint=False)
@@ -337,6 +338,21 @@ def test_start_values_of_matrices_and_biases() -> None:
             assert (norm.bias == 0).all()
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_init_range_draws_embeddings_and_output_evenly(tied: bool) -> None:
+    """And nothing else: other matrices are as they would be without it."""
+    torch.manual_seed(9)
+    shape = {"d_model": 64, "d_ff": 131, "num_heads": 4, "positions": "learned", "tie_embeddings": tied}
+    model = Seq2SeqTransformer(Seq2SeqSection(**shape, init_range=0.08), 307, 401, joint=False)  # type: ignore[arg-type]
+    for weight in (model.src_embedding.tokens.weight, model.tgt_embedding.tokens.weight, model.projection.weight):
+        assert 0.0799 < weight.abs().max().item() <= 0.08
+        assert weight.std().item() == pytest.approx(0.08 / math.sqrt(3), rel=0.03)
+    assert (model.projection.bias == 0).all()
+    inner = model.encoder[0].feed_forward.inner.weight
+    assert inner.abs().max().item() > math.sqrt(6 / (64 + 131)) * 0.95
+    assert model.src_embedding.positions.table.std().item() == pytest.approx(0.02, rel=0.03)
+
+
 def test_start_values_are_drawn_from_the_seed() -> None:
     def values(seed: int) -> Tensor:
         model = small()
@@ -350,3 +366,27 @@ def test_start_values_are_drawn_from_the_seed() -> None:
 
 def test_state_is_every_parameter_and_nothing_else(model) -> None:
     assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
+
+
+def test_names_of_saved_weights() -> None:
+    """A model that was saved must stay loadable."""
+    names = set(small(num_encoder_layers=1, num_decoder_layers=1, positions="learned").state_dict())
+    norms = {f"{side}_norm.{kind}" for side in ("encoder", "decoder") for kind in ("weight", "bias")}
+    tables = {
+        f"{side}_embedding.{kind}" for side in ("src", "tgt") for kind in ("tokens.weight", "positions.table")
+    }
+    heads = [f"{name}.{part}" for name in ("query", "key", "value", "output") for part in ("weight", "bias")]
+    matrices = [f"feed_forward.{name}.{part}" for name in ("inner", "outer") for part in ("weight", "bias")]
+    sides = {"encoder": ["self_attention"], "decoder": ["self_attention", "cross_attention"]}
+    layers = {
+        f"{side}.0.{name}"
+        for side, attentions in sides.items()
+        for name in [*(f"{a}.{h}" for a in attentions for h in heads), *matrices]
+    }
+    residuals = {
+        f"{side}.0.residuals.{i}.norm.{kind}"
+        for side, attentions in sides.items()
+        for i in range(len(attentions) + 1)
+        for kind in ("weight", "bias")
+    }
+    assert names == norms | tables | layers | residuals | {"projection.weight", "projection.bias"}

@@ -54,7 +54,7 @@ def test_an_evaluation_is_a_line_with_its_scores(tmp_path: Path, capfd: pytest.C
     assert lines(tmp_path / "m") == [{"step": 6, "epoch": 1, "dev_bleu": 12.345678, "dev_loss": 1.5}]
     out, err = capfd.readouterr()
     assert out == ""
-    assert err == "step 6: dev bleu 12.35  dev loss 1.50  (best so far)\n"
+    assert err == "step 6: dev bleu 12.35  dev loss 1.5000  (best so far)\n"
 
 
 def test_rewinding_drops_what_is_done_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ModelSection, TrainingSection
+from weft.config import Seq2SeqSection, TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.checkpoint import Checkpoints, State
@@ -24,7 +24,7 @@ from weft.training.trainer import Plan, Trainer
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
 BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH
-SHAPE = ModelSection(d_model=8, d_ff=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2)
+SHAPE = Seq2SeqSection(d_model=8, d_ff=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2)
 
 
 @dataclass(frozen=True)

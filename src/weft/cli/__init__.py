@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import look, train, use
+from weft.cli import look, measure, train, use
 
 app = typer.Typer(
     name="weft",
@@ -26,5 +26,16 @@ def weft(
         print(context.get_help())
 
 
-for verb in (train.demo, train.train, use.translate, use.evaluate, look.inspect):
+VERBS = (
+    train.demo,
+    train.train,
+    use.translate,
+    use.generate,
+    use.classify,
+    measure.evaluate,
+    measure.score,
+    look.inspect,
+    look.plot,
+)
+for verb in VERBS:
     app.command()(verb)

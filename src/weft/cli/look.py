@@ -1,30 +1,130 @@
-"""Verbs that look inside: inspect."""
+"""Verbs that look inside: inspect, plot."""
 
 import sys
+from enum import StrEnum
+from importlib import util
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
+
+
+class Picture(StrEnum):
+    """What `weft plot` can draw."""
+
+    POSITIONS = "positions"
+    MASK = "mask"
+    SMOOTHING = "smoothing"
+    SCHEDULE = "schedule"
+    HISTORY = "history"
 
 
 def inspect(
     folder: Folder,
     text: Annotated[str, typer.Argument(help="A sentence.")],
-    output: Annotated[Path, typer.Option("--output", help="Where to write: page.html, or data as .json.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", help="Where to write: page.html, a picture as .png or .svg, or data as .json."),
+    ],
 ) -> None:
     """Show what a model looks at while it translates: every layer, every head, every token."""
     from weft.inspection.attention import inspect_translation
-    from weft.inspection.report import refuse_other_suffixes, write_report
+    from weft.inspection.report import FORMATS, PICTURES, refuse_other_suffixes, write_report
     from weft.machine import choose_machine
-    from weft.tasks import Translation
+    from weft.tasks.translation import Translation
 
-    refuse_other_suffixes(output)
+    refuse_other_suffixes(output, {**FORMATS, **PICTURES})
+    is_picture = output.suffix.lower() in PICTURES
+    if is_picture:
+        _need_matplotlib()
     inspection = inspect_translation(Translation.load(folder, choose_machine("float32")), text)
-    write_report(inspection, output)
+    if is_picture:
+        from weft.inspection.plots import draw_attention
+
+        _write(draw_attention(inspection), output)
+    else:
+        write_report(inspection, output)
     if inspection.cut:
         print(f"weft: the text was cut after {inspection.max_src_len - 1} tokens", file=sys.stderr)
     if not inspection.finished:
         print("weft: the translation found no end and was cut at its limit", file=sys.stderr)
     print(f"written to {output}", file=sys.stderr)
+
+
+def plot(
+    what: Annotated[Picture, typer.Argument(help="What to draw.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", help="Where to write: .png or .svg.")],
+    folders: Annotated[list[Path] | None, typer.Argument(help="For history: model folders.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="For schedule: a packaged recipe's name, or a TOML file.")
+    ] = None,
+    d_model: Annotated[int | None, typer.Option(min=2, max=1024, help="For positions; else 128.")] = None,
+    max_len: Annotated[int | None, typer.Option(min=2, max=10_000, help="For positions; else 100.")] = None,
+) -> None:
+    """Draw what a lesson needs, or the learning curves of runs."""
+    from weft.inspection.report import PICTURES, refuse_other_suffixes
+
+    refuse_other_suffixes(output, PICTURES)
+    given = {"FOLDERS": folders, "--recipe": recipe, "--d-model": d_model, "--max-len": max_len}
+    _refuse_strays(what, [name for name, value in given.items() if value])
+    _need_matplotlib()
+    _write(_drawn(what, folders or [], recipe, d_model or 128, max_len or 100), output)
+    print(f"written to {output}", file=sys.stderr)
+
+
+def _refuse_strays(what: Picture, given: list[str]) -> None:
+    """Raise UsageError where something was given that this picture has no use for, or its folders were not."""
+    useful = {
+        Picture.POSITIONS: {"--d-model", "--max-len"},
+        Picture.SCHEDULE: {"--recipe"},
+        Picture.HISTORY: {"FOLDERS"},
+    }
+    strays = [name for name in given if name not in useful.get(what, set())]
+    if strays:
+        raise UsageError(f"weft plot {what} takes no {strays[0]}; leave it out")
+    if what is Picture.HISTORY and not given:
+        raise UsageError("weft plot history needs the folder of a run, or several")
+
+
+def _need_matplotlib() -> None:
+    if util.find_spec("matplotlib") is None:
+        raise UsageError("a picture needs matplotlib: pip install 'weft[plot]'")
+
+
+def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int, max_len: int) -> "Figure":
+    from weft.config import load_recipe
+    from weft.inspection import plots
+
+    if what is Picture.POSITIONS:
+        return plots.draw_positions(d_model, max_len)
+    if what is Picture.MASK:
+        return plots.draw_mask()
+    if what is Picture.SMOOTHING:
+        return plots.draw_smoothing()
+    if what is Picture.HISTORY:
+        return plots.draw_history([plots.read_history(folder) for folder in dict.fromkeys(folders)])
+    if recipe is None:
+        return plots.draw_schedule(plots.paper_schedules())
+    schedule, max_steps = plots.recipe_schedule(load_recipe(recipe), recipe)
+    return plots.draw_schedule([schedule], max_steps)
+
+
+def _write(figure: "Figure", output: Path) -> None:
+    """Write a picture, and say which characters it could not draw."""
+    from weft.inspection.plots import write_figure
+
+    missing = write_figure(figure, output)
+    if missing:
+        some = missing if len(missing) <= 20 else f"{missing[:20]} and {len(missing) - 20} more"
+        print(
+            f"weft: no installed font draws {some}; install one that does (for Chinese, fonts-noto-cjk), "
+            "or write .svg, which takes the fonts of whoever opens it",
+            file=sys.stderr,
+        )

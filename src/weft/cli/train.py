@@ -45,7 +45,10 @@ def train(
     recipe: Annotated[str | None, typer.Option(help="A packaged recipe's name, or a TOML file.")] = None,
     train: Annotated[
         list[str] | None,
-        typer.Option("--train", help="Text: pairs.tsv, or two aligned files a,b, or TMX; also .gz; repeatable."),
+        typer.Option(
+            "--train",
+            help="Text: pairs (TSV, a,b or TMX), documents, or labelled rows (CSV, TSV, JSONL); also .gz; repeatable.",
+        ),
     ] = None,
     dev: Annotated[str | None, typer.Option(help="Text that chooses the best step.")] = None,
     test: Annotated[str | None, typer.Option(help="Text that is scored once, at the end.")] = None,
@@ -66,9 +69,10 @@ def train(
             f"unexpected {stray[0]!r}: join two aligned files by a comma (--train a.en,a.de), "
             "and give several texts one --train each"
         )
+    wanted = load_recipe(recipe, settings or ())
     verdict = run_training(
         Request(
-            recipe=load_recipe(recipe, settings or ()),
+            recipe=wanted,
             out=out,
             train=tuple(train or ()),
             dev=dev,
@@ -77,10 +81,14 @@ def train(
             command=shlex.join(["weft", *sys.argv[1:]]),
         )
     )
-    if verdict.test:
-        scores = verdict.test
-        say(f"test: BLEU {scores['bleu']:.2f}  chrF {scores['chrf']:.2f}  ({scores['bleu_signature']})")
-    say(f'{verdict.reason}; the model is in {out}; try: weft translate {out} "..."')
+    if verdict.test_summary:
+        say(f"test: {verdict.test_summary}")
+    tries = {
+        "translation": f'weft translate {out} "..."',
+        "language-modelling": f'weft generate {out} --prompt "..."',
+        "classification": f'weft classify {out} "..."',
+    }
+    say(f"{verdict.reason}; the model is in {out}; try: {tries[wanted.task]}")
 
 
 def say(text: str) -> None:

@@ -21,7 +21,16 @@ from weft.data.formats.tsv import read_tsv
 from weft.data.split import fold
 from weft.errors import DataError, UsageError
 
-__all__ = ["ParallelText", "fingerprint", "fold", "from_pairs", "read_lines", "read_pairs", "split_off"]
+__all__ = [
+    "ParallelText",
+    "fingerprint",
+    "first_bytes",
+    "fold",
+    "from_pairs",
+    "read_lines",
+    "read_pairs",
+    "split_off",
+]
 
 _NOT_READ = {
     ".csv": "comma-separated tables are",
@@ -158,7 +167,7 @@ def _on_one_line(text: str) -> str:
 
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     paths = _split_at_comma(item)
-    heads = [_first_bytes(path) for path in paths]
+    heads = [first_bytes(path, "UTF-8 text, source<TAB>target on each line") for path in paths]
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     if len(paths) == 2:
@@ -191,16 +200,14 @@ def _split_at_comma(item: str) -> list[Path]:
     return [Path(name) for name in way]
 
 
-def _first_bytes(path: Path) -> bytes:
-    """The beginning of the content, after refusing what is certainly no text of pairs."""
+def first_bytes(path: Path, wanted: str) -> bytes:
+    """The beginning of the content, after refusing what is certainly not the text that is `wanted`."""
     with open_file(path):
         if not path.is_file():
             raise DataError(f"{path}: is not a regular file; write the text to a file first")
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix in _NOT_READ:
-        raise DataError(
-            f"{path}: {_NOT_READ[suffix]} not read; convert to UTF-8 text, source<TAB>target on each line"
-        )
+        raise DataError(f"{path}: {_NOT_READ[suffix]} not read; convert to {wanted}")
     head = read_head(path)
     if not head:
         raise DataError(f"{path}: is empty (0 bytes)")

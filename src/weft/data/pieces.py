@@ -11,7 +11,7 @@ def readable_pieces(pieces: Sequence[str], kind: str) -> list[str]:
     """One label for each piece; see `Tokenizer.pieces`."""
     labels: list[str] = []
     while len(labels) < len(pieces):
-        labels += _next_labels(pieces[len(labels) :][:_LONGEST_RUN], kind)
+        labels += _next_labels(pieces[len(labels) : len(labels) + _LONGEST_RUN], kind)
     return labels
 
 

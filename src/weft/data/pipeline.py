@@ -1,14 +1,17 @@
 """The content of a `tokenizer.json`: everything but the vocabulary follows from the settings.
 
-Four kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe` and `unigram` work
-on the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and `character` spell what they have not seen
-by byte pieces `<0x00>` ... `<0xFF>`.
+Five kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe`, `unigram` and
+`byte` work on the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and `character` spell what they
+have not seen by byte pieces `<0x00>` ... `<0xFF>`. `byte` is that alphabet and nothing more.
 
 No text can produce a special piece or a byte piece. None of them is an "added token", which the library would look
 for in the text; they are plain entries of the vocabulary under names that no pre-token equals: the names of
-special pieces have an inner space, byte pieces mix punctuation, digits and letters.
+special pieces have an inner space; byte pieces mix punctuation, digits and letters, and where words are runs of
+anything, a word that begins like a byte piece is cut behind its first character.
 """
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from tokenizers.pre_tokenizers import ByteLevel
@@ -21,6 +24,7 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad token>", "<unk token>", "<bos token>", "<eos token>")
 BYTE_LETTERS = tuple(sorted(ByteLevel.alphabet()))
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+MAX_PIECE_BYTES = 1024  # of UTF-8; a file with a longer piece is refused
 
 # Printable bytes of Latin-1 stand for themselves, the others in order for the letters from U+0100 on.
 _PLAIN = {letter for letter in BYTE_LETTERS if letter < "\u0100"}
@@ -28,19 +32,27 @@ _LETTER_OF_BYTE = dict(
     zip((byte for byte in range(256) if chr(byte) not in _PLAIN), range(0x100, 0x200), strict=False)
 )
 _BYTE_OF_LETTER = {letter: byte for byte, letter in _LETTER_OF_BYTE.items()}
+_BYTE_LEVEL = ("bpe", "unigram", "byte")
 SMALLEST = len(SPECIALS) + 256
 
 # Scripts written without spaces: the `word` kind takes each of their characters as a word of its own.
 _SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 # A run of white space leaves its last space to the word behind it. Each pattern is one pass over disjoint classes,
-# so that matching is linear in the length of any text.
+# so that matching is linear in the length of any text. No match goes on from other text into white space, or looks
+# behind itself; `cut_text` depends on that.
 _WHITE_SPACE = r"\s+(?!\S)|\s+"
 ANY_CHARACTER = r"[\s\S]"
 PIECE_PATTERN = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|" + _WHITE_SPACE
-WORD_PATTERN = (
+_UNICODE_WORDS = (
     rf"[{_SPACELESS}]\p{{M}}*| ?[\p{{L}}\p{{M}}&&[^{_SPACELESS}]]+"
     rf"| ?[\p{{N}}&&[^{_SPACELESS}]]+| ?[^\s\p{{L}}\p{{M}}\p{{N}}{_SPACELESS}]|{_WHITE_SPACE}"
 )
+# Words as runs between white space; an end of line is a word, with the space before it. Behind white space that is
+# no space, a word could equal the name of a byte piece, which the library's decoder would take for the byte.
+_RUN_WORDS = r" ?\n|<(?=0x)| ?\S+|[^\S\n]+(?![\S\n])|[^\S\n]+"
+
+_BEFORE_WHITE_SPACE = re.compile(r"(?<=\S)[ \t\r\n]")
+_BEFORE_LINE_END = re.compile(r"(?<=\S)[ \t\r]*\n")
 
 
 def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | None = None) -> Tree:
@@ -50,12 +62,39 @@ def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | 
         "truncation": None,
         "padding": None,
         "added_tokens": [],
-        "normalizer": _normalizer(settings),
-        "pre_tokenizer": _pre_tokenizer(settings.kind),
+        "normalizer": _normalizer(settings, has_leading_space(settings.kind)),
+        "pre_tokenizer": _pre_tokenizer(settings),
         "post_processor": None,
         "decoder": _decoder(settings.kind),
         "model": _model(settings.kind, vocab, merges or []),
     }
+
+
+def without_leading_space(tree: Tree, settings: SideSection) -> Tree:
+    """The same file for text that goes on where other text stopped: no space is put before it."""
+    return {**tree, "normalizer": _normalizer(settings, leading_space=False)}
+
+
+def word_pattern(settings: SideSection) -> str:
+    """What the word kind takes for a word: by Unicode's classes, or any run between white space."""
+    return _UNICODE_WORDS if settings.words == "unicode" else _RUN_WORDS
+
+
+def cut_text(text: str, length: int, at_line_ends: bool = False) -> Iterator[str]:
+    """Consecutive parts of a text, of `length` characters or little more, that can be tokenized one by one.
+
+    Each part but the first begins with the white space that ends a word, or with `at_line_ends` a line; where
+    there is none for long, a part is longer. The ids of the whole are those of its parts, the later ones without
+    the leading space. For no pre-token goes on from a word into white space, and no normalization sees over such
+    a place: in NFC and NFKC these characters are stable and compose with nothing (Unicode Standard Annex 15,
+    section 9.1), and lower-casing goes character by character. Steps that go by lines need cuts at line ends.
+    """
+    place = _BEFORE_LINE_END if at_line_ends else _BEFORE_WHITE_SPACE
+    start = 0
+    while cut := place.search(text, start + length):
+        yield text[start : cut.start()]
+        start = cut.start()
+    yield text[start:]
 
 
 def byte_letters(text: str) -> str:
@@ -65,49 +104,56 @@ def byte_letters(text: str) -> str:
 
 def piece_bytes(piece: str, kind: str) -> bytes:
     """What a piece stands for; it need not be whole UTF-8."""
-    if kind in ("bpe", "unigram"):
+    if is_byte_level(kind):
         return piece.translate(_BYTE_OF_LETTER).encode("latin-1")
     if len(piece) == 6 and piece in BYTE_PIECES:
         return bytes([int(piece[1:5], 16)])
     return piece.encode("utf-8")
 
 
+def is_byte_level(kind: str) -> bool:
+    """Whether the kind's pieces are written in the byte-level alphabet."""
+    return kind in _BYTE_LEVEL
+
+
 def has_leading_space(kind: str) -> bool:
     """Whether the kind puts one space before a text, so that its first word is written like any other."""
-    return kind != "character"
+    return kind not in ("character", "byte")
 
 
 def smallest_pieces(kind: str) -> list[str]:
-    """The pieces that every vocabulary of this kind begins with: specials, then one for each byte."""
-    return [*SPECIALS, *(BYTE_LETTERS if kind in ("bpe", "unigram") else BYTE_PIECES)]
+    """The pieces that every vocabulary of this kind begins with: specials, then one for each byte.
+
+    Those of `byte` are in the order of the bytes: the id of a byte is 4 more than its value.
+    """
+    if kind == "byte":
+        return [*SPECIALS, *(chr(_LETTER_OF_BYTE.get(byte, byte)) for byte in range(256))]
+    return [*SPECIALS, *(BYTE_LETTERS if is_byte_level(kind) else BYTE_PIECES)]
 
 
-def _normalizer(settings: SideSection) -> Tree | None:
+def _normalizer(settings: SideSection, leading_space: bool) -> Tree | None:
     steps: list[Tree] = []
     if settings.unicode != "raw":
         steps.append({"type": settings.unicode})
     if settings.lowercase:
         steps.append({"type": "Lowercase"})
-    if has_leading_space(settings.kind):
+    if leading_space:
         steps.append({"type": "Prepend", "prepend": " "})
     return {"type": "Sequence", "normalizers": steps} if steps else None
 
 
-def _pre_tokenizer(kind: str) -> Tree | None:
-    if kind == "character":
+def _pre_tokenizer(settings: SideSection) -> Tree | None:
+    if settings.kind == "character":
         return None
-    if kind == "word":
-        return _split(WORD_PATTERN)
+    if settings.kind == "word":
+        return _split(word_pattern(settings))
     return {"type": "Sequence", "pretokenizers": [_split(PIECE_PATTERN), _byte_level()]}
 
 
 def _decoder(kind: str) -> Tree:
     strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    by_kind: dict[str, list[Tree]] = {
-        "character": [{"type": "ByteFallback"}, {"type": "Fuse"}],
-        "word": [{"type": "ByteFallback"}, {"type": "Fuse"}, strip],
-    }
-    return {"type": "Sequence", "decoders": by_kind.get(kind, [_byte_level(), strip])}
+    decoders: list[Tree] = [_byte_level()] if is_byte_level(kind) else [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    return {"type": "Sequence", "decoders": [*decoders, strip] if has_leading_space(kind) else decoders}
 
 
 def _model(kind: str, vocab: Any, merges: list[list[str]]) -> Tree:
@@ -120,7 +166,7 @@ def _model(kind: str, vocab: Any, merges: list[list[str]]) -> Tree:
         "continuing_subword_prefix": None,
         "end_of_word_suffix": None,
         "fuse_unk": False,
-        "byte_fallback": kind in ("word", "character"),
+        "byte_fallback": not is_byte_level(kind),
         "ignore_merges": kind == "word",
         "vocab": vocab,
         "merges": merges,

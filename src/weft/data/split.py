@@ -54,7 +54,7 @@ def hold_out(
     members: dict[int, list[int]] = {}
     for index, root in enumerate(roots):
         members.setdefault(root, []).append(index)
-    keys = _keys(sources, targets, seed)
+    keys = [keyed_hash(seed, *pair) for pair in zip(sources, targets, strict=True)]
     order = sorted(members.values(), key=lambda group: min(keys[i] for i in group))
     test, order = _take(order, test_size)
     dev, order = _take(order, dev_size)
@@ -81,12 +81,10 @@ def _group(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
     return [find(i) for i in range(len(sources))]
 
 
-def _keys(sources: Sequence[str], targets: Sequence[str], seed: int) -> list[bytes]:
-    salt = f"{seed}\n"
-    return [
-        blake2b(f"{salt}{src}\n{tgt}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        for src, tgt in zip(sources, targets, strict=True)
-    ]
+def keyed_hash(seed: int, *folded: str) -> bytes:
+    """A place in an order that seed and text alone decide."""
+    text = "\n".join((str(seed), *folded))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _take(order: list[list[int]], size: int) -> tuple[list[int], list[list[int]]]:

@@ -1,16 +1,18 @@
-"""Encoded pairs on disk: for each side one flat array of ids plus offsets, memory-mapped, so memory stays flat.
+"""Encoded text on disk: flat arrays of ids plus offsets, memory-mapped, so memory stays flat.
 
-A store is made once and reused while text, tokenizers and limits are the same: they are its key. It is written
-whole or not at all; one that is damaged or from other text is made anew.
+A `ParallelStore` holds pairs, a `TextStore` single texts. A store is made once and reused while text, tokenizers
+and limits are the same: they are its key. It is written whole or not at all; one that is damaged or from other
+text is made anew.
 """
 
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +23,13 @@ from weft.errors import DataError, FolderError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Positions = npt.NDArray[np.int64]
+TooLong = Literal["cut", "windows", "keep"]
 
 FORMAT = 1
 TOO_LONG = "longer than data.max_len"
 EMPTY = "empty"
+LONG_TEXT = 100_000  # characters; a longer text is encoded by itself, in bounded memory
 _CHUNK = 10_000
-_ARRAYS = ("src_ids", "src_offsets", "tgt_ids", "tgt_offsets", "rows")
 
 
 class ParallelStore:
@@ -35,14 +38,13 @@ class ParallelStore:
     def __init__(self, folder: Path) -> None:
         """Map the arrays of a store folder. Raises FolderError where they are damaged."""
         facts = read_manifest(folder)
-        arrays = {name: _map(folder / f"{name}.npy") for name in _ARRAYS}
         self.key = str(facts.get("key"))
         self.dropped: dict[str, int] = dict(facts.get("dropped", {}))
-        self.rows: Positions = arrays["rows"]
-        self.src_ids: Ids = arrays["src_ids"]
-        self.tgt_ids: Ids = arrays["tgt_ids"]
-        self.src_offsets: Positions = arrays["src_offsets"]
-        self.tgt_offsets: Positions = arrays["tgt_offsets"]
+        self.rows: Positions = _map(folder / "rows.npy")
+        self.src_ids: Ids = _map(folder / "src_ids.npy")
+        self.tgt_ids: Ids = _map(folder / "tgt_ids.npy")
+        self.src_offsets: Positions = _map(folder / "src_offsets.npy")
+        self.tgt_offsets: Positions = _map(folder / "tgt_offsets.npy")
         self.src_lens: Positions = np.diff(self.src_offsets)
         self.tgt_lens: Positions = np.diff(self.tgt_offsets)
 
@@ -68,6 +70,39 @@ class ParallelStore:
         return len(self.tgt_ids)
 
 
+class TextStore:
+    """Id sequences of single texts, without bos and eos.
+
+    `rows` are the numbers of their texts among those given; a text that became several windows has several rows.
+    `num_cut` counts the texts that did not fit. `num_bytes` is the UTF-8 of the kept texts as they were given, of
+    those that were cut as well: what bits per byte are counted over.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Map the arrays of a store folder. Raises FolderError where they are damaged."""
+        facts = read_manifest(folder)
+        self.key = str(facts.get("key"))
+        self.dropped: dict[str, int] = dict(facts.get("dropped", {}))
+        self.num_cut = int(facts.get("num_cut", 0))
+        self.num_bytes = int(facts.get("num_bytes", 0))
+        self.rows: Positions = _map(folder / "rows.npy")
+        self.ids: Ids = _map(folder / "ids.npy")
+        self.offsets: Positions = _map(folder / "offsets.npy")
+        self.lens: Positions = np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def ids_of(self, i: int) -> Ids:
+        """Ids of row i."""
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+    @property
+    def num_tokens(self) -> int:
+        """Ids of all rows, without bos and eos."""
+        return len(self.ids)
+
+
 def prepare_store(
     folder: Path,
     name: str,
@@ -83,34 +118,83 @@ def prepare_store(
     A pair is dropped, and counted, when one side has more than `max_len` ids or nothing but white space.
     Raises DataError where the sides have different numbers of lines, FolderError where nothing can be written.
     """
-    path = folder / name
-    key = _key(text_key, src_tokenizer, tgt_tokenizer, max_len)
-    old = _reusable(path, key)
+    dropped = {TOO_LONG: 0, EMPTY: 0}
+    facts = {"key": _key(text_key, src_tokenizer.sha256, tgt_tokenizer.sha256, max_len), "dropped": dropped}
+    tokenizers = {"src_": src_tokenizer, "tgt_": tgt_tokenizer}
+    chunks = _pair_chunks(src_texts, tgt_texts, name)
+    encoded = _encoded_pairs(chunks, src_tokenizer, tgt_tokenizer, max_len, dropped)
+    return _prepare(ParallelStore, folder / name, facts, tokenizers, encoded, "pair")
+
+
+def prepare_text_store(
+    folder: Path,
+    name: str,
+    texts: Iterable[str],
+    tokenizer: Tokenizer,
+    *,
+    max_len: int | None,
+    too_long: TooLong,
+    text_key: str,
+) -> TextStore:
+    """The store `folder/name` of these texts, made now or reused; `text_key` stands for the text's content.
+
+    A text of more than `max_len` ids is cut off there ("cut"), becomes consecutive rows of at most `max_len` ids
+    ("windows"), or stays whole ("keep": `max_len` means nothing then). One of white space alone is dropped, and
+    counted. Raises DataError where no text is left, FolderError where nothing can be written.
+    """
+    limit = None if too_long == "keep" else max_len
+    facts: dict[str, Any] = {
+        "key": _key(text_key, tokenizer.sha256, limit, too_long),
+        "dropped": {EMPTY: 0},
+        "num_cut": 0,
+        "num_bytes": 0,
+    }
+    encoded = _encoded_texts(_text_chunks(texts), tokenizer, limit, too_long, facts)
+    return _prepare(TextStore, folder / name, facts, {"": tokenizer}, encoded, "text")
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Rows to be written: the numbers of their texts, and their ids by side."""
+
+    rows: Sequence[int]
+    sides: Sequence[Sequence[Sequence[int]]]
+
+
+S = TypeVar("S", ParallelStore, TextStore)
+
+
+def _prepare(
+    kind: type[S],
+    path: Path,
+    facts: Mapping[str, Any],
+    tokenizers: Mapping[str, Tokenizer],
+    encoded: Iterator[_Encoded],
+    unit: str,
+) -> S:
+    """Reuse or write a store. `facts` are completed while `encoded` is read, which happens only for a new one."""
+    old = _reusable(kind, path, facts["key"])
     if old is not None:
         return old
-    _make_room(folder, path)
-    dropped = {TOO_LONG: 0, EMPTY: 0}
-    facts = {"key": key, "dropped": dropped}  # counted while the folder is being written
+    _make_room(path.parent, path)
     with writing_folder(path, facts) as temporary:
-        kept = 0
-        with _Writer(temporary, src_tokenizer, tgt_tokenizer, max_len, dropped) as writer:
-            for chunk in _chunks(src_texts, tgt_texts, name):
-                kept += writer.append(chunk)
-        if not kept:
-            counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-            raise DataError(f"{name}: no pair is left to use ({counts or 'there is none'}); check the data")
-    return ParallelStore(path)
+        with _Writer(temporary, tokenizers) as writer:
+            for part in encoded:
+                writer.append(part)
+        if not writer.num_rows:
+            counts = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items() if count)
+            raise DataError(f"{path.name}: no {unit} is left to use ({counts or 'there is none'}); check the data")
+    return kind(path)
 
 
-def _key(text_key: str, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, max_len: int) -> str:
-    parts = [FORMAT, text_key, src_tokenizer.sha256, tgt_tokenizer.sha256, max_len]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def _key(*parts: object) -> str:
+    return hashlib.sha256(json.dumps([FORMAT, *parts]).encode()).hexdigest()
 
 
-def _reusable(path: Path, key: str) -> ParallelStore | None:
+def _reusable(kind: type[S], path: Path, key: str) -> S | None:
     """The store that lies there, if it is whole and has this key."""
     try:
-        store = ParallelStore(path)
+        store = kind(path)
     except FolderError:
         return None
     return store if store.key == key else None
@@ -129,7 +213,7 @@ def _make_room(folder: Path, path: Path) -> None:
         remove_leftovers(folder)
 
 
-def _chunks(src_texts: Iterable[str], tgt_texts: Iterable[str], name: str) -> Iterator[list[tuple[str, str]]]:
+def _pair_chunks(src_texts: Iterable[str], tgt_texts: Iterable[str], name: str) -> Iterator[list[tuple[str, str]]]:
     """Pairs in lists of bounded length. Raises DataError where one side ends before the other."""
     pairs = zip_longest(src_texts, tgt_texts)
     while chunk := list(islice(pairs, _CHUNK)):
@@ -138,21 +222,104 @@ def _chunks(src_texts: Iterable[str], tgt_texts: Iterable[str], name: str) -> It
         yield chunk
 
 
-class _Writer:
-    """The arrays of a store while they grow."""
+def _text_chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in lists of bounded length and size; one of more than LONG_TEXT characters is alone."""
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        if chunk and (len(chunk) == _CHUNK or size + len(text) > LONG_TEXT):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield chunk
 
-    def __init__(
-        self, folder: Path, src: Tokenizer, tgt: Tokenizer, max_len: int, dropped: dict[str, int]
-    ) -> None:
-        self._tokenizers, self._max_len, self._dropped = (src, tgt), max_len, dropped
-        self._num_seen = 0
+
+def _encoded_pairs(
+    chunks: Iterable[Sequence[tuple[str, str]]],
+    src_tokenizer: Tokenizer,
+    tgt_tokenizer: Tokenizer,
+    max_len: int,
+    dropped: dict[str, int],
+) -> Iterator[_Encoded]:
+    """The pairs that fit."""
+    num_seen = 0
+    for chunk in chunks:
+        sources, targets = zip(*chunk, strict=True)
+        src, tgt = src_tokenizer.encode_batch(sources), tgt_tokenizer.encode_batch(targets)
+        kept = [i for i, texts in enumerate(chunk) if _fits(texts, (src[i], tgt[i]), max_len, dropped)]
+        yield _Encoded([num_seen + i for i in kept], [[src[i] for i in kept], [tgt[i] for i in kept]])
+        num_seen += len(chunk)
+
+
+def _fits(
+    texts: tuple[str, str], pair: tuple[list[int], list[int]], max_len: int, dropped: dict[str, int]
+) -> bool:
+    if any(not ids or not text.strip() for text, ids in zip(texts, pair, strict=True)):
+        dropped[EMPTY] += 1
+        return False
+    if any(len(ids) > max_len for ids in pair):
+        dropped[TOO_LONG] += 1
+        return False
+    return True
+
+
+def _encoded_texts(
+    chunks: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    limit: int | None,
+    too_long: TooLong,
+    facts: dict[str, Any],
+) -> Iterator[_Encoded]:
+    """The rows of every text that is not empty."""
+    number = 0
+    for chunk in chunks:
+        rows: list[int] = []
+        kept: list[Sequence[int]] = []
+        for text, ids in zip(chunk, _encode(chunk, tokenizer), strict=True):
+            if len(ids) and text and not text.isspace():
+                pieces = _pieces(ids, limit, too_long)
+                rows.extend([number] * len(pieces))
+                kept.extend(pieces)
+                facts["num_cut"] += len(ids) > len(pieces[0])
+                facts["num_bytes"] += len(text.encode("utf-8", "surrogatepass"))
+            else:
+                facts["dropped"][EMPTY] += 1
+            number += 1
+        yield _Encoded(rows, [kept])
+
+
+def _encode(chunk: Sequence[str], tokenizer: Tokenizer) -> Sequence[Sequence[int]]:
+    if len(chunk) == 1 and len(chunk[0]) > LONG_TEXT:
+        return [tokenizer.encode_long(chunk[0])]
+    return tokenizer.encode_batch(chunk)
+
+
+def _pieces(ids: Sequence[int], limit: int | None, too_long: TooLong) -> list[Sequence[int]]:
+    """The rows that a text's ids become; the first is shorter than the ids exactly where they do not fit."""
+    if limit is None or len(ids) <= limit:
+        return [ids]
+    end = limit if too_long == "cut" else len(ids)
+    return [ids[start : start + limit] for start in range(0, end, limit)]
+
+
+class _Writer:
+    """The arrays of a store while they grow; a side is known by the beginning of its files' names."""
+
+    def __init__(self, folder: Path, tokenizers: Mapping[str, Tokenizer]) -> None:
         self._rows = _FlatArray(folder / "rows.npy", np.int64)
         self._ids, self._offsets = [], []
-        for side, tokenizer in (("src", src), ("tgt", tgt)):
+        for side, tokenizer in tokenizers.items():
             width = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
-            self._ids.append(_FlatArray(folder / f"{side}_ids.npy", width))
-            self._offsets.append(_FlatArray(folder / f"{side}_offsets.npy", np.int64))
+            self._ids.append(_FlatArray(folder / f"{side}ids.npy", width))
+            self._offsets.append(_FlatArray(folder / f"{side}offsets.npy", np.int64))
             self._offsets[-1].append([0])
+
+    @property
+    def num_rows(self) -> int:
+        """How many were written."""
+        return self._rows.length
 
     def __enter__(self) -> Self:
         return self
@@ -161,27 +328,14 @@ class _Writer:
         for array in (self._rows, *self._ids, *self._offsets):
             array.close()
 
-    def append(self, chunk: Sequence[tuple[str, str]]) -> int:
-        """Encode and write the pairs that fit; returns how many did."""
-        sides = list(zip(*chunk, strict=True))
-        encoded = [t.encode_batch(texts) for t, texts in zip(self._tokenizers, sides, strict=True)]
-        kept = [i for i, texts in enumerate(chunk) if self._fits(texts, (encoded[0][i], encoded[1][i]))]
-        self._rows.append([self._num_seen + i for i in kept])
-        for ids, offsets, sequences in zip(self._ids, self._offsets, encoded, strict=True):
-            ends = np.cumsum([len(sequences[i]) for i in kept], dtype=np.int64)
+    def append(self, part: _Encoded) -> None:
+        """Write rows behind those that are there."""
+        self._rows.append(part.rows)
+        for ids, offsets, sequences in zip(self._ids, self._offsets, part.sides, strict=True):
+            ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.int64)
             offsets.append(ids.length + ends)
-            ids.append(list(chain.from_iterable(sequences[i] for i in kept)))
-        self._num_seen += len(chunk)
-        return len(kept)
-
-    def _fits(self, texts: tuple[str, str], pair: tuple[list[int], list[int]]) -> bool:
-        if any(not ids or not text.strip() for text, ids in zip(texts, pair, strict=True)):
-            self._dropped[EMPTY] += 1
-            return False
-        if any(len(ids) > self._max_len for ids in pair):
-            self._dropped[TOO_LONG] += 1
-            return False
-        return True
+            # A text of many megabytes comes alone: it is written from where it is, without another list.
+            ids.append(sequences[0] if len(sequences) == 1 else list(chain.from_iterable(sequences)))
 
 
 class _FlatArray:

@@ -10,13 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import tokenizers
 
 from weft.config import SideSection, TokenizerSection
-from weft.data.normalize import Step, load_steps, replace_surrogates
+from weft.data.normalize import Step, has_spaced_words, load_steps, replace_surrogates
 from weft.data.pieces import readable_pieces
 from weft.data.pipeline import (
     BOS_ID,
@@ -26,11 +26,13 @@ from weft.data.pipeline import (
     SPECIALS,
     UNK_ID,
     Tree,
+    cut_text,
     has_leading_space,
+    without_leading_space,
 )
 from weft.data.scripts import count_scripts, is_spaceless, main_script
 from weft.data.tokenizer_file import read_tokenizer_tree
-from weft.data.vocabulary import sample_texts, train_vocabulary, without_panics
+from weft.data.vocabulary import document_parts, sample_texts, train_vocabulary, without_panics
 from weft.errors import DataError, FolderError, UsageError
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "PAD_ID",
     "UNK_ID",
     "Tokenizer",
+    "build_tokenizer",
     "build_tokenizers",
     "choose_settings",
     "load_tokenizer",
@@ -48,8 +51,10 @@ __all__ = [
 # About how many pieces a vocabulary should have for how many pairs of sentences; between them the logarithms are
 # interpolated. Larger ones leave pieces too rare to learn from, smaller ones make sequences long.
 _SIZES = ((50, 500), (500, 1_000), (10_000, 4_000), (30_000, 8_000), (200_000, 16_000), (1_000_000, 32_000))
-_MOST_CHARACTERS = 8_000
-_MOST_WORDS = 32_000
+_MOST = {"character": 8_000, "word": 32_000, "byte": SMALLEST}
+_SENTENCE = 60  # characters of running text that say as much as one pair
+_PART = 2**16  # characters of a long text that are encoded together
+_PARTS_AT_ONCE = 8
 
 
 class Tokenizer:
@@ -74,6 +79,18 @@ class Tokenizer:
         """As `encode` of each, in parallel."""
         prepared = [self._prepare(text) for text in texts]
         return [e.ids for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)]
+
+    def encode_long(self, text: str) -> list[int]:
+        """The ids that `encode` gives, for a text of many megabytes: part by part, in memory for the ids alone.
+
+        Only a text without any white space is one part; for words of nltk and spaCy, one without ends of lines.
+        """
+        parts = cut_text(text, _PART, at_line_ends=has_spaced_words(self.settings))
+        ids = self.encode(next(parts))
+        while batch := [self._prepare(part) for part in islice(parts, _PARTS_AT_ONCE)]:
+            for encoding in self._going_on.encode_batch_fast(batch, add_special_tokens=False):
+                ids += encoding.ids
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
@@ -116,6 +133,14 @@ class Tokenizer:
     def _prepare(self, text: str) -> str:
         return _apply(self._functions, text)
 
+    @cached_property
+    def _going_on(self) -> tokenizers.Tokenizer:
+        """The pipeline for text that goes on where other text stopped; spaced words go on with a space."""
+        if has_spaced_words(self.settings) or not has_leading_space(self.settings.kind):
+            return self._inner
+        tree = without_leading_space(json.loads(self._text), self.settings)
+        return tokenizers.Tokenizer.from_str(json.dumps(tree))
+
 
 def load_tokenizer(text: str | bytes, settings: SideSection, where: str) -> Tokenizer:
     """Read the content of a `tokenizer.json` that was written with these (resolved) settings; `where` is its path.
@@ -136,7 +161,19 @@ def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
     More pieces than the texts allow are not made: the tokenizer is smaller, and its `notes` say so.
     Raises UsageError for fewer pieces than any tokenizer needs, DataError where there is no text.
     """
-    return _train(texts, settings, settings.vocab_size, "tokenizer")
+    sample, total = sample_texts(texts)
+    settled = _settle(settings, count_scripts(sample), total)  # a line alone counts as a pair
+    return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
+
+
+def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
+    """Choose what is open and learn the tokenizer of a task with one text: documents, or rows of any length.
+
+    The number of subwords goes by the amount of text, not by the number of rows. Raises as `train_tokenizer`.
+    """
+    sample, total = sample_texts(document_parts(texts))
+    settled = _settle(settings, count_scripts(sample), sum(map(len, texts)) // _SENTENCE)
+    return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizers(
@@ -149,18 +186,19 @@ def build_tokenizers(
     chosen = choose_settings(section, src, tgt)
     src_size, tgt_size = section.src.vocab_size, section.tgt.vocab_size
     if chosen.joint:
-        joint = _train(chain(src, tgt), chosen.src, src_size, "tokenizer.src")
+        joint = _learn(*sample_texts(chain(src, tgt)), chosen.src, src_size, "tokenizer.src")
         return joint, joint
     return (
-        _train(src, chosen.src, src_size, "tokenizer.src"),
-        _train(tgt, chosen.tgt, tgt_size, "tokenizer.tgt"),
+        _learn(*sample_texts(src), chosen.src, src_size, "tokenizer.src"),
+        _learn(*sample_texts(tgt), chosen.tgt, tgt_size, "tokenizer.tgt"),
     )
 
 
-def _train(texts: Iterable[str], settings: SideSection, asked: int | None, key: str) -> Tokenizer:
-    """`asked` is the vocabulary size that a person set, None if it was chosen here; `key` says where."""
-    sample, total = sample_texts(texts)
-    settings = _settle(settings, count_scripts(sample), total)  # a line alone counts as a pair
+def _learn(sample: Sequence[str], total: int, settings: SideSection, asked: int | None, key: str) -> Tokenizer:
+    """Learn from a sample of `total` texts with settled settings.
+
+    `asked` is the vocabulary size that a person set, None if it was chosen here; `key` says where.
+    """
     vocab_size = settings.vocab_size or SMALLEST
     if vocab_size < SMALLEST:
         raise UsageError(
@@ -177,7 +215,7 @@ def _train(texts: Iterable[str], settings: SideSection, asked: int | None, key: 
             f"{key}.vocab_size = {asked:,}: the text gives only {tokenizer.vocab_size:,} pieces; they are used"
         )
     if len(sample) < total:
-        tokenizer.notes.append(f"{key}: learned from {len(sample):,} evenly spaced lines of {total:,}")
+        tokenizer.notes.append(f"{key}: learned from {len(sample):,} evenly spaced texts of {total:,}")
     return tokenizer
 
 
@@ -194,7 +232,7 @@ def choose_settings(section: TokenizerSection, src: Sequence[str], tgt: Sequence
         return TokenizerSection(joint=True, src=both, tgt=both)
     sides = _settle(section.src, src_scripts, num_pairs), _settle(section.tgt, tgt_scripts, num_pairs)
     alike = sides[0] == sides[1] and main_script(src_scripts) == main_script(tgt_scripts)
-    joint = section.joint == "auto" and alike and sides[0].kind in ("bpe", "unigram")
+    joint = section.joint == "auto" and alike and sides[0].kind in ("bpe", "unigram", "byte")
     return TokenizerSection(joint=joint, src=sides[0], tgt=sides[1])
 
 
@@ -204,7 +242,7 @@ def _settle(side: SideSection, scripts: Counter[str], num_pairs: int) -> SideSec
         kind = "character" if is_spaceless(scripts) else "bpe"
     size = side.vocab_size
     if size is None:
-        size = {"character": _MOST_CHARACTERS, "word": _MOST_WORDS}.get(kind) or _subword_size(num_pairs)
+        size = _MOST.get(kind) or _subword_size(num_pairs)
     return side.model_copy(update={"kind": kind, "vocab_size": size})
 
 

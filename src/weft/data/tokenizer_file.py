@@ -8,11 +8,17 @@ import json
 from typing import Any
 
 from weft.config import SideSection
-from weft.data.pipeline import BYTE_LETTERS, Tree, smallest_pieces, tokenizer_tree
+from weft.data.pipeline import (
+    BYTE_LETTERS,
+    MAX_PIECE_BYTES,
+    Tree,
+    is_byte_level,
+    smallest_pieces,
+    tokenizer_tree,
+)
 from weft.errors import FolderError
 
 MAX_BYTES = 64 * 2**20
-MAX_PIECE_BYTES = 1024
 _BYTE_LETTERS = frozenset(BYTE_LETTERS)
 
 
@@ -68,6 +74,8 @@ def _check_vocab(pieces: list[str], settings: SideSection, where: str) -> None:
     first = smallest_pieces(settings.kind)
     if pieces[: len(first)] != first:
         raise _refusal(where, "model.vocab does not begin with the special pieces and one piece for each byte")
+    if settings.kind == "byte" and len(pieces) > len(first):
+        raise _refusal(where, "model.vocab has more than the special pieces and one piece for each byte")
     if len(set(pieces)) != len(pieces):
         raise _refusal(where, "model.vocab has a piece twice")
     for piece in pieces[len(first) :]:
@@ -87,7 +95,7 @@ def _problem_of(piece: str, kind: str) -> str | None:
         return f"has {size:,} bytes, more than the {MAX_PIECE_BYTES:,} allowed"
     if kind == "character" and len(piece) > 1:
         return "is more than one character"
-    if kind in ("bpe", "unigram") and not _BYTE_LETTERS.issuperset(piece):
+    if is_byte_level(kind) and not _BYTE_LETTERS.issuperset(piece):
         return "is not written in the byte-level alphabet"
     return None
 

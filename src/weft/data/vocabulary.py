@@ -15,42 +15,62 @@ from weft.config import SideSection
 from weft.data.pipeline import (
     ANY_CHARACTER,
     BYTE_LETTERS,
+    MAX_PIECE_BYTES,
     PIECE_PATTERN,
     SMALLEST,
     SPECIALS,
     UNK_ID,
-    WORD_PATTERN,
     Tree,
+    cut_text,
     smallest_pieces,
     tokenizer_tree,
+    word_pattern,
 )
 from weft.data.unigram import learn_unigram, unigram_vocabulary
 from weft.errors import DataError
 
 MAX_TRAINING_TEXTS = 2_000_000
+MAX_TRAINING_CHARACTERS = 200_000_000
+LONGEST_PART = 10_000  # characters of a document that are learned from as one text
 LONGEST_PIECE = 64  # letters of a learned piece; longer ones would only repeat whole sentences
-_CHUNK = 10_000
+_CHUNK = 10_000  # texts, and
+_CHUNK_CHARACTERS = 1_000_000  # that the library gets at a time
 
 
-def sample_texts(texts: Iterable[str], limit: int = MAX_TRAINING_TEXTS) -> tuple[list[str], int]:
-    """At most `limit` evenly spaced texts, in one pass and flat memory, and how many there were."""
+def sample_texts(
+    texts: Iterable[str], limit: int = MAX_TRAINING_TEXTS, *, characters: int = MAX_TRAINING_CHARACTERS
+) -> tuple[list[str], int]:
+    """At most `limit` evenly spaced texts, in one pass and flat memory, and how many there were.
+
+    They have hardly more `characters` than that together: one text that is larger is kept all the same.
+    """
     kept: list[str] = []
-    stride, total = 1, 0
+    stride, total, size = 1, 0, 0
     for text in texts:
         if total % stride == 0:
-            if len(kept) == limit:
+            if len(kept) == limit or (kept and size + len(text) > characters):
                 kept, stride = kept[::2], stride * 2
+                size = sum(map(len, kept))
             if total % stride == 0:
                 kept.append(text)
+                size += len(text)
         total += 1
     return kept, total
 
 
+def document_parts(texts: Iterable[str]) -> Iterator[str]:
+    """The texts, long ones in parts of at most LONGEST_PART characters, cut before white space where possible."""
+    for text in texts:
+        for part in cut_text(text, LONGEST_PART // 2) if len(text) > LONGEST_PART else (text,):
+            for start in range(0, len(part) or 1, LONGEST_PART):
+                yield part[start : start + LONGEST_PART]
+
+
 def train_vocabulary(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
     """Learn at most `vocab_size` pieces from texts that went through the steps; the tree of the whole file."""
-    train = {"bpe": _bpe, "unigram": _unigram, "character": _characters, "word": _words}[settings.kind]
+    by_kind = {"bpe": _bpe, "unigram": _unigram, "character": _characters, "word": _words, "byte": _bytes}
     with without_panics(DataError, "the tokenizer's training"):
-        return train(texts, settings, vocab_size)
+        return by_kind[settings.kind](texts, settings, vocab_size)
 
 
 @contextmanager
@@ -100,11 +120,19 @@ def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree
     """Characters may take half of the room, or what the words leave: they spell the words that are not known."""
     characters = _ranked(texts, _counter(settings, ANY_CHARACTER), settings.min_frequency)
     known = set(characters)
-    words = _ranked(texts, _counter(settings, WORD_PATTERN), settings.min_frequency)
-    words = [word for word in words if word not in known]
+    words = [
+        word
+        for word in _ranked(texts, _counter(settings, word_pattern(settings)), settings.min_frequency)
+        if word not in known and len(word.encode()) <= MAX_PIECE_BYTES
+    ]
     room = vocab_size - SMALLEST
     kept = characters[: max(room // 2, room - len(words))]
     return _numbered(settings, [*kept, *words[: room - len(kept)]])
+
+
+def _bytes(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
+    """There is nothing to learn."""
+    return _numbered(settings, [])
 
 
 def _numbered(settings: SideSection, learned: Sequence[str]) -> Tree:
@@ -147,5 +175,14 @@ def _count(texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int) 
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), _CHUNK):
-        yield texts[start : start + _CHUNK]
+    """All texts in lists that the library may take into memory at once."""
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        if chunk and (len(chunk) == _CHUNK or size + len(text) > _CHUNK_CHARACTERS):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield chunk

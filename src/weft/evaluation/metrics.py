@@ -4,8 +4,9 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -39,6 +40,23 @@ class TranslationScores:
     num_empty: int
     references_sha256: str
     notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """One line."""
+        return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature})"
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        return [
+            f"BLEU  {self.bleu:6.2f}  {self.bleu_signature}",
+            f"BLEU  {self.bleu_lc:6.2f}  {self.bleu_lc_signature}",
+            f"chrF  {self.chrf:6.2f}  {self.chrf_signature}",
+            f"{self.num_sentences:,} sentences, references sha256 {self.references_sha256[:16]}",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
 
 
 def translation_scores(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str) -> TranslationScores:

@@ -15,8 +15,8 @@ from weft.data.normalize import replace_surrogates
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.model.attention import AttentionRecord
-from weft.predict import evaluating, one_line
-from weft.tasks import Translation
+from weft.predict.text import evaluating, one_line
+from weft.tasks.translation import Translation
 
 MAX_SRC_LEN = 128  # tokens of a source that is looked at, eos counted
 NUM_ALTERNATIVES = 5
@@ -93,27 +93,27 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
     Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
     line = one_line(replace_surrogates(text))
-    ids = task.src_tokenizer.encode(line)
+    ids = task.tokenizers[0].encode(line)
     if not line or not ids:
         raise UsageError("there is no text to inspect; give a sentence")
     limit = min(MAX_SRC_LEN, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with evaluating(task.model):
-        found = task.translator().search(row, beam_size)
+        found = task.predictor().search(row, beam_size)
         tgt_ids = [*found.ids, EOS_ID] if found.finished else found.ids
         record, probabilities = _look(task, row, tgt_ids)
-    pieces = task.tgt_tokenizer.pieces(tgt_ids)
+    pieces = task.tokenizers[1].pieces(tgt_ids)
     return TranslationAttention(
         text=line,
-        translation=one_line(task.tgt_tokenizer.decode(found.ids)),
+        translation=one_line(task.tokenizers[1].decode(found.ids)),
         src_lang=task.config.src_lang,
         tgt_lang=task.config.tgt_lang,
         src_ids=row,
-        src_pieces=task.src_tokenizer.pieces(row),
+        src_pieces=task.tokenizers[0].pieces(row),
         tgt_ids=tgt_ids,
         tgt_pieces=pieces,
         chosen=[Choice(p, i, float(row[i])) for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)],
-        alternatives=_alternatives(task.tgt_tokenizer, probabilities),
+        alternatives=_alternatives(task.tokenizers[1], probabilities),
         encoder=_stacked(record.encoder),
         decoder=_stacked(record.decoder),
         cross=_stacked(record.cross),

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from weft import durable
 from weft.errors import UsageError
 from weft.inspection.attention import TranslationAttention
+
+FORMATS = {".html": "a page", ".json": "data"}
+PICTURES = {".png": "a picture", ".svg": "a drawing"}  # made by weft.inspection.plots, which needs matplotlib
 
 # Letters that could end a script element, open a comment or be no string to a script; JSON knows them as escapes.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
@@ -21,15 +25,16 @@ def write_report(inspection: TranslationAttention, path: Path) -> None:
 
     Raises UsageError for another suffix, FolderError where it cannot be written.
     """
-    refuse_other_suffixes(path)
+    refuse_other_suffixes(path, FORMATS)
     data = inspection.to_json()
     durable.write_text(path, _page(data) if path.suffix.lower() == ".html" else _json(data) + "\n")
 
 
-def refuse_other_suffixes(path: Path) -> None:
-    """Raise UsageError where a report of this name would be of no known format."""
-    if path.suffix.lower() not in (".html", ".json"):
-        raise UsageError(f"{path}: an inspection is written as .html (a page) or .json (data); name it so")
+def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
+    """Raise UsageError where the name's suffix is none of the known ones; each comes with what it is."""
+    if path.suffix.lower() not in known:
+        listed = " or ".join(f"{suffix} ({what})" for suffix, what in known.items())
+        raise UsageError(f"{path}: the name must end in {listed}")
 
 
 def _page(data: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Attention: scaled dot products, the masks they work under, and the heads around them.
 
 Shapes, here and in every room of the model: B batch, S source length, T target length, L any length,
-D d_model, H heads, K head_dim, F d_ff, V vocabulary, N rows while decoding (B x beam_size).
+D d_model, H heads, K head_dim, F d_ff, V vocabulary, N rows while decoding (B x beam_size); of a classifier:
+C labels, E width of the vector of a text, G n-grams.
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
@@ -27,18 +28,25 @@ class AttentionRecord:
 
 
 def attention_mask(
-    key_padding_mask: Bool[Tensor, "B L"] | None = None, num_queries: int = 1, num_keys: int | None = None
+    key_padding_mask: Bool[Tensor, "B L"] | None = None,
+    num_queries: int = 1,
+    num_keys: int | None = None,
+    segments: Int[Tensor, "B L"] | None = None,
 ) -> Bool[Tensor, "..."] | None:
     """The one maker of masks: True = may attend, ready to broadcast to (B, H, queries, keys).
 
     `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a query may not
     see the future: the last query stands at the last key, the one before it one key earlier, and so on.
-    None means that everything may be attended.
+    With `segments`, which numbers texts side by side in a row, queries and keys are the row's positions, and
+    none sees another text; padding, numbered 0, is one of them. None means that everything may be attended.
     """
     visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
+    if segments is not None:
+        same = segments[:, None, :, None] == segments[:, None, None, :]
+        visible = same if visible is None else visible & same
     if num_keys is None or num_queries == 1:
         return visible
-    device = None if key_padding_mask is None else key_padding_mask.device
+    device = None if visible is None else visible.device
     ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     past = ones.tril(num_keys - num_queries)
     return past if visible is None else visible & past

@@ -1,6 +1,7 @@
 """What a decoder has seen so far, as a value: keys and values of every layer, and the source's padding.
 
-Shapes: the legend in `weft.model.attention`; N rows are sentences or hypotheses.
+A new cache is made at each step, none is ever changed.
+Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or hypotheses.
 """
 
 from dataclasses import dataclass
@@ -12,18 +13,68 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class LayerCache:
-    """One decoder layer's keys and values: of the positions decoded so far, and of the memory."""
+class KeysValues:
+    """What one attention can look at: a key and a value for each position."""
 
-    key: Float[Tensor, "N H T K"]
-    value: Float[Tensor, "N H T K"]
-    memory_key: Float[Tensor, "N H S K"]
-    memory_value: Float[Tensor, "N H S K"]
+    key: Float[Tensor, "N H L K"]
+    value: Float[Tensor, "N H L K"]
+
+    @property
+    def length(self) -> int:
+        """How many positions there are."""
+        return self.key.shape[2]
+
+    def extended(self, key: Float[Tensor, "N H T K"], value: Float[Tensor, "N H T K"]) -> "KeysValues":
+        """The same with new positions behind."""
+        if not self.length:  # nothing to copy, and an empty beginning has no say in the type
+            return KeysValues(key, value)
+        return KeysValues(torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2))
+
+    def select(self, rows: Int[Tensor, " M"]) -> "KeysValues":
+        """Keep, reorder or repeat rows."""
+        return KeysValues(self.key[rows], self.value[rows])
+
+    def join(self, other: "KeysValues") -> "KeysValues":
+        """The rows of both, this one's first."""
+        return KeysValues(torch.cat([self.key, other.key]), torch.cat([self.value, other.value]))
+
+    def widened(self, extra: int) -> "KeysValues":
+        """The same with so many positions of zeros behind, which a mask must hide."""
+        return KeysValues(F.pad(self.key, (0, 0, 0, extra)), F.pad(self.value, (0, 0, 0, extra)))
+
+
+@dataclass(frozen=True)
+class CausalCache:
+    """All layers of a decoder-only model; its rows have all seen equally many positions."""
+
+    layers: tuple[KeysValues, ...]
+
+    @property
+    def length(self) -> int:
+        """How many positions it has seen."""
+        return self.layers[0].length
+
+    def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
+        """Keep, reorder or repeat rows."""
+        return CausalCache(tuple(layer.select(rows) for layer in self.layers))
+
+    def join(self, other: "CausalCache") -> "CausalCache":
+        """The rows of both, this one's first; they must have seen equally many positions."""
+        _refuse_unequal(self.length, other.length)
+        return CausalCache(tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True)))
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """One decoder layer of an encoder-decoder: the target positions so far, and the memory."""
+
+    past: KeysValues
+    memory: KeysValues
 
 
 @dataclass(frozen=True)
 class DecoderCache:
-    """All layers' keys and values; a new one is made at each step, none is ever changed."""
+    """All layers of an encoder-decoder's decoder."""
 
     layers: tuple[LayerCache, ...]
     memory_padding: Bool[Tensor, "N S"]
@@ -31,31 +82,20 @@ class DecoderCache:
     @property
     def length(self) -> int:
         """How many target positions it has seen."""
-        return self.layers[0].key.shape[2]
+        return self.layers[0].past.length
 
     def select(self, rows: Int[Tensor, " M"]) -> "DecoderCache":
         """Keep, reorder or repeat rows."""
-        layers = tuple(
-            LayerCache(layer.key[rows], layer.value[rows], layer.memory_key[rows], layer.memory_value[rows])
-            for layer in self.layers
-        )
+        layers = tuple(LayerCache(layer.past.select(rows), layer.memory.select(rows)) for layer in self.layers)
         return DecoderCache(layers, self.memory_padding[rows])
 
     def join(self, other: "DecoderCache") -> "DecoderCache":
         """The rows of both, this one's first; they must have seen equally many target positions."""
-        if self.length != other.length:
-            raise ValueError(f"caches of {self.length} and {other.length} target positions cannot be joined")
+        _refuse_unequal(self.length, other.length)
         width = max(self.memory_padding.shape[1], other.memory_padding.shape[1])
         mine, theirs = self._widened(width), other._widened(width)
-        layers = tuple(
-            LayerCache(
-                torch.cat([a.key, b.key]),
-                torch.cat([a.value, b.value]),
-                torch.cat([a.memory_key, b.memory_key]),
-                torch.cat([a.memory_value, b.memory_value]),
-            )
-            for a, b in zip(mine.layers, theirs.layers, strict=True)
-        )
+        pairs = zip(mine.layers, theirs.layers, strict=True)
+        layers = tuple(LayerCache(a.past.join(b.past), a.memory.join(b.memory)) for a, b in pairs)
         return DecoderCache(layers, torch.cat([mine.memory_padding, theirs.memory_padding]))
 
     def _widened(self, width: int) -> "DecoderCache":
@@ -63,13 +103,10 @@ class DecoderCache:
         extra = width - self.memory_padding.shape[1]
         if extra == 0:
             return self
-        layers = tuple(
-            LayerCache(
-                layer.key,
-                layer.value,
-                F.pad(layer.memory_key, (0, 0, 0, extra)),
-                F.pad(layer.memory_value, (0, 0, 0, extra)),
-            )
-            for layer in self.layers
-        )
+        layers = tuple(LayerCache(layer.past, layer.memory.widened(extra)) for layer in self.layers)
         return DecoderCache(layers, F.pad(self.memory_padding, (0, extra), value=True))
+
+
+def _refuse_unequal(mine: int, theirs: int) -> None:
+    if mine != theirs:
+        raise ValueError(f"caches of {mine} and {theirs} target positions cannot be joined")

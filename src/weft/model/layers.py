@@ -1,23 +1,22 @@
-"""The layers that both stacks are built of: feed-forward, residual, encoder layer, decoder layer.
+"""The layers that all stacks are built of: feed-forward, residual, and the encoder, causal and decoder layer.
 
 Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, sections 3.1, 3.3 and 5.4.
 """
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import LayerShape
 from weft.model.attention import AttentionRecord, MultiHeadAttention
-from weft.model.cache import LayerCache
+from weft.model.cache import KeysValues, LayerCache
 
 
 class FeedForward(nn.Module):
     """Two linear maps with an activation between them, the same at every position."""
 
-    def __init__(self, shape: ModelSection) -> None:
+    def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
         self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
@@ -31,7 +30,7 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x)))."""
 
-    def __init__(self, shape: ModelSection) -> None:
+    def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(shape.d_model, bias=shape.bias)
         self.dropout = nn.Dropout(shape.dropout)
@@ -46,7 +45,7 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention over the source, then feed-forward."""
 
-    def __init__(self, shape: ModelSection) -> None:
+    def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
         self.feed_forward = FeedForward(shape)
@@ -67,10 +66,32 @@ class EncoderLayer(nn.Module):
         return self.residuals[1](x, self.feed_forward)
 
 
+class CausalLayer(nn.Module):
+    """An encoder layer that looks back alone: self-attention over the positions so far, then feed-forward."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.self_attention = build_attention(shape)
+        self.feed_forward = FeedForward(shape)
+        self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
+
+    def forward(
+        self,
+        x: Float[Tensor, "N T D"],
+        past: KeysValues,
+        mask: Bool[Tensor, "..."] | None = None,
+        record: AttentionRecord | None = None,
+    ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
+        """x holds the new positions alone; what came before them is in the past, and so will they be."""
+        maps = None if record is None else record.decoder
+        x, past = _look_back(self.residuals[0], self.self_attention, x, past, mask, maps)
+        return self.residuals[1](x, self.feed_forward), past
+
+
 class DecoderLayer(nn.Module):
     """Self-attention over the target so far, attention over the memory, then feed-forward."""
 
-    def __init__(self, shape: ModelSection) -> None:
+    def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
         self.cross_attention = build_attention(shape)
@@ -79,8 +100,8 @@ class DecoderLayer(nn.Module):
 
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
         """The cache before the first target position: the memory's keys and values, and nothing else."""
-        memory_key, memory_value = self.cross_attention.keys_values(memory)
-        return LayerCache(memory_key[:, :, :0], memory_value[:, :, :0], memory_key, memory_value)
+        key, value = self.cross_attention.keys_values(memory)
+        return LayerCache(past=KeysValues(key[:, :, :0], value[:, :, :0]), memory=KeysValues(key, value))
 
     def forward(
         self,
@@ -93,28 +114,37 @@ class DecoderLayer(nn.Module):
         """x holds the new positions alone; what came before them is in the cache, and so will they be."""
         self_maps = None if record is None else record.decoder
         cross_maps = None if record is None else record.cross
-
-        def look_back(y: Tensor) -> Tensor:
-            nonlocal cache
-            cache = _extended(cache, *self.self_attention.keys_values(y))
-            return self.self_attention(y, cache.key, cache.value, mask, self_maps)
+        memory = cache.memory
 
         def look_across(y: Tensor) -> Tensor:
-            return self.cross_attention(y, cache.memory_key, cache.memory_value, memory_mask, cross_maps)
+            return self.cross_attention(y, memory.key, memory.value, memory_mask, cross_maps)
 
-        x = self.residuals[0](x, look_back)
+        x, past = _look_back(self.residuals[0], self.self_attention, x, cache.past, mask, self_maps)
         x = self.residuals[1](x, look_across)
-        return self.residuals[2](x, self.feed_forward), cache
+        return self.residuals[2](x, self.feed_forward), LayerCache(past, memory)
 
 
-def build_attention(shape: ModelSection) -> MultiHeadAttention:
+def build_attention(shape: LayerShape) -> MultiHeadAttention:
     """One attention of the shape that the recipe describes."""
     return MultiHeadAttention(
         shape.d_model, shape.num_heads, shape.dim_of_head, shape.attention_dropout, shape.bias
     )
 
 
-def _extended(cache: LayerCache, key: Tensor, value: Tensor) -> LayerCache:
-    if cache.key.shape[2]:
-        key, value = torch.cat([cache.key, key], dim=2), torch.cat([cache.value, value], dim=2)
-    return LayerCache(key, value, cache.memory_key, cache.memory_value)
+def _look_back(
+    residual: nn.Module,
+    attention: MultiHeadAttention,
+    x: Float[Tensor, "N T D"],
+    past: KeysValues,
+    mask: Bool[Tensor, "..."] | None,
+    maps: list[Tensor] | None,
+) -> tuple[Float[Tensor, "N T D"], KeysValues]:
+    """Self-attention over the past and over x itself, which then belongs to the past."""
+
+    def look(y: Tensor) -> Tensor:
+        nonlocal past
+        past = past.extended(*attention.keys_values(y))
+        return attention(y, past.key, past.value, mask, maps)
+
+    x = residual(x, look)
+    return x, past

@@ -4,7 +4,8 @@ Shapes: the legend in `weft.model.attention`.
 """
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
@@ -16,33 +17,44 @@ def sinusoids(num_positions: int, d_model: int, base: float = 10_000.0) -> Float
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
 
 
-class SinusoidalPositions(nn.Module):
-    """The paper's fixed positions; nothing of them is learned or saved."""
+def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
+    """Each position counted from 0 within its own segment; a segment is a run of equal numbers."""
+    index = torch.arange(segments.shape[1], device=segments.device)
+    begins = segments.diff(dim=1, prepend=segments[:, :1]) != 0  # a row's own beginning is at 0 anyway
+    return index - (index * begins).cummax(dim=1).values
+
+
+class Positions(nn.Module):
+    """A table of one vector a position; the two kinds below say where it comes from."""
 
     table: Tensor
+
+    def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
+        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
+        self._refuse_beyond(first + length)  # a slice would silently be shorter, and one row of it broadcast
+        return self.table[first : first + length]
+
+    def at(self, places: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
+        """The vector of each place. A row must be no longer than the table, whatever its places are."""
+        self._refuse_beyond(places.shape[1])  # says so without waiting for a GPU to tell the largest place
+        return F.embedding(places, self.table)
+
+    def _refuse_beyond(self, needed: int) -> None:
+        if needed > len(self.table):
+            raise ValueError(f"{needed} positions needed, but model.max_len is {len(self.table)}")
+
+
+class SinusoidalPositions(Positions):
+    """The paper's fixed positions; nothing of them is learned or saved."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
         self.register_buffer("table", sinusoids(max_len, d_model), persistent=False)
 
-    def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
-        return _rows(self.table, length, first)
 
-
-class LearnedPositions(nn.Module):
+class LearnedPositions(Positions):
     """One learned vector a position."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_len, d_model))
-
-    def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
-        return _rows(self.table, length, first)
-
-
-def _rows(table: Tensor, length: int, first: int) -> Tensor:
-    if first + length > len(table):  # a slice would silently be shorter, and one row of it broadcast
-        raise ValueError(f"{first + length} positions needed, but model.max_len is {len(table)}")
-    return table[first : first + length]

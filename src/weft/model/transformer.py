@@ -9,28 +9,30 @@ from collections.abc import Iterator
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from weft.config import ModelSection
+from weft.config import LayerShape, Seq2SeqSection
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
 from weft.model.layers import DecoderLayer, EncoderLayer
-from weft.model.positions import LearnedPositions, SinusoidalPositions
+from weft.model.positions import LearnedPositions, Positions, SinusoidalPositions
 
 
 class Embedding(nn.Module):
     """Token vectors, times sqrt(D) where the recipe scales them, plus positions, then dropout."""
 
-    def __init__(self, shape: ModelSection, tokens: nn.Embedding) -> None:
+    def __init__(self, shape: LayerShape, tokens: nn.Embedding) -> None:
         super().__init__()
         kind = SinusoidalPositions if shape.positions == "sinusoidal" else LearnedPositions
         self.tokens = tokens
-        self.positions: nn.Module = kind(shape.max_len, shape.d_model)
+        self.positions: Positions = kind(shape.max_len, shape.d_model)
         self.scale = math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, ids: Int[Tensor, "B L"], first: int = 0) -> Float[Tensor, "B L D"]:
-        """The first id stands at position `first`."""
-        vectors = self.tokens(ids) * self.scale + self.positions(ids.shape[1], first)
-        return self.dropout(vectors)
+    def forward(
+        self, ids: Int[Tensor, "B L"], first: int = 0, places: Int[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B L D"]:
+        """The first id stands at position `first`, the others behind it; with `places`, each at its own."""
+        positions = self.positions(ids.shape[1], first) if places is None else self.positions.at(places)
+        return self.dropout(self.tokens(ids) * self.scale + positions)
 
 
 class Seq2SeqTransformer(nn.Module):
@@ -41,7 +43,7 @@ class Seq2SeqTransformer(nn.Module):
     """
 
     def __init__(
-        self, shape: ModelSection, src_vocab_size: int, tgt_vocab_size: int, joint: bool, pad_id: int = 0
+        self, shape: Seq2SeqSection, src_vocab_size: int, tgt_vocab_size: int, joint: bool, pad_id: int = 0
     ) -> None:
         super().__init__()
         if joint and src_vocab_size != tgt_vocab_size:
@@ -54,12 +56,12 @@ class Seq2SeqTransformer(nn.Module):
         self.tgt_embedding = Embedding(shape, tgt_tokens)
         self.encoder = nn.ModuleList(EncoderLayer(shape) for _ in range(shape.num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_decoder_layers))
-        self.encoder_norm = _final_norm(shape)
-        self.decoder_norm = _final_norm(shape)
+        self.encoder_norm = final_norm(shape)
+        self.decoder_norm = final_norm(shape)
         self.projection = nn.Linear(shape.d_model, tgt_vocab_size, bias=shape.bias)
         if shape.tie_embeddings:
             self.projection.weight = tgt_tokens.weight
-        init_weights(self, unit_embeddings=not (shape.scale_embeddings or shape.tie_embeddings))
+        init_weights(self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range)
 
     def forward(
         self,
@@ -115,20 +117,26 @@ class Seq2SeqTransformer(nn.Module):
         return (layer for layer in self.decoder if isinstance(layer, DecoderLayer))
 
 
-def init_weights(model: nn.Module, unit_embeddings: bool) -> None:
+def init_weights(model: nn.Module, unit_embeddings: bool, init_range: float | None = None) -> None:
     """The one initialiser: Glorot-uniform matrices, zero biases, normal embeddings.
 
     Embeddings have deviation D^-0.5, so that scaled ones start with unit variance and tied logits too;
-    `unit_embeddings` gives those that are neither scaled nor tied unit variance instead.
+    `unit_embeddings` gives those that are neither scaled nor tied unit variance instead. `init_range` r draws
+    them, and the matrix of the output projection, evenly from -r to r. The rows of an EmbeddingBag, hashed
+    n-grams, start at zero, so that one which training never meets adds nothing.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-    for module in model.modules():
-        if isinstance(module, nn.Embedding):
+    for name, module in model.named_modules():
+        if init_range is not None and (isinstance(module, nn.Embedding) or name == "projection"):
+            nn.init.uniform_(module.get_parameter("weight"), -init_range, init_range)
+        elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=1.0 if unit_embeddings else module.embedding_dim**-0.5)
+        elif isinstance(module, nn.EmbeddingBag):
+            nn.init.zeros_(module.weight)
         elif isinstance(module, LearnedPositions):
             nn.init.normal_(module.table, std=0.02)
 
@@ -138,6 +146,6 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def _final_norm(shape: ModelSection) -> nn.Module:
+def final_norm(shape: LayerShape) -> nn.Module:
     """Pre-norm stacks end with a norm of their own; post-norm ones have just had one."""
     return nn.LayerNorm(shape.d_model, bias=shape.bias) if shape.norm_first else nn.Identity()

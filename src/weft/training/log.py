@@ -102,7 +102,7 @@ class Log:
     def evaluation(self, progress: checkpoint.Progress, scores: Mapping[str, float], improved: bool) -> None:
         """Write and say the scores on dev."""
         self._append({"step": progress.step, "epoch": progress.epoch, **scores})
-        shown = "  ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in scores.items())
+        shown = "  ".join(f"{name.replace('_', ' ')} {_rounded(value)}" for name, value in scores.items())
         self.note(f"step {progress.step}: {shown}{'  (best so far)' if improved else ''}")
 
     def rewind(self, step: int) -> None:
@@ -130,6 +130,11 @@ class Log:
             file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _rounded(value: float) -> str:
+    """Two decimals of a score out of a hundred, more of a loss or a fraction."""
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def say(text: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -113,3 +114,32 @@ def smoothed_target(
     target[:, pad_id] = 0.0
     target[tgt_out == pad_id] = 0.0
     return target
+
+
+@dataclass(frozen=True)
+class ClassLoss:
+    """Cross-entropy of whole texts, summed; the number of texts takes the place of that of tokens.
+
+    One label a text: softmax, smoothed over all labels. Several: one yes or no for each label, smoothed towards
+    one half (Szegedy et al. 2016, section 7, with two classes), summed over the labels. `weights` are factors of
+    the loss of each label. `nll_sum` is neither smoothed nor weighted.
+    """
+
+    label_smoothing: float = 0.0
+    multi_label: bool = False
+    weights: Tensor | None = None
+
+    def __call__(
+        self, states: Float[Tensor, "B D"], output: Callable[[Tensor], Tensor], labels: Tensor
+    ) -> LossSums:
+        logits = output(states).float()
+        weights = None if self.weights is None else self.weights.to(logits.device)
+        if self.multi_label:
+            smooth = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
+            loss = F.binary_cross_entropy_with_logits(logits, smooth, weights, reduction="sum")
+            nll = F.binary_cross_entropy_with_logits(logits.detach(), labels, reduction="sum")
+        else:
+            smoothing = self.label_smoothing
+            loss = F.cross_entropy(logits, labels, weights, reduction="sum", label_smoothing=smoothing)
+            nll = F.cross_entropy(logits.detach(), labels, reduction="sum")
+        return LossSums(loss, nll, len(labels))

@@ -53,7 +53,7 @@ class Plan:
     save_every: int
 
 
-# Step -> scores: the first decides, higher is better; between equal ones the second, a loss, lower is better.
+# Step -> scores: the first decides, and between equal ones the second; of a loss, less is better.
 Evaluate = Callable[[int], Mapping[str, float]]
 
 
@@ -232,5 +232,4 @@ class Trainer(Generic[B]):
 
 def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:
     """What is greater is better. A young model's BLEU is zero each time, and its loss alone tells progress."""
-    first, *others = scores.values()
-    return first, *(-loss for loss in others[:1])
+    return tuple(-value if name.endswith("loss") else value for name, value in [*scores.items()][:2])

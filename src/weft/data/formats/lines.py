@@ -17,7 +17,7 @@ def read_lines_within(path: Path) -> Iterator[str | None]:
     not UTF-8.
     """
     held, skipping = "", False  # the beginning of a line whose end has not been read yet
-    for text in _decode(path):
+    for text in read_text(path):
         pieces = (held + text).split("\n")
         held = pieces.pop()
         for piece in pieces:
@@ -45,7 +45,11 @@ def read_lines(path: Path | str) -> Iterator[str]:
         yield line
 
 
-def _decode(path: Path) -> Iterator[str]:
+def read_text(path: Path) -> Iterator[str]:
+    """The text in pieces that end anywhere, with its line ends as they are; a byte-order mark is dropped.
+
+    Raises DataError with line and byte offset where it is not UTF-8 or holds NUL.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset, lines = 0, 1  # of the first byte of the chunk
     for number, chunk in enumerate(read_chunks(path)):

@@ -7,7 +7,6 @@ and the settings alone, never on the other texts beside it.
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
@@ -19,13 +18,14 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import Cache, Hypothesis, beam_search, greedy_search
 from weft.errors import OutOfMemoryError, UsageError
+from weft.predict.text import LINE_BREAKS, evaluating, one_line
 
 # Languages that put no space between sentences.
 _SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
-_LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
 
 C = TypeVar("C", bound=Cache)
 
@@ -93,6 +93,7 @@ class _Settings:
     length_penalty: float
     n_best: int
     batch_tokens: int
+    exhaustive: int | None = None
 
 
 @dataclass(frozen=True)
@@ -135,16 +136,17 @@ class Translator:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int = 1,
+        exhaustive: int | None = None,
         batch_tokens: int = 4096,
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
         A text too long for the model is translated in segments that end where sentences end. `batch_tokens` limits
-        the padded source tokens that are searched at a time, times beam_size. What is not given comes from the
-        recipe. Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
+        the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation of
+        at most so many tokens instead of a beam. What is not given comes from the recipe. Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
         OutOfMemoryError where a single row does not fit into memory.
         """
-        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens)
+        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
         return self._translate([texts] if isinstance(texts, str) else texts, settings)
 
     def translate_stream(
@@ -154,13 +156,14 @@ class Translator:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int = 1,
+        exhaustive: int | None = None,
         batch_tokens: int = 4096,
         chunk: int = 1024,
     ) -> Iterator[Prediction]:
         """As `translate`, `chunk` texts at a time: any number of texts in the memory of one chunk."""
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
-        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens)
+        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self._translate(some, settings) for some in chunks)
@@ -172,19 +175,26 @@ class Translator:
             return self._search([tuple(row)], settings)[0][0]
 
     def _settle(
-        self, beam_size: int | None, length_penalty: float | None, n_best: int, batch_tokens: int
+        self,
+        beam_size: int | None,
+        length_penalty: float | None,
+        n_best: int,
+        batch_tokens: int,
+        exhaustive: int | None = None,
     ) -> _Settings:
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
         if beam_size < 1:
             raise UsageError(f"beam_size = {beam_size}: it must be at least 1")
-        if not 1 <= n_best <= beam_size:
+        if exhaustive is not None and exhaustive < 1:
+            raise UsageError(f"exhaustive = {exhaustive}: it must be at least 1")
+        if not 1 <= n_best <= beam_size and not exhaustive:
             raise UsageError(f"n_best = {n_best}: it must be from 1 to beam_size, which is {beam_size}")
         if not math.isfinite(length_penalty):
             raise UsageError(f"length_penalty = {length_penalty}: it must be a finite number")
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens = {batch_tokens}: it must be at least 1")
-        return _Settings(beam_size, length_penalty, n_best, batch_tokens)
+        return _Settings(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
 
     def _translate(self, texts: Sequence[str], settings: _Settings) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
@@ -210,8 +220,8 @@ class Translator:
 
     def _plan_long(self, text: str) -> _Plan:
         """Pack as many whole sentences into each row as fit; a sentence that alone is too long is cut."""
-        sentences = split_sentences(_LINE_BREAKS.sub("\n", text))
-        encoded = self.src_tokenizer.encode_batch([_LINE_BREAKS.sub(" ", sentence) for sentence in sentences])
+        sentences = split_sentences(LINE_BREAKS.sub("\n", text))
+        encoded = self.src_tokenizer.encode_batch([LINE_BREAKS.sub(" ", sentence) for sentence in sentences])
         room = self.max_src_len - 1
         rows = [
             self._encode_pack([sentences[i] for i in pack], [encoded[i] for i in pack])
@@ -238,6 +248,8 @@ class Translator:
         return self._search(rows[:half], settings) + self._search(rows[half:], settings)
 
     def _search_batch(self, rows: list[tuple[int, ...]], settings: _Settings) -> list[list[Hypothesis]]:
+        if settings.exhaustive is not None:
+            return [self._search_exhaustively(row, settings.exhaustive, settings) for row in rows]
         cache = self.model.prefill(_padded(rows).to(self.device))
         max_lens = torch.tensor([self._output_limit(len(row)) for row in rows], device=self.device)
         if settings.beam_size == 1:
@@ -261,6 +273,19 @@ class Translator:
             length_penalty=settings.length_penalty,
             n_best=settings.n_best,
             banned_ids=_BANNED,
+        )
+
+    def _search_exhaustively(self, row: tuple[int, ...], max_len: int, settings: _Settings) -> list[Hypothesis]:
+        return exhaustive_search(
+            self._step,
+            self.model.prefill(_padded([row]).to(self.device)),
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            max_len=min(max_len, self._output_limit(len(row))),
+            length_penalty=settings.length_penalty,
+            n_best=settings.n_best,
+            banned_ids=_BANNED,
+            device=self.device,
         )
 
     def _step(self, newest: Int[Tensor, "N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
@@ -293,11 +318,6 @@ class Translator:
         texts = [one_line(self.tgt_tokenizer.decode(segment.ids)) for segment in segments]
         score = sum(segment.score for segment in segments) / len(segments)
         return Alternative(_joiner(self.tgt_lang).join(text for text in texts if text), score)
-
-
-def one_line(text: str) -> str:
-    """Models learn from single lines: line breaks become spaces, and none are left at the ends."""
-    return _LINE_BREAKS.sub(" ", text).strip()
 
 
 def _joiner(language: str) -> str:
@@ -334,15 +354,3 @@ def _batches(rows: Iterable[tuple[int, ...]], settings: _Settings) -> Iterator[l
 def _padded(rows: list[tuple[int, ...]]) -> Int[Tensor, "B S"]:
     width = max(map(len, rows))
     return torch.tensor([row + (PAD_ID,) * (width - len(row)) for row in rows])
-
-
-@contextmanager
-def evaluating(model: TranslationModel[Any]) -> Iterator[None]:
-    """No dropout and no gradients; a model in training goes on training afterwards."""
-    was_training = model.training
-    model.train(False)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(was_training)

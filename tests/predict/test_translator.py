@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import DecodingSection, ModelSection, SideSection
+from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
-from weft.predict import Prediction, Translator
+from weft.predict.translator import Prediction, Translator
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
 
@@ -386,7 +386,7 @@ def test_a_model_in_training_is_not_disturbed():
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_own(beam_size, norm_first):
     torch.manual_seed(5)
-    shape = ModelSection(
+    shape = Seq2SeqSection(
         d_model=24,
         d_ff=40,
         num_heads=3,

@@ -1,0 +1,76 @@
+"""Verbs that measure a model: evaluate, score."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from weft.cli.streams import reading_lines, sink
+from weft.cli.use import AsJson, BeamSize, Folder
+from weft.errors import UsageError
+
+
+def evaluate(
+    folder: Folder,
+    data: Annotated[list[str], typer.Argument(help="Text of the kind that the model was trained on.")],
+    beam_size: BeamSize = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
+    from weft.machine import choose_machine
+    from weft.tasks.choice import load_task
+    from weft.tasks.translation import Translation
+
+    task = load_task(folder, choose_machine("float32"))
+    text = task.read(data)
+    if isinstance(task, Translation):
+        scores: Any = task.evaluate(text, beam_size=beam_size)
+    elif beam_size is not None:
+        raise UsageError(f"--beam-size: {folder} holds a model for {task.name}, which searches nothing")
+    else:
+        scores = task.evaluate(text)
+    found = scores.to_json()
+    notes = [*_reading_notes(text), *found.get("notes", ()), *_overlap_notes(folder, task, text)]
+    if as_json:
+        print(json.dumps({**found, "notes": notes}, ensure_ascii=False))
+        return
+    for line in [*scores.lines(), *(f"note: {note}" for note in notes)]:
+        print(line)
+
+
+def score(
+    folder: Folder,
+    data: Annotated[Path | None, typer.Argument(help="One text a line; else standard input.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
+    from weft.machine import choose_machine
+    from weft.tasks.language_modelling import LanguageModelling
+
+    model = LanguageModelling.load(folder, choose_machine("float32")).predictor()
+    total, num_tokens = 0.0, 0
+    with reading_lines(None, data, None) as (lines, _), sink(None) as out:
+        for line in lines:
+            (found,) = model.score(line)
+            total, num_tokens = total + found.log_prob, num_tokens + found.num_tokens
+            shown = f"{found.log_prob:.4f}\t{found.perplexity:.2f}\t{line}"
+            out.write((json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown) + "\n")
+    if num_tokens:
+        print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
+
+
+def _reading_notes(text: Any) -> list[str]:
+    return [*text.notes, *(f"left out: {n:,} ({why})" for why, n in text.dropped.items() if n)]
+
+
+def _overlap_notes(folder: Path, task: Any, text: Any) -> list[str]:
+    from weft.data.overlap import TextHashes, contamination_notes
+    from weft.model_folder import run_files
+
+    hashes = run_files(folder).train_hashes
+    if not hashes.is_file():
+        return ["not checked for overlap with training: the folder has no run/train-hashes.npy"]
+    unit = {"translation": "pairs", "language-modelling": "documents", "classification": "texts"}[task.name]
+    return contamination_notes(TextHashes.load(hashes), task.overlap_rows(text), text.where, unit)

@@ -1,0 +1,355 @@
+"""Documents for a language model: read from text files, kept with their origin, held out, fingerprinted.
+
+DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document: blank lines, lines, or files.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from weft.data.check import Finding
+from weft.data.corpus import first_bytes
+from weft.data.formats.lines import read_lines, read_text
+from weft.data.split import fold, keyed_hash
+from weft.errors import DataError, UsageError
+
+Ends = Literal["blank-line", "file", "line"]
+
+BLANK = "blank"
+MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
+MIN_CHARS = 10_000
+ENORMOUS_CHARS = 1_000_000
+_NEAR_CHARS = 1_000  # within which a cut is put off to a line end
+_REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out part
+# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, and the mark of a failed decoding.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd]")
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts with their origin; lines inside a text end with LF, and none is of white space alone.
+
+    `lines` are the first lines of the texts, from 1. `dropped` and `notes` tell what reading left out and took for
+    granted.
+    """
+
+    texts: list[str]
+    lines: list[int]
+    files: list[str]
+    file_of: list[int]
+    dropped: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def num_bytes(self) -> int:
+        """UTF-8 bytes of all texts."""
+        return sum(len(text) if text.isascii() else len(_utf8(text)) for text in self.texts)
+
+    def where(self, i: int) -> str:
+        """`file:line` where document i begins."""
+        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def select(self, indices: Iterable[int]) -> "Documents":
+        """The documents at these indices, in this order; what reading dropped stays with the whole."""
+        order = list(indices)
+        return Documents(
+            texts=[self.texts[i] for i in order],
+            lines=[self.lines[i] for i in order],
+            files=self.files,
+            file_of=[self.file_of[i] for i in order],
+            dropped={},
+        )
+
+
+def read_documents(data: str | Path | Sequence[str | Path], documents: Ends) -> Documents:
+    """Read and join every DATA.
+
+    "blank-line": a document is a run of lines that have more than white space. "file": all of a file, its final
+    line end included. "line": every line that has more than white space. Raises DataError, with the place where it
+    has one, for whatever cannot be read as text, and for a file without any.
+    """
+    items = [data] if isinstance(data, str | Path) else data
+    if not items:
+        raise UsageError("no data given; name a file of text")
+    if not all(str(item).strip() for item in items):
+        raise UsageError("an empty name among the data; name a file")
+    return _join([_read_file(Path(item), documents) for item in items])
+
+
+def from_documents(texts: Iterable[str], name: str) -> Documents:
+    """Texts that come from no file, by the same rules; line n is the n-th text."""
+    return _keep(((n, text.replace("\r\n", "\n")) for n, text in enumerate(texts, start=1)), name)
+
+
+def fingerprint_documents(documents: Documents) -> str:
+    """SHA-256 over the texts, their bounds and their order; file names and line numbers do not count."""
+    digest = sha256(f"{len(documents)}\n".encode())
+    for text in documents.texts:
+        content = _utf8(text)
+        digest.update(f"{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def split_documents(
+    documents: Documents, dev_share: float, test_share: float, seed: int
+) -> tuple[Documents, Documents | None, Documents | None]:
+    """Training, dev and test text, by shares of all characters; None for a share of 0 and where no text is left.
+
+    Of 20 documents or more whole ones are held out, by seed and content alone, and repeats stay together: so the
+    shares are rough. Of fewer the end of the text is test and what stands before it dev; the cuts go after a line
+    end where one follows within 1,000 characters, else to that very character, inside a document or not.
+    Raises UsageError if nothing would be left to train on.
+    """
+    divide = _hold_out if len(documents) >= MIN_DOCUMENTS else _cut_off
+    train, dev, test = divide(documents, dev_share, test_share, seed)
+    if train is None:
+        raise UsageError(
+            f"data.dev_share = {dev_share} and data.test_share = {test_share} leave no text for training"
+        )
+    return train, dev, test
+
+
+def look_over_documents(documents: Documents) -> list[Finding]:
+    """Everything suspicious in one text, the gravest first."""
+    findings = [
+        *_too_small(documents),
+        *_repeated(documents),
+        *_control_characters(documents),
+        *_enormous(documents),
+        *_as_read(documents),
+    ]
+    return sorted(findings, key=lambda finding: ("fatal", "warning", "note").index(finding.severity))
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _read_file(path: Path, documents: Ends) -> Documents:
+    first_bytes(path, "UTF-8 text")
+    read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[documents]
+    found = _keep(read(path), str(path))
+    if documents == "blank-line" and len(found) == 1 and "\n" in found.texts[0]:
+        found.notes.append(f"{path}: no blank line between its lines: it is one document")
+    return found
+
+
+def _runs_of_lines(path: Path) -> Iterator[tuple[int, str]]:
+    run: list[str] = []
+    for number, line in enumerate(chain(read_lines(path), [""]), start=1):
+        if line and not line.isspace():
+            run.append(line)
+        elif run:
+            yield number - len(run), "\n".join(run)
+            run = []
+
+
+def _whole(path: Path) -> Iterator[tuple[int, str]]:
+    yield 1, "".join(read_text(path)).replace("\r\n", "\n")
+
+
+def _single_lines(path: Path) -> Iterator[tuple[int, str]]:
+    return enumerate(read_lines(path), start=1)
+
+
+def _keep(numbered: Iterable[tuple[int, str]], name: str) -> Documents:
+    """Collect the texts that are not blank; raises DataError if all are."""
+    kept = Documents([], [], [name], [], {})
+    num_blank = 0
+    for line, text in numbered:
+        if text and not text.isspace():
+            kept.texts.append(text)
+            kept.lines.append(line)
+            kept.file_of.append(0)
+        else:
+            num_blank += 1
+    if not kept.texts:
+        raise DataError(f"{name}: holds no text, only white space; give a file with text")
+    if num_blank:
+        kept.dropped[BLANK] = num_blank
+    return kept
+
+
+def _join(parts: Sequence[Documents]) -> Documents:
+    """All documents of parts that are one file each."""
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        dropped.update(part.dropped)
+    return Documents(
+        texts=[text for part in parts for text in part.texts],
+        lines=[line for part in parts for line in part.lines],
+        files=[name for part in parts for name in part.files],
+        file_of=[number for number, part in enumerate(parts) for _ in part.texts],
+        dropped=dict(dropped),
+        notes=[note for part in parts for note in part.notes],
+    )
+
+
+Parts = tuple[Documents | None, Documents | None, Documents | None]
+
+
+def _hold_out(whole: Documents, dev_share: float, test_share: float, seed: int) -> Parts:
+    """Whole documents, taken in the order of a keyed hash of their folded text, which repeats have in common."""
+    groups: dict[bytes, list[int]] = {}
+    for i, text in enumerate(whole.texts):
+        groups.setdefault(keyed_hash(seed, fold(text)), []).append(i)
+    sizes = [len(text) for text in whole.texts]
+    test, order = _take([groups[key] for key in sorted(groups)], sizes, test_share * sum(sizes))
+    dev, order = _take(order, sizes, dev_share * sum(sizes))
+    train = [i for group in order for i in group]
+    return _selected(whole, train), _selected(whole, dev), _selected(whole, test)
+
+
+def _selected(whole: Documents, indices: Sequence[int]) -> Documents | None:
+    return whole.select(sorted(indices)) if indices else None
+
+
+def _take(order: list[list[int]], sizes: Sequence[int], wanted: float) -> tuple[list[int], list[list[int]]]:
+    """Fill one part with groups from the front, each that brings it nearer to its size; the rest is for others.
+
+    Large groups of repeats are taken only where the part stays unfilled without them.
+    """
+    taken: list[int] = []
+    room = wanted
+    for largest in (wanted / _REPEATS_SHARE, wanted):
+        left = []
+        for group in order:
+            size = sum(sizes[i] for i in group)
+            if size < 2 * room and (len(group) == 1 or size <= largest):
+                taken += group
+                room -= size
+            else:
+                left.append(group)
+        order = left
+    return taken, order
+
+
+def _cut_off(whole: Documents, dev_share: float, test_share: float, _seed: int) -> Parts:
+    """Stretches of the text as it stands; positions count the characters of all documents in a row."""
+    total = sum(map(len, whole.texts))
+    dev_start = _cut_near(whole.texts, int(total * (1 - (dev_share + test_share))))
+    test_start = _cut_near(whole.texts, int(total * (1 - test_share)))
+    return (
+        _stretch(whole, 0, dev_start),
+        _stretch(whole, dev_start, test_start),
+        _stretch(whole, test_start, total),
+    )
+
+
+def _cut_near(texts: Sequence[str], position: int) -> int:
+    """Where a line or a document, but the last, ends at or soon after a position; else the position itself."""
+    start = 0
+    for number, text in enumerate(texts, start=1):
+        inside = position - start
+        if inside <= 0:  # before the first character nothing is cut off
+            return 0
+        if inside <= len(text):
+            found = text.find("\n", inside - 1, inside + _NEAR_CHARS)
+            if found >= 0:
+                return start + found + 1
+            near = len(text) - inside < _NEAR_CHARS and number < len(texts)
+            return start + len(text) if near else position
+        start += len(text)
+    return position
+
+
+def _stretch(whole: Documents, first: int, last: int) -> Documents | None:
+    """What stands between two positions, documents at its ends cut; None where that is no text."""
+    part = Documents([], [], whole.files, [], {})
+    start = 0
+    for text, line, file in zip(whole.texts, whole.lines, whole.file_of, strict=True):
+        begin, end = max(first - start, 0), max(last - start, 0)
+        piece = text[begin:end]
+        if piece and not piece.isspace():
+            part.texts.append(piece)
+            part.lines.append(line + text.count("\n", 0, begin))
+            part.file_of.append(file)
+        start += len(text)
+    return part if part.texts else None
+
+
+def _too_small(documents: Documents) -> Iterator[Finding]:
+    size = sum(map(len, documents.texts))
+    if size < MIN_CHARS:
+        yield Finding(
+            "warning",
+            "too-small",
+            f"{', '.join(documents.files)}: too small: {size:,} characters are too few to learn a language from",
+            f"bring at least {MIN_CHARS:,} characters to try things out, and millions for fluent text",
+            size,
+        )
+
+
+def _repeated(documents: Documents) -> Iterator[Finding]:
+    seen: set[bytes] = set()
+    again = []
+    for i, text in enumerate(documents.texts if len(documents) > 1 else ()):
+        key = keyed_hash(0, fold(text))
+        if key in seen:
+            again.append(i)
+        seen.add(key)
+    if again:
+        share = len(again) / len(documents)
+        counts = f"{_count(len(again))}, {share:.1%}; the first is named"
+        yield Finding(
+            "warning" if share > 0.2 else "note",
+            "duplicates",
+            f"{documents.where(again[0])}: the document has occurred before ({counts})",
+            "drop repeats, or their weight in training is what you want",
+            len(again),
+        )
+
+
+def _control_characters(documents: Documents) -> Iterator[Finding]:
+    counts = [len(_CONTROL.findall(text)) for text in documents.texts]
+    if any(counts):
+        first = next(i for i, count in enumerate(counts) if count)
+        what = "control characters, unusual line separators or marks of failed decoding"
+        yield Finding(
+            "warning" if sum(counts) * 1_000 > sum(map(len, documents.texts)) else "note",
+            "control-characters",
+            f"{_place(documents, first, _CONTROL)}: {what} ({sum(counts):,} characters; the first is named)",
+            "look how the text was converted to UTF-8",
+            sum(counts),
+        )
+
+
+def _place(documents: Documents, i: int, pattern: re.Pattern[str]) -> str:
+    """`file:line` of what the pattern finds first in document i."""
+    found = pattern.search(documents.texts[i])
+    line = documents.lines[i] + documents.texts[i].count("\n", 0, found.start() if found else 0)
+    return f"{documents.files[documents.file_of[i]]}:{line}"
+
+
+def _enormous(documents: Documents) -> Iterator[Finding]:
+    sizes = [len(text) for text in documents.texts]
+    size = max(sizes, default=0)
+    if size > ENORMOUS_CHARS:
+        yield Finding(
+            "note",
+            "enormous-document",
+            f"{documents.where(sizes.index(size))}: one document of {size:,} characters",
+            "nothing to do if it is one text; else set data.documents to what ends a document",
+            1,
+        )
+
+
+def _as_read(documents: Documents) -> Iterator[Finding]:
+    for reason, count in sorted(documents.dropped.items()):
+        message = f"{', '.join(documents.files)}: {_count(count)} dropped: {reason}"
+        yield Finding("note", "dropped-documents", message, "nothing to do if that was to be expected", count)
+    for note in documents.notes:
+        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
+
+
+def _count(number: int) -> str:
+    return "1 document" if number == 1 else f"{number:,} documents"

@@ -1,0 +1,147 @@
+"""Padded batches of labelled texts: each a pure function of (seed, epoch, position), as those of pairs are.
+
+Rows are shuffled, brought into buckets of nearly equal length, cut into batches, and the batches shuffled. A text
+may have several rows in its store, one a window; each has the text's labels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from weft.data.store import Positions, TextStore
+from weft.data.tokenizer import PAD_ID
+
+DEFAULT_TOKENS = 4096
+_BUCKET = 2  # tokens
+
+LabelArray = npt.NDArray[np.int64] | npt.NDArray[np.float32]
+"""For each text its class number; or a row of as many numbers as there are labels, 1 for each that it has."""
+
+
+@dataclass(frozen=True)
+class LabelBatch:
+    """Texts of one micro-batch, padded on the right with PAD_ID.
+
+    `labels` are class numbers, or of multi-label text a row of 0 and 1 a text. `rows` are positions in the store.
+    `num_src_tokens` counts what is not padding, a `first_id` included; `num_tgt_tokens` is the number of rows, for
+    the loss is a mean over texts.
+    """
+
+    ids: Int[Tensor, "B L"]
+    labels: Int[Tensor, " B"] | Float[Tensor, "B C"]
+    rows: Positions
+    num_src_tokens: int
+    num_tgt_tokens: int
+
+    def describe(self) -> str:
+        """Its size in words."""
+        rows, length = self.ids.shape
+        return f"{rows} texts, length {length}"
+
+
+class LabelBatches:
+    """The training batches of a store, epoch by epoch; every row occurs once in each epoch."""
+
+    def __init__(
+        self,
+        store: TextStore,
+        labels: LabelArray,
+        tokens_per_batch: int | None,
+        batch_size: int | None,
+        seed: int,
+        first_id: int | None = None,
+    ) -> None:
+        """Limit a batch by padded tokens (`first_id` included), or by texts; with neither, 4,096 tokens.
+
+        `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for a model that
+        pools its first token. A row longer than the limit is a batch of its own.
+        """
+        self._rows = _Rows(store, labels, first_id)
+        self._tokens, self._batch_size, self._seed = tokens_per_batch or DEFAULT_TOKENS, batch_size, seed
+        self._epoch = -1
+        self._plan: list[Positions] = []
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches the epoch has."""
+        return len(self._planned(epoch))
+
+    def batch(self, epoch: int, position: int) -> LabelBatch:
+        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        plan = self._planned(epoch)
+        if not 0 <= position < len(plan):
+            raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
+        return self._rows.collate(plan[position])
+
+    def _planned(self, epoch: int) -> list[Positions]:
+        if epoch != self._epoch:
+            self._plan, self._epoch = self._make_plan(epoch), epoch
+        return self._plan
+
+    def _make_plan(self, epoch: int) -> list[Positions]:
+        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
+        order = generator.permutation(len(self._rows.lens))
+        remainder = len(order) % self._batch_size if self._batch_size else 0
+        # What makes no full batch is drawn from all lengths, not always from the longest.
+        last, order = order[:remainder], order[remainder:]
+        bucket = (self._rows.lens[order] + generator.integers(_BUCKET)) // _BUCKET
+        order = order[np.argsort(bucket, kind="stable")]
+        plan = self._rows.cut(order, self._tokens) if self._batch_size is None else _cut(order, self._batch_size)
+        return [plan[i] for i in generator.permutation(len(plan))] + ([last] if remainder else [])
+
+
+def padded_label_batches(
+    store: TextStore, labels: LabelArray, tokens_per_batch: int, first_id: int | None = None
+) -> Iterator[LabelBatch]:
+    """Every row once, in order of length, for evaluation; limited as `LabelBatches` by tokens."""
+    rows = _Rows(store, labels, first_id)
+    for batch in rows.cut(np.argsort(rows.lens, kind="stable"), tokens_per_batch):
+        yield rows.collate(batch)
+
+
+class _Rows:
+    """The rows of a store with their labels, and the id that goes before each."""
+
+    def __init__(self, store: TextStore, labels: LabelArray, first_id: int | None) -> None:
+        self._store, self._labels, self._first_id = store, labels, first_id
+        self._before = int(first_id is not None)
+        self.lens: Positions = store.lens + self._before
+
+    def cut(self, order: Positions, limit: int) -> list[Positions]:
+        """The longest stretches whose padded size is within the limit, but one row at least."""
+        lens = np.maximum(self.lens[order], 1)
+        most = limit // int(lens.min(initial=limit)) + 1  # no batch has more rows than that
+        batches, start = [], 0
+        while start < len(order):
+            widths = np.maximum.accumulate(lens[start : start + most])
+            sizes = widths * np.arange(1, len(widths) + 1)
+            end = start + max(1, int(np.searchsorted(sizes, limit, side="right")))
+            batches.append(order[start:end])
+            start = end
+        return batches
+
+    def collate(self, rows: Positions) -> LabelBatch:
+        starts, lens = self._store.offsets[rows] - self._before, self.lens[rows]
+        places = np.arange(int(lens.max(initial=0)))
+        inside = places < lens[:, None]
+        if self._first_id is not None:
+            inside[:, 0] = False
+        ids = np.full(inside.shape, PAD_ID, dtype=np.int64)
+        ids[inside] = self._store.ids[(starts[:, None] + places)[inside]]
+        if self._first_id is not None:
+            ids[:, 0] = self._first_id
+        return LabelBatch(
+            ids=torch.from_numpy(ids),
+            labels=torch.from_numpy(self._labels[self._store.rows[rows]]),
+            rows=rows,
+            num_src_tokens=int(lens.sum()),
+            num_tgt_tokens=len(rows),
+        )
+
+
+def _cut(order: Positions, batch_size: int) -> list[Positions]:
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]

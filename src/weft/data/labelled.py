@@ -1,0 +1,467 @@
+"""Labelled text: rows of tables, each with its labels and its origin, held out, fingerprinted and looked over.
+
+A label is a word or a number as text. In single-label text every row has exactly one, in multi-label text any
+number.
+"""
+
+import difflib
+import json
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from weft.data import split
+from weft.data.check import Finding
+from weft.data.formats.table import read_table
+from weft.data.split import MIN_PAIRS, fold
+from weft.errors import DataError, UsageError
+
+EMPTY_TEXT = "empty text"
+_NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
+_BREAKS = re.compile(r"[\r\n]+")
+_FEW_ROWS = 5
+_IMBALANCE = 10
+_NUM_NAMED = 5  # labels that a message names
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """Texts with their labels and their origin. A text is stripped, not empty, and holds no line end.
+
+    The labels of a row are sorted; `lines` counts from 1 and is where a row begins. `dropped` and `notes` tell
+    what reading left out and took for granted.
+    """
+
+    texts: list[str]
+    labels: list[Labels]
+    lines: list[int]
+    files: list[str]
+    file_of: list[int]
+    dropped: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+    multi_label: bool = False
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def where(self, i: int) -> str:
+        """`file:line` of row i."""
+        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def select(self, indices: Iterable[int]) -> "LabelledText":
+        """The rows at these indices, in this order; what reading dropped stays with the whole."""
+        order = list(indices)
+        return LabelledText(
+            texts=[self.texts[i] for i in order],
+            labels=[self.labels[i] for i in order],
+            lines=[self.lines[i] for i in order],
+            files=self.files,
+            file_of=[self.file_of[i] for i in order],
+            dropped={},
+            multi_label=self.multi_label,
+        )
+
+
+def read_labelled(
+    data: Sequence[str | Path] | str,
+    text_column: str = "text",
+    label_column: str = "label",
+    label_separator: str | None = None,
+) -> LabelledText:
+    """Read and join tables; a row without text is dropped and counted, one without a label is an error.
+
+    With a separator the text is multi-label: a cell holds any number of labels with it between them, in JSON a
+    list will do as well. Raises DataError with file and line for whatever cannot be read as rows.
+    """
+    items = [data] if isinstance(data, str | Path) else data
+    if not items:
+        raise UsageError("no data given; name a .csv, .tsv or .jsonl file with a column of text and one of labels")
+    if text_column == label_column:
+        raise UsageError(f"data.text_column and data.label_column are both {text_column!r}; name two columns")
+    parts = [_read_file(Path(item), text_column, label_column, label_separator) for item in items]
+    return parts[0] if len(parts) == 1 else _join(parts)
+
+
+def from_rows(rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False) -> LabelledText:
+    """Texts with labels that come from no file, by the same rules; line n is the n-th row."""
+    numbered = enumerate(rows, start=1)
+    if multi_label:
+        return _keep(name, ((n, text, list(labels)) for n, (text, labels) in numbered), Counter(), [], ",")
+    one = ((n, text, _only(f"{name}:{n}", labels)) for n, (text, labels) in numbered)
+    return _keep(name, one, Counter(), [], None)
+
+
+def fingerprint_labelled(text: LabelledText) -> str:
+    """SHA-256 over texts, labels and their order; file names and line numbers do not count."""
+    digest = sha256(f"{text.multi_label}\n{len(text)}\n".encode())
+    for row, labels in zip(text.texts, text.labels, strict=True):
+        digest.update(f"{json.dumps([row, *labels])}\n".encode())
+    return digest.hexdigest()
+
+
+def split_labelled(
+    text: LabelledText, dev_size: int | None, test_size: int | None, seed: int
+) -> tuple[LabelledText, LabelledText | None, LabelledText | None]:
+    """Training, dev and test rows; None for a part without rows, and for both below 200 rows.
+
+    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. Labels have in each part about the
+    share that they have in the whole. Equal folded texts stay together; those with different labels, and whatever
+    has a label that training would not see, train. So a part can be smaller than asked. Depends on seed and
+    content alone. Raises UsageError if nothing would be left to train on.
+    """
+    if len(text) < MIN_PAIRS:
+        return text, None, None
+    default = split.default_size(len(text))
+    dev_size, test_size = (default if size is None else size for size in (dev_size, test_size))
+    if dev_size + test_size >= len(text):
+        raise UsageError(
+            f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} rows "
+            "for training"
+        )
+    held: tuple[set[int], set[int]] = (set(), set())
+    strata = _strata(text)
+    total, done = sum(map(len, strata)), 0
+    for rows in strata:
+        dev_share, test_share = (_share(size, done, len(rows), total) for size in (dev_size, test_size))
+        texts = [text.texts[i] for i in rows]
+        _, *parts = split.hold_out(texts, texts, dev_share, test_share, seed)
+        for whole, part in zip(held, parts, strict=True):
+            whole.update(rows[i] for i in part)
+        done += len(rows)
+    return _cut(text, *held)
+
+
+def label_counts(text: LabelledText) -> dict[str, int]:
+    """How many rows have each label, the labels sorted."""
+    counts = Counter(label for labels in text.labels for label in labels)
+    return {label: counts[label] for label in sorted(counts)}
+
+
+def look_over_labelled(text: LabelledText) -> list[Finding]:
+    """Everything suspicious in labelled text, the gravest first."""
+    findings = [
+        *_nothing_to_tell_apart(text),
+        *_too_small(text),
+        *_case_variants(text),
+        *_rare(text),
+        *_contradictions(text),
+        *_imbalance(text),
+        *_as_read(text),
+    ]
+    return sorted(findings, key=lambda finding: ("fatal", "warning", "note").index(finding.severity))
+
+
+def refuse_untrainable(text: LabelledText) -> None:
+    """Raises DataError where there is nothing to learn: one label alone, or the same labels in every row."""
+    for finding in _nothing_to_tell_apart(text):
+        raise DataError(f"{finding.message}; {finding.remedy}")
+
+
+def check_against(train_labels: Sequence[str], part: LabelledText, name: str) -> list[str]:
+    """What to say of a dev or test text: which labels of training it lacks.
+
+    Raises DataError naming the first label that training has not, and where it stands.
+    """
+    known, counts = set(train_labels), label_counts(part)
+    for index, labels in enumerate(part.labels):
+        for label in labels:
+            if label not in known:
+                raise _unseen(train_labels, part.where(index), label, counts[label], name)
+    absent = [label for label in train_labels if label not in counts]
+    if not absent:
+        return []
+    where = ", ".join(part.files)
+    return [f"{where}: no row of {name} has the label {_named(absent)}; its scores tell nothing of it"]
+
+
+def _read_file(path: Path, text_column: str, label_column: str, separator: str | None) -> LabelledText:
+    dropped: Counter[str] = Counter()
+    notes: list[str] = []
+    keys = {text_column: "data.text_column", label_column: "data.label_column"}
+    rows = read_table(path, (text_column, label_column), dropped, notes, keys)
+    cells = ((line, row[text_column], row[label_column]) for line, row in rows)
+    return _keep(str(path), cells, dropped, notes, separator)
+
+
+def _only(where: str, labels: Sequence[str]) -> str:
+    if len(labels) > 1:
+        raise DataError(f"{where}: {len(labels)} labels, but this text is not multi-label")
+    return labels[0] if labels else ""
+
+
+def _keep(
+    name: str,
+    cells: Iterable[tuple[int, Any, Any]],
+    dropped: Counter[str],
+    notes: list[str],
+    separator: str | None,
+) -> LabelledText:
+    """Collect the rows that have text. Raises DataError if none has, or if some have no label but should."""
+    kept = LabelledText([], [], [], [name], [], {}, notes, separator is not None)
+    unlabelled: list[int] = []
+    for line, raw_text, raw_label in cells:
+        text = _one_line(_as_text(f"{name}:{line}", raw_text))
+        if not text:
+            dropped[EMPTY_TEXT] += 1
+            continue
+        labels = _labels(f"{name}:{line}", raw_label, separator)
+        if not labels and separator is None:
+            unlabelled.append(line)
+            continue
+        kept.texts.append(text)
+        kept.labels.append(labels)
+        kept.lines.append(line)
+    _refuse_unlabelled(name, unlabelled)
+    if not kept.texts:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
+        raise DataError(f"{name}: no row with text ({reasons or 'no rows'})")
+    kept.file_of.extend([0] * len(kept.texts))
+    kept.dropped.update(dropped)
+    return kept
+
+
+def _one_line(text: str) -> str:
+    """A text as models read it: no space at its ends, and one for each run of white space with a line break."""
+    if "\n" not in text and "\r" not in text:
+        return text.strip()
+    parts = (part.strip() for part in _BREAKS.split(text))
+    return " ".join(part for part in parts if part)
+
+
+def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
+    if lines:
+        rows = "1 row has" if len(lines) == 1 else f"{len(lines):,} rows have"
+        raise DataError(
+            f"{name}:{lines[0]}: no label ({rows} none: empty, nan or null); label each row or take it out"
+        )
+
+
+def _as_text(where: str, value: Any) -> str:
+    """A cell as text; numbers and truth values as JSON writes them, null and NaN as nothing."""
+    if isinstance(value, str):
+        return value
+    if value is None or (
+        isinstance(value, float) and math.isnan(value)
+    ):  # JSON has no NaN, but what writes JSON often does
+        return ""
+    if isinstance(value, dict | list):
+        what = "a list" if isinstance(value, list) else "an object"
+        raise DataError(f"{where}: {what} where text or a number should be")
+    return json.dumps(value)
+
+
+def _labels(where: str, value: Any, separator: str | None) -> Labels:
+    """The labels of a cell, each once and sorted; of single-label text one or, where it is missing, none."""
+    if separator is None:
+        if isinstance(value, list):
+            raise DataError(f"{where}: a list of labels; set data.label_separator for rows of several labels")
+        found = [_label(where, value)]
+    elif isinstance(value, list):
+        found = [_label(where, item) for item in value]
+    else:
+        found = [_label(where, item) for item in _as_text(where, value).split(separator)]
+    return tuple(sorted({label for label in found if label is not None}))
+
+
+def _label(where: str, value: Any) -> str | None:
+    """A label with single spaces inside and none around; None where a table has nothing."""
+    label = " ".join(_as_text(where, value).split())
+    if any("\ud800" <= character <= "\udfff" for character in label):
+        raise DataError(f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)")
+    return None if label.casefold() in _NO_LABEL else label
+
+
+def _join(parts: Sequence[LabelledText]) -> LabelledText:
+    whole = LabelledText([], [], [], [], [], {}, [], parts[0].multi_label)
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        whole.file_of.extend([len(whole.files)] * len(part))
+        whole.files.extend(part.files)
+        whole.texts.extend(part.texts)
+        whole.labels.extend(part.labels)
+        whole.lines.extend(part.lines)
+        whole.notes.extend(part.notes)
+        dropped.update(part.dropped)
+    whole.dropped.update(dropped)
+    return whole
+
+
+def _strata(text: LabelledText) -> list[list[int]]:
+    """Rows by their rarest label; a text that occurs with different labels belongs to none."""
+    counts = label_counts(text)
+    folded = list(map(fold, text.texts))
+    several = _with_several_labels(folded, text.labels)
+    strata: dict[str, list[int]] = {}
+    for index, labels in enumerate(text.labels):
+        if folded[index] not in several:
+            rarest = min(labels, key=lambda label: (counts[label], label), default="")
+            strata.setdefault(rarest, []).append(index)
+    return [strata[label] for label in sorted(strata)]
+
+
+def _with_several_labels(folded: Sequence[str], labels: Sequence[Labels]) -> dict[str, int]:
+    """Of the texts that occur with different labels, the first row that differs from the text's first."""
+    first: dict[str, Labels] = {}
+    several: dict[str, int] = {}
+    for index, (text, of) in enumerate(zip(folded, labels, strict=True)):
+        if first.setdefault(text, of) != of:
+            several.setdefault(text, index)
+    return several
+
+
+def _share(size: int, done: int, count: int, total: int) -> int:
+    """Of a part's size what falls to a stratum; over all strata these sum to the size."""
+    return size * (done + count) // total - size * done // total
+
+
+def _cut(
+    text: LabelledText, dev: set[int], test: set[int]
+) -> tuple[LabelledText, LabelledText | None, LabelledText | None]:
+    """The three parts, without held-out rows whose labels training would never see."""
+    kept = [i for i in range(len(text)) if i not in dev and i not in test]
+    known = {label for i in kept for label in text.labels[i]}
+    parts = [[i for i in sorted(part) if known.issuperset(text.labels[i])] for part in (dev, test)]
+    held = {i for part in parts for i in part}
+    train = text.select(i for i in range(len(text)) if i not in held)
+    dev_text, test_text = (text.select(part) if part else None for part in parts)
+    return train, dev_text, test_text
+
+
+def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
+    different = set(text.labels)
+    if len(different) == 1:
+        (labels,) = different
+        which = f"the label {_named(labels)}" if labels else "no label"
+        yield Finding(
+            "fatal",
+            "one-label",
+            f"{', '.join(text.files)}: every row has {which}: there is nothing to tell apart",
+            "bring rows with other labels too, or name another column with data.label_column",
+            len(text),
+        )
+
+
+def _too_small(text: LabelledText) -> Iterator[Finding]:
+    if len(text) < MIN_PAIRS:
+        yield Finding(
+            "warning",
+            "too-small",
+            f"{', '.join(text.files)}: too small: {_rows(len(text))} are too few to learn from",
+            f"bring at least {MIN_PAIRS} rows to try things out, and some hundreds of each label for use",
+            len(text),
+        )
+
+
+def _case_variants(text: LabelledText) -> Iterator[Finding]:
+    """Labels that differ in case or width alone."""
+    counts = label_counts(text)
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        alike.setdefault(unicodedata.normalize("NFKC", label).casefold(), []).append(label)
+    for variants in alike.values():
+        if len(variants) > 1:
+            variants.sort(key=lambda label: (-counts[label], label))
+            where = text.where(_first_with(text, variants[1]))
+            listing = " and ".join(f"{_quoted(label)} ({_rows(counts[label])})" for label in variants)
+            yield Finding(
+                "warning",
+                "label-variants",
+                f"{where}: labels that differ in case alone count as different labels: {listing}",
+                "write them alike if they mean the same",
+                sum(counts[label] for label in variants[1:]),
+            )
+
+
+def _rare(text: LabelledText) -> Iterator[Finding]:
+    counts = label_counts(text)
+    rare = sorted((label for label in counts if counts[label] < _FEW_ROWS), key=lambda label: counts[label])
+    if rare:
+        has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
+        yield Finding(
+            "warning",
+            "rare-labels",
+            f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {_FEW_ROWS} rows: {_named(rare)}",
+            "bring more of them, or join them with others: so few can be neither learned nor scored",
+            len(rare),
+        )
+
+
+def _contradictions(text: LabelledText) -> Iterator[Finding]:
+    folded = list(map(fold, text.texts))
+    several = _with_several_labels(folded, text.labels)
+    if several:
+        again = min(several.values())
+        first = folded.index(folded[again])
+        yield Finding(
+            "warning",
+            "contradictions",
+            f"{text.where(again)}: the text of {text.where(first)} again, labelled {_named(text.labels[again])} "
+            f"and not {_named(text.labels[first])} ({len(several):,} such texts; the first is named)",
+            "look which label is right; such texts are not held out",
+            len(several),
+        )
+
+
+def _imbalance(text: LabelledText) -> Iterator[Finding]:
+    counts = label_counts(text)
+    if len(counts) < 2:
+        return
+    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+    if counts[most] > _IMBALANCE * counts[least]:
+        yield Finding(
+            "note",
+            "imbalance",
+            f"{', '.join(text.files)}: {_quoted(most)} has {_rows(counts[most])}, {_quoted(least)} "
+            f"{_rows(counts[least])}",
+            "judge by macro-F1 rather than accuracy; training.class_weights=balanced weighs rare labels up",
+            counts[least],
+        )
+
+
+def _as_read(text: LabelledText) -> Iterator[Finding]:
+    for reason, count in sorted(text.dropped.items()):
+        yield Finding(
+            "warning" if count > 0.1 * (len(text) + count) else "note",
+            "dropped-rows",
+            f"{', '.join(text.files)}: {_rows(count)} dropped: {reason}",
+            "nothing to do if that was to be expected; else look at the files",
+            count,
+        )
+    for note in text.notes:
+        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
+
+
+def _first_with(text: LabelledText, label: str) -> int:
+    return next(i for i, labels in enumerate(text.labels) if label in labels)
+
+
+def _unseen(known: Sequence[str], where: str, label: str, count: int, name: str) -> DataError:
+    same = [other for other in known if other.casefold() == label.casefold()]
+    near = (same or difflib.get_close_matches(label, known, n=1, cutoff=0.8))[:1]
+    hint = f"did you mean {_quoted(near[0])}?" if near else "train with rows of it, or take them out"
+    return DataError(
+        f"{where}: the label {_quoted(label)} ({_rows(count)} of {name}) is not among those of training: "
+        f"{_named(known)}; {hint}"
+    )
+
+
+def _named(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
+    return (", ".join(_quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
+
+
+def _quoted(label: str) -> str:
+    """As Python writes it, so that nothing invisible stays unseen; long ones are cut."""
+    return repr(label if len(label) <= 40 else f"{label[:40]}…")
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -1,0 +1,92 @@
+"""The decoder-only Transformer: ids in, logits of the next token out; each position sees those before it.
+
+Shapes: the legend in `weft.model.attention`. Source: Radford et al. 2018, "Improving Language Understanding by
+Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory.
+"""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from weft.config import CausalSection
+from weft.model.attention import AttentionRecord, attention_mask
+from weft.model.cache import CausalCache, KeysValues
+from weft.model.layers import CausalLayer
+from weft.model.positions import segment_positions
+from weft.model.transformer import Embedding, final_norm, init_weights
+
+
+class CausalTransformer(nn.Module):
+    """One stack of causal layers; `forward` gives the logits of the token after each position.
+
+    `tie_embeddings` makes embedding and output projection one matrix.
+    """
+
+    def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
+        super().__init__()
+        self.max_len, self.pad_id = shape.max_len, pad_id
+        self.num_heads, self.head_dim = shape.num_heads, shape.dim_of_head
+        self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
+        self.decoder = nn.ModuleList(CausalLayer(shape) for _ in range(shape.num_decoder_layers))
+        self.decoder_norm = final_norm(shape)
+        self.projection = nn.Linear(shape.d_model, vocab_size, bias=shape.bias)
+        if shape.tie_embeddings:
+            self.projection.weight = self.embedding.tokens.weight
+        init_weights(self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range)
+
+    def forward(
+        self,
+        tgt_in: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        record: AttentionRecord | None = None,
+    ) -> Float[Tensor, "B T V"]:
+        """Logits of the token after each position."""
+        return self.output(self.states(tgt_in, segments, record))
+
+    def states(
+        self,
+        tgt_in: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        record: AttentionRecord | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The last hidden states: all positions decoded in one go. Padding on the right needs no mask.
+
+        `segments` numbers the documents that lie side by side in a row, from 1, with 0 for padding: each is
+        then read as if it stood alone. A document lies in one piece, and two neighbours differ in number.
+        """
+        return self._read(tgt_in, self.start(len(tgt_in)), segments, record)[0]
+
+    def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
+        """Hidden states to logits."""
+        return self.projection(states)
+
+    def start(self, num_rows: int) -> CausalCache:
+        """The cache of rows that have seen nothing yet."""
+        nothing = self.projection.weight.new_empty(num_rows, self.num_heads, 0, self.head_dim)
+        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder))
+
+    def prefill(self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None) -> CausalCache:
+        """Read prompts of one length, without padding; L may be 0: the cache that decoding starts from."""
+        return self.decode(prompt, self.start(len(prompt)), record)[1]
+
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: CausalCache, record: AttentionRecord | None = None
+    ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
+        """One or several new positions after those in the cache; their states and the longer cache."""
+        return self._read(ids, cache, None, record)
+
+    def _read(
+        self,
+        ids: Int[Tensor, "N L"],
+        cache: CausalCache,
+        segments: Int[Tensor, "N L"] | None,
+        record: AttentionRecord | None,
+    ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
+        first, length = cache.length, ids.shape[1]
+        mask = attention_mask(None, length, first + length, segments)
+        mask = None if mask is None else mask.to(ids.device)
+        x = self.embedding(ids, first, None if segments is None else segment_positions(segments))
+        layers = []
+        for layer, past in zip(self.decoder, cache.layers, strict=True):
+            x, extended = layer(x, past, mask, record)
+            layers.append(extended)
+        return self.decoder_norm(x), CausalCache(tuple(layers))

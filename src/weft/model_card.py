@@ -1,0 +1,91 @@
+"""README.md of a model folder: what it is, how it was made, what it scores, how to use it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.config import RecurrentSection
+from weft.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
+
+
+def model_card(
+    config: FolderConfig,
+    facts: Mapping[str, Any],
+    verdict: Mapping[str, Any],
+    test_lines: Sequence[str],
+    command: str,
+) -> str:
+    """The card as Markdown; `test_lines` are the scores of the test set as a person reads them."""
+    texts = [
+        f"{name}: {part['size']} from {', '.join(part['files'])} (sha256 {part['sha256'][:16]})"
+        for name, part in facts["texts"].items()
+    ]
+    title, shape, use = _portrait(config)
+    best = verdict["best_step"]
+    which = f"those of step {best:,}, the best on dev" if best else "the last"
+    dev = [f"{name.replace('_', ' ')}: {value:.4g}" for name, value in verdict["dev"].items()]
+    test = "\n".join(f"    {line}" for line in test_lines) or "No test set."
+    return f"""# {title}
+
+{shape}, trained with Weft {config.weft_version}.
+
+## Use
+
+{_indented(use)}
+
+## Text
+
+{_bullets(texts)}
+
+## Training
+
+    {command or "weft.train(...)"}
+
+{verdict["step"]:,} steps; the weights are {which}.
+
+## Scores on dev
+
+{_bullets(dev)}
+
+## Scores on test
+
+{test}
+
+## Notes
+
+{_bullets(verdict["notes"])}
+"""
+
+
+def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
+    """Title, shape and use of a model."""
+    if isinstance(config, TranslationConfig):
+        use = [
+            'weft translate THIS_FOLDER "A sentence."',
+            f"weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}",
+        ]
+        return f"Translation, {config.src_lang} to {config.tgt_lang}", _translation_shape(config), use
+    if isinstance(config, LanguageConfig):
+        layers = config.model.num_decoder_layers
+        use = ['weft generate THIS_FOLDER --prompt "A beginning"', "weft score THIS_FOLDER text.txt"]
+        return "Language model", f"A causal Transformer of {layers} layers (width {config.model.d_model})", use
+    assert isinstance(config, ClassificationConfig)
+    layers = config.model.num_encoder_layers
+    use = ['weft classify THIS_FOLDER "A text."', "weft evaluate THIS_FOLDER rows.tsv"]
+    title = f"Classification: {', '.join(config.labels[:10])}"
+    return title, f"A Transformer encoder of {layers} layers (width {config.model.d_model})", use
+
+
+def _translation_shape(config: TranslationConfig) -> str:
+    shape = config.model
+    layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
+    if isinstance(shape, RecurrentSection):
+        return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
+    return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) or "- none"

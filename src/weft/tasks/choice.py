@@ -1,0 +1,20 @@
+"""Which task a recipe or a model folder is for."""
+
+from pathlib import Path
+from typing import Any
+
+from weft import model_folder
+from weft.machine import Machine
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+
+TASKS: dict[str, type[Task[Any, Any, Any]]] = {
+    kind.name: kind for kind in (Translation, LanguageModelling, Classification)
+}
+
+
+def load_task(folder: Path, machine: Machine) -> Task[Any, Any, Any]:
+    """The model in a folder, as its own task. Raises FolderError where it is missing or damaged."""
+    return TASKS[model_folder.open_model_folder(folder).config.task].load(folder, machine)

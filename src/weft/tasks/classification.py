@@ -1,0 +1,291 @@
+"""Classification: an encoder, its tokenizer, its labels, its loss and its scores, bound plainly."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from weft import model_folder
+from weft.config import ClassificationRecipe
+from weft.data.label_batches import LabelBatch, LabelBatches, padded_label_batches
+from weft.data.labelled import LabelledText, check_against, read_labelled, refuse_untrainable
+from weft.data.languages import UNKNOWN
+from weft.data.store import TextStore, prepare_text_store
+from weft.data.tokenizer import BOS_ID, Tokenizer, build_tokenizer
+from weft.errors import UsageError
+from weft.evaluation.classification import ClassificationScores, classification_scores
+from weft.machine import Machine
+from weft.model.classifier import TransformerClassifier
+from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
+from weft.predict.classifier import Classifier
+from weft.tasks.task import (
+    Prepared,
+    Task,
+    keep_model_of,
+    keep_samples,
+    load_into,
+    load_tokenizers,
+    refuse_other_size,
+    refuse_other_task,
+)
+from weft.texts import Sources, Texts, counted, gather_rows
+from weft.training.loss import ClassLoss, LossSums
+
+_SCORED_TOKENS = 8192  # of one batch while scoring
+
+
+@dataclass(frozen=True)
+class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
+    """Classification: one label for each text, or any number of them."""
+
+    name: ClassVar[str] = "classification"
+
+    config: ClassificationConfig
+    tokenizers: tuple[Tokenizer]
+    model: TransformerClassifier
+    machine: Machine
+    loss: ClassLoss
+
+    @classmethod
+    def gather(cls, recipe: ClassificationRecipe, given: Sources) -> Texts[LabelledText]:
+        texts = gather_rows(recipe.data, given, recipe.training.seed)
+        refuse_untrainable(texts.train)
+        parts = ((part, name) for part, name in ((texts.dev, "dev"), (texts.test, "test")) if part is not None)
+        known = known_labels(texts.train)
+        notes = [note for part, name in parts for note in check_against(known, part, name)]
+        return replace(texts, notes=(*texts.notes, *notes))
+
+    @classmethod
+    def resolve(
+        cls, recipe: ClassificationRecipe, texts: Texts[LabelledText], start: FolderConfig | None, where: str
+    ) -> ClassificationRecipe:
+        if start is None:
+            return recipe
+        assert isinstance(start, ClassificationConfig)
+        if start.labels != known_labels(texts.train):
+            raise UsageError(
+                f"{where} knows the labels {', '.join(start.labels)}, the text has "
+                f"{', '.join(known_labels(texts.train))}; give text with the same labels"
+            )
+        return keep_model_of(recipe, start, where)
+
+    @classmethod
+    def learn_tokenizers(cls, recipe: ClassificationRecipe, texts: Texts[LabelledText]) -> tuple[Tokenizer, ...]:
+        return (build_tokenizer(recipe.tokenizer, texts.train.texts),)
+
+    @classmethod
+    def build(
+        cls,
+        recipe: ClassificationRecipe,
+        texts: Texts[LabelledText],
+        tokenizers: tuple[Tokenizer, ...],
+        machine: Machine,
+    ) -> Self:
+        (tokenizer,) = tokenizers
+        first = recipe.model.pooling == "first"
+        config = ClassificationConfig(
+            weft_version=model_folder.VERSION,
+            task="classification",
+            lang=recipe.data.lang or UNKNOWN,
+            vocab_size=tokenizer.vocab_size,
+            text_column=recipe.data.text_column,
+            label_column=recipe.data.label_column,
+            label_separator=recipe.data.label_separator,
+            labels=known_labels(texts.train),
+            multi_label=texts.train.multi_label,
+            max_len=min(recipe.data.max_len, recipe.model.max_len - first),
+            too_long=recipe.data.too_long,
+            model=recipe.model,
+            tokenizer=tokenizer.settings,
+            tokenizer_steps=tokenizer.steps,
+        )
+        weights = class_weights(recipe, texts.train)
+        loss = ClassLoss(recipe.training.label_smoothing, config.multi_label, weights)
+        torch.manual_seed(recipe.training.seed)
+        return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, loss)
+
+    @classmethod
+    def load(cls, folder: Path, machine: Machine) -> Self:
+        stored = model_folder.open_model_folder(folder)
+        config = refuse_other_task(stored, ClassificationConfig, "classify")
+        (tokenizer,) = load_tokenizers(stored)
+        refuse_other_size(stored, tokenizer, config.vocab_size)
+        model = load_into(stored, lambda: _build_model(config), machine)
+        return cls(config, (tokenizer,), model, machine, ClassLoss(0.0, config.multi_label))
+
+    def prepare(
+        self, stores: Path, texts: Texts[LabelledText], recipe: ClassificationRecipe
+    ) -> Prepared[LabelBatch]:
+        store = self._store(stores, "train", texts.train, texts)
+        size, labels = recipe.batches, self._truth(texts.train)
+        batches = LabelBatches(
+            store, labels, size.tokens_per_batch, size.batch_size, recipe.training.seed, first_id=self._first_id
+        )
+        return Prepared(batches, self._describe(store, texts.train), tuple(self._lost(store)))
+
+    def compute_loss(self, batch: LabelBatch) -> LossSums:
+        device = torch.device(self.machine.device)
+        with self.machine.autocast():
+            return self.loss(self.model.states(batch.ids.to(device)), self.model.output, batch.labels.to(device))
+
+    def dev_evaluation(
+        self, files: RunFiles, texts: Texts[LabelledText], recipe: ClassificationRecipe
+    ) -> "DevEvaluation | None":
+        if texts.dev is None:
+            return None
+        store = self._store(files.stores, "dev", texts.dev, texts)
+        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+
+    def mean_loss(self, store: TextStore, text: LabelledText) -> float:
+        """Unweighted, unsmoothed cross-entropy in nats a text."""
+        plain = replace(self, loss=ClassLoss(0.0, self.config.multi_label))
+        batches = padded_label_batches(store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id)
+        with torch.inference_mode():
+            sums = [plain.compute_loss(batch) for batch in batches]
+        return sum(float(s.nll_sum) for s in sums) / max(sum(s.num_tokens for s in sums), 1)
+
+    def read(self, data: Sequence[str]) -> LabelledText:
+        config = self.config
+        return read_labelled(data, config.text_column, config.label_column, config.label_separator)
+
+    def evaluate(self, text: LabelledText) -> ClassificationScores:
+        check_against(self.config.labels, text, "the text")
+        found = self.predictor().classify(text.texts)
+        cut = sum(answer.truncated for answer in found)
+        scores = self._scores([answer.probabilities for answer in found], text)
+        if cut:
+            scores = replace(
+                scores, notes=(*scores.notes, f"{counted(cut, 'texts')} cut at {self.config.max_len} tokens")
+            )
+        return scores
+
+    @staticmethod
+    def overlap_rows(text: LabelledText) -> Sequence[Sequence[str]]:
+        return [(one,) for one in text.texts]
+
+    def predictor(self) -> Classifier:
+        return Classifier(
+            self.model,
+            self.tokenizers[0],
+            labels=self.config.labels,
+            multi_label=self.config.multi_label,
+            max_len=self.config.max_len,
+            too_long=self.config.too_long,
+            first_token=self._first_id is not None,
+            device=torch.device(self.machine.device),
+        )
+
+    @property
+    def _first_id(self) -> int | None:
+        return BOS_ID if self.config.model.pooling == "first" else None
+
+    def _scores(self, probabilities: Sequence[Mapping[str, float]], text: LabelledText) -> ClassificationScores:
+        rows = np.array([[row[label] for label in self.config.labels] for row in probabilities])
+        return classification_scores(rows, self._truth(text), self.config.labels, self.config.multi_label)
+
+    def _truth(self, text: LabelledText) -> npt.NDArray[Any]:
+        return truth(text, self.config.labels, self.config.multi_label)
+
+    def _store(self, stores: Path, name: str, text: LabelledText, texts: Texts[LabelledText]) -> TextStore:
+        return prepare_text_store(
+            stores,
+            name,
+            text.texts,
+            self.tokenizers[0],
+            max_len=self.config.max_len,
+            too_long=self.config.too_long,
+            text_key=texts.fingerprint(text),
+        )
+
+    def _describe(self, store: TextStore, text: LabelledText) -> str:
+        config, counts = self.config, Counter(label for labels in text.labels for label in labels)
+        shown = ", ".join(f"{label} {counts[label]:,}" for label in config.labels[:10])
+        more = f" and {len(config.labels) - 10:,} more" if len(config.labels) > 10 else ""
+        return (
+            f"{counted(len(text), 'texts')}, {store.num_tokens:,} tokens ({config.tokenizer.kind}, "
+            f"{config.vocab_size:,} entries); {counted(len(config.labels), 'labels')}: {shown}{more}"
+        )
+
+    def _lost(self, store: TextStore) -> list[str]:
+        notes = [f"left out of training: {counted(n, 'texts')} ({why})" for why, n in store.dropped.items() if n]
+        if store.num_cut:
+            how = "cut there" if self.config.too_long == "cut" else "read in windows"
+            notes.append(f"{counted(store.num_cut, 'texts')} longer than {self.config.max_len} tokens, {how}")
+        return notes
+
+
+@dataclass(frozen=True)
+class DevEvaluation:
+    """Scores a classifier on dev while it trains: accuracy, which decides, then loss and macro-F1.
+
+    Each time, the first answers are added to `samples`.
+    """
+
+    task: Classification
+    text: LabelledText
+    store: TextStore
+    samples: Path
+    num_samples: int
+
+    def __call__(self, step: int) -> Mapping[str, float]:
+        with self.task.machine.autocast():
+            found = self.task.predictor().classify(self.text.texts)
+        scores = self.task._scores([answer.probabilities for answer in found], self.text)
+        rows = zip(self.text.texts, self.text.labels, found, strict=True)
+        samples = (
+            {
+                "text": text[:200],
+                "label": list(labels),
+                "predicted": answer.labels,
+                "probability": answer.probability,
+            }
+            for text, labels, answer in islice(rows, self.num_samples)
+        )
+        keep_samples(self.samples, step, samples)
+        loss = self.task.mean_loss(self.store, self.text)
+        return {"dev_accuracy": scores.accuracy, "dev_loss": loss, "dev_macro_f1": scores.macro_f1}
+
+
+def known_labels(text: LabelledText) -> list[str]:
+    """The different labels of a text, sorted."""
+    return sorted({label for labels in text.labels for label in labels})
+
+
+def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.NDArray[Any]:
+    """The class number of each text; for several labels, a row of zeros and ones each."""
+    number = {label: i for i, label in enumerate(labels)}
+    if not multi_label:
+        return np.array([number[one] for (one,) in text.labels], dtype=np.int64)
+    hot = np.zeros((len(text), len(labels)), dtype=np.float32)
+    for row, some in enumerate(text.labels):
+        hot[row, [number[label] for label in some]] = 1.0
+    return hot
+
+
+def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Tensor | None:
+    """A factor for the loss of each label, 1 on average over the training text; None where all are alike.
+
+    Raises UsageError where the recipe's table does not name exactly the labels of the text.
+    """
+    asked, labels = recipe.training.class_weights, known_labels(text)
+    if asked is None:
+        return None
+    counts = Counter(label for some in text.labels for label in some)
+    table = {label: 1 / counts[label] for label in labels} if asked == "balanced" else asked
+    if table.keys() != set(labels):
+        raise UsageError(
+            f"training.class_weights names {', '.join(sorted(table))}, the text has {', '.join(labels)}; "
+            "give each label of the text a weight"
+        )
+    mean = sum(table[label] * counts[label] for label in labels) / sum(counts.values())
+    return torch.tensor([table[label] / mean for label in labels])
+
+
+def _build_model(config: ClassificationConfig) -> TransformerClassifier:
+    return TransformerClassifier(config.model, config.vocab_size, len(config.labels))

@@ -1,0 +1,202 @@
+"""Language modelling: a causal Transformer, its tokenizer, its windows and its scores, bound plainly."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, Self
+
+import torch
+
+from weft import model_folder
+from weft.config import LanguageRecipe
+from weft.data.documents import Documents, read_documents
+from weft.data.languages import UNKNOWN
+from weft.data.store import TextStore, prepare_text_store
+from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
+from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
+from weft.evaluation.language import LanguageScores, language_scores
+from weft.machine import Machine
+from weft.model.causal import CausalTransformer
+from weft.model_folder import FolderConfig, LanguageConfig, RunFiles
+from weft.predict.language_model import LanguageModel
+from weft.tasks.task import (
+    Prepared,
+    Task,
+    keep_model_of,
+    keep_samples,
+    load_into,
+    load_tokenizers,
+    refuse_other_size,
+    refuse_other_task,
+)
+from weft.texts import Sources, Texts, counted, gather_documents
+from weft.training.loss import CrossEntropy, LossSums
+
+_SCORED_TOKENS = 8192  # of one batch while scoring
+_PROMPT_CHARS = 80
+
+
+@dataclass(frozen=True)
+class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
+    """Language modelling: the next token at every position."""
+
+    name: ClassVar[str] = "language-modelling"
+
+    config: LanguageConfig
+    tokenizers: tuple[Tokenizer]
+    model: CausalTransformer
+    machine: Machine
+    loss: CrossEntropy
+
+    @classmethod
+    def gather(cls, recipe: LanguageRecipe, given: Sources) -> Texts[Documents]:
+        return gather_documents(recipe.data, given, recipe.training.seed)
+
+    @classmethod
+    def resolve(
+        cls, recipe: LanguageRecipe, texts: Texts[Documents], start: FolderConfig | None, where: str
+    ) -> LanguageRecipe:
+        return recipe if start is None else keep_model_of(recipe, start, where)
+
+    @classmethod
+    def learn_tokenizers(cls, recipe: LanguageRecipe, texts: Texts[Documents]) -> tuple[Tokenizer, ...]:
+        return (build_tokenizer(recipe.tokenizer, texts.train.texts),)
+
+    @classmethod
+    def build(
+        cls, recipe: LanguageRecipe, texts: Texts[Documents], tokenizers: tuple[Tokenizer, ...], machine: Machine
+    ) -> Self:
+        (tokenizer,) = tokenizers
+        config = LanguageConfig(
+            weft_version=model_folder.VERSION,
+            task="language-modelling",
+            lang=recipe.data.lang or UNKNOWN,
+            vocab_size=tokenizer.vocab_size,
+            documents=recipe.data.documents,
+            packing=recipe.batches.packing,
+            window_len=recipe.batches.window_len,
+            model=recipe.model,
+            tokenizer=tokenizer.settings,
+            tokenizer_steps=tokenizer.steps,
+            decoding=recipe.decoding,
+        )
+        torch.manual_seed(recipe.training.seed)
+        model = _build_model(config).to(machine.prepare())
+        return cls(config, (tokenizer,), model, machine, CrossEntropy(recipe.training.label_smoothing, PAD_ID))
+
+    @classmethod
+    def load(cls, folder: Path, machine: Machine) -> Self:
+        stored = model_folder.open_model_folder(folder)
+        config = refuse_other_task(stored, LanguageConfig, "generate or score text")
+        (tokenizer,) = load_tokenizers(stored)
+        refuse_other_size(stored, tokenizer, config.vocab_size)
+        model = load_into(stored, lambda: _build_model(config), machine)
+        return cls(config, (tokenizer,), model, machine, CrossEntropy())
+
+    def prepare(self, stores: Path, texts: Texts[Documents], recipe: LanguageRecipe) -> Prepared[WindowBatch]:
+        store = self._store(stores, "train", texts.train, texts.fingerprint(texts.train))
+        kind = StreamBatches if self.config.packing == "stream" else PackedBatches
+        batches = kind(store, self.config.window_len, recipe.batches.batch_size, recipe.training.seed)
+        lost = (
+            f"left out of training: {counted(n, 'documents')} ({why})" for why, n in store.dropped.items() if n
+        )
+        return Prepared(batches, self._describe(store), tuple(lost))
+
+    def compute_loss(self, batch: WindowBatch) -> LossSums:
+        with self.machine.autocast():
+            return self._loss(batch, self.loss)
+
+    def dev_evaluation(
+        self, files: RunFiles, texts: Texts[Documents], recipe: LanguageRecipe
+    ) -> "DevEvaluation | None":
+        if texts.dev is None:
+            return None
+        store = self._store(files.stores, "dev", texts.dev, texts.fingerprint(texts.dev))
+        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+
+    def read(self, data: Sequence[str]) -> Documents:
+        return read_documents(data, self.config.documents)
+
+    def evaluate(self, text: Documents) -> LanguageScores:
+        """Score every token once, in windows of the length that the model was trained on."""
+        with TemporaryDirectory() as scratch:
+            return self.score_store(self._store(Path(scratch), "text", text, ""))
+
+    def score_store(self, store: TextStore) -> LanguageScores:
+        """As `evaluate`, for text that is encoded already."""
+        self.model.eval()
+        with torch.inference_mode():
+            sums = [self._loss(batch, CrossEntropy()) for batch in self._windows(store)]
+        loss = math.fsum(float(s.nll_sum) for s in sums)
+        return language_scores(loss, sum(s.num_tokens for s in sums), store.num_bytes)
+
+    @staticmethod
+    def overlap_rows(text: Documents) -> Sequence[Sequence[str]]:
+        return [(document,) for document in text.texts]
+
+    def predictor(self) -> LanguageModel:
+        return LanguageModel(
+            self.model,
+            self.tokenizers[0],
+            decoding=self.config.decoding,
+            packed=self.config.packing == "packed",
+            window_len=self.config.window_len,
+            device=torch.device(self.machine.device),
+        )
+
+    def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:
+        device = torch.device(self.machine.device)
+        segments = None if batch.segments is None else batch.segments.to(device)
+        states = self.model.states(batch.tgt_in.to(device), segments)
+        return loss(states, self.model.output, batch.tgt_out.to(device))
+
+    def _windows(self, store: TextStore) -> Iterator[WindowBatch]:
+        return scoring_windows(store, self.config.window_len, _SCORED_TOKENS, self.config.packing == "packed")
+
+    def _store(self, stores: Path, name: str, text: Documents, key: str) -> TextStore:
+        return prepare_text_store(
+            stores, name, text.texts, self.tokenizers[0], max_len=None, too_long="keep", text_key=key
+        )
+
+    def _describe(self, store: TextStore) -> str:
+        kind = self.config.tokenizer.kind
+        return (
+            f"{counted(len(store), 'documents')}, {store.num_tokens:,} tokens ({kind}, "
+            f"{self.config.vocab_size:,} entries), windows of {self.config.window_len}"
+        )
+
+
+@dataclass(frozen=True)
+class DevEvaluation:
+    """Scores a language model on dev while it trains; the loss decides.
+
+    Each time, what it writes on from the beginnings of the first documents is added to `samples`.
+    """
+
+    task: LanguageModelling
+    text: Documents
+    store: TextStore
+    samples: Path
+    num_samples: int
+
+    def __call__(self, step: int) -> Mapping[str, float]:
+        with self.task.machine.autocast():
+            scores = self.task.score_store(self.store)
+        keep_samples(self.samples, step, self._continuations())
+        return {
+            "dev_loss": scores.loss,
+            "dev_bits_per_byte": scores.bits_per_byte,
+            "dev_perplexity": scores.perplexity,
+        }
+
+    def _continuations(self) -> Iterator[Mapping[str, str]]:
+        model = self.task.predictor()
+        for text in self.text.texts[: self.num_samples]:
+            prompt = text[:_PROMPT_CHARS]
+            yield {"prompt": prompt, "text": model.generate(prompt, max_new_tokens=60, seed=1).text}
+
+
+def _build_model(config: LanguageConfig) -> CausalTransformer:
+    return CausalTransformer(config.model, config.vocab_size, PAD_ID)

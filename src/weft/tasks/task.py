@@ -1,0 +1,204 @@
+"""What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a folder."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import nn
+
+from weft import durable, model_folder
+from weft.config import Recipe, SideSection
+from weft.data.tokenizer import Tokenizer, load_tokenizer
+from weft.errors import FolderError, UsageError
+from weft.machine import Machine
+from weft.model_folder import FolderConfig, RunFiles, StoredModel
+from weft.texts import Corpus, Sources, Texts
+from weft.training.loss import LossSums
+from weft.training.trainer import Batches, Evaluate
+
+
+class Scores(Protocol):
+    """What a test set gives: `summary` is one line, `lines` are for a person to read."""
+
+    def summary(self) -> str: ...
+    def lines(self) -> list[str]: ...
+    def to_json(self) -> dict[str, Any]: ...
+
+
+R = TypeVar("R", bound=Recipe)
+C = TypeVar("C", bound=Corpus)
+B = TypeVar("B")
+M = TypeVar("M", bound=nn.Module)
+F = TypeVar("F", bound=FolderConfig)
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[B]):
+    """A run's training batches; `description` says what they are of, `notes` what was left out."""
+
+    batches: Batches[Any]
+    description: str
+    notes: tuple[str, ...] = ()
+
+
+class Task(ABC, Generic[R, C, B]):
+    """A model with its tokenizers, built for training from a recipe or loaded from a folder: the same object.
+
+    R is its recipe, C its kind of text, B its batch.
+    """
+
+    name: ClassVar[str]
+    config: FolderConfig
+    tokenizers: tuple[Tokenizer, ...]
+    model: nn.Module
+    machine: Machine
+
+    @classmethod
+    @abstractmethod
+    def gather(cls, recipe: R, given: Sources) -> Texts[C]:
+        """The text of a run."""
+
+    @classmethod
+    @abstractmethod
+    def resolve(cls, recipe: R, texts: Texts[C], start: FolderConfig | None, where: str) -> R:
+        """The recipe with what the text, or the model in folder `where` that it starts from, says."""
+
+    @classmethod
+    @abstractmethod
+    def learn_tokenizers(cls, recipe: R, texts: Texts[C]) -> tuple[Tokenizer, ...]:
+        """New tokenizers from the training text."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, recipe: R, texts: Texts[C], tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+        """A new model with fresh weights, drawn from the recipe's seed."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path, machine: Machine) -> Self:
+        """A trained model. Raises FolderError where the folder is damaged, foreign, unfinished or of another task."""
+
+    @abstractmethod
+    def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:
+        """The batches to train on; encoded text is kept in the folder `stores`."""
+
+    @abstractmethod
+    def compute_loss(self, batch: B) -> LossSums:
+        """The loss of one micro-batch, in the machine's precision."""
+
+    @abstractmethod
+    def dev_evaluation(self, files: RunFiles, texts: Texts[C], recipe: R) -> Evaluate | None:
+        """What scores the model on dev; None where there is no dev text."""
+
+    @abstractmethod
+    def read(self, data: Sequence[str]) -> C:
+        """Text to score from files, read as the training text was."""
+
+    @abstractmethod
+    def evaluate(self, text: C) -> Scores:
+        """Score the model on text that it was not trained on."""
+
+    @staticmethod
+    @abstractmethod
+    def overlap_rows(text: C) -> Sequence[Sequence[str]]:
+        """What must not occur in training as well, for a score to mean something: pairs, or texts."""
+
+    @abstractmethod
+    def predictor(self) -> Any:
+        """Text in, text or numbers out, by this model."""
+
+    def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
+        """Write the model folder."""
+        weights = {name: p.detach() for name, p in self.model.named_parameters()}
+        contents = [tokenizer.to_json().encode() for tokenizer in dict.fromkeys(self.tokenizers)]
+        files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
+        model_folder.save_model_folder(folder, self.config, weights, files, card, facts)
+
+
+def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:
+    """The tokenizers of a folder, one for each file. Raises FolderError where they are not its config's."""
+    sides = stored.config.tokenizer_files()
+    loaded = [
+        load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name)) for name, side in sides.items()
+    ]
+    steps = {name for tokenizer in loaded for name in tokenizer.steps}
+    if steps != stored.config.tokenizer_steps.keys():
+        raise FolderError(
+            f"{stored.folder / model_folder.CONFIG}: tokenizer_steps are not those of its tokenizers"
+        )
+    return loaded
+
+
+def refuse_other_size(stored: StoredModel, tokenizer: Tokenizer, size: int) -> None:
+    """Raise FolderError where a tokenizer does not have the number of pieces that the model has."""
+    if tokenizer.vocab_size != size:
+        raise FolderError(
+            f"{stored.folder}: a tokenizer has {tokenizer.vocab_size} pieces, the model {size}; "
+            "the files belong to different models"
+        )
+
+
+def load_into(stored: StoredModel, build: Callable[[], M], machine: Machine) -> M:
+    """Build the model that a config describes and fill it with its weights, ready to use."""
+    with torch.device("meta"):  # what the config claims is allocated only if the weights are that large
+        stored.refuse_unfit(build())
+    model = build()
+    stored.load_weights(model)
+    return model.to(machine.prepare()).eval()
+
+
+def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
+    """The config of a folder. Raises FolderError where it holds a model of another task than `verb` needs."""
+    if not isinstance(stored.config, wanted):
+        raise FolderError(f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}")
+    return stored.config
+
+
+def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
+    """The recipe with the shape and the tokenizers of the model in folder `where`.
+
+    Raises UsageError where the recipe asks for others.
+    """
+    for name in ("model", "tokenizer"):
+        asked, default, own = (getattr(part, name) for part in (recipe, type(recipe)(), start))
+        if asked not in (default, own):
+            given, kept = asked.model_dump(), own.model_dump()
+            key = next(k for k in given if given[k] != kept.get(k))
+            raise UsageError(
+                f"--from keeps the {name} of {where}, but {name}.{key} is {kept.get(key)} "
+                f"there and {given[key]} here; leave out what sets it"
+            )
+    return recipe.model_copy(update={name: getattr(start, name) for name in ("model", "tokenizer")})
+
+
+def write_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, ...]) -> None:
+    """Keep a run's tokenizers, with their settings, in a new folder."""
+    different = list(dict.fromkeys(tokenizers))
+    facts = {
+        "order": [different.index(tokenizer) for tokenizer in tokenizers],
+        "settings": [tokenizer.settings.model_dump(mode="json") for tokenizer in different],
+    }
+    with durable.writing_folder(folder, facts) as temporary:
+        for number, tokenizer in enumerate(different):
+            (temporary / f"{number}.json").write_bytes(tokenizer.to_json().encode())
+
+
+def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
+    """What `write_tokenizers` wrote. Raises FolderError where it is damaged."""
+    manifest = durable.read_manifest(folder)
+    sides = [SideSection.model_validate(side) for side in manifest["settings"]]
+    paths = [folder / f"{number}.json" for number in range(len(sides))]
+    loaded = [load_tokenizer(p.read_bytes(), side, str(p)) for p, side in zip(paths, sides, strict=True)]
+    return tuple(loaded[i] for i in manifest["order"])
+
+
+def keep_samples(path: Path, step: int, samples: Iterable[Mapping[str, Any]]) -> None:
+    """Add to the samples of earlier steps; what a run that was killed had said of later ones goes."""
+    old = path.read_text("utf-8").split("\n")[:-1] if path.is_file() else []
+    kept = [line for line in old if json.loads(line)["step"] < step]
+    new = [json.dumps({"step": step, **sample}, ensure_ascii=False) for sample in samples]
+    durable.write_text(path, "".join(line + "\n" for line in [*kept, *new]))

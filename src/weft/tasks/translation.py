@@ -1,0 +1,211 @@
+"""Translation: an encoder-decoder, its two tokenizers, its loss and its scores, bound plainly."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from weft import model_folder
+from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe, with_values
+from weft.data.batches import Batch, Batches, padded_batches
+from weft.data.corpus import ParallelText, read_pairs
+from weft.data.languages import UNKNOWN
+from weft.data.store import ParallelStore, prepare_store
+from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
+from weft.errors import UsageError
+from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
+from weft.machine import Machine
+from weft.model.recurrent import Seq2SeqRecurrent
+from weft.model.transformer import Seq2SeqTransformer
+from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
+from weft.predict.translator import Translator
+from weft.tasks.task import (
+    Prepared,
+    Task,
+    keep_model_of,
+    keep_samples,
+    load_into,
+    load_tokenizers,
+    refuse_other_size,
+    refuse_other_task,
+)
+from weft.texts import Sources, Texts, counted, gather_pairs
+from weft.training.loss import CrossEntropy, LossSums
+
+Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
+
+
+@dataclass(frozen=True)
+class Translation(Task[TranslationRecipe, ParallelText, Batch]):
+    """Translation: an encoder-decoder, its two tokenizers (one object twice where joint), and its loss."""
+
+    name: ClassVar[str] = "translation"
+
+    config: TranslationConfig
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    model: Seq2Seq
+    machine: Machine
+    loss: CrossEntropy
+
+    @classmethod
+    def gather(cls, recipe: TranslationRecipe, given: Sources) -> Texts[ParallelText]:
+        return gather_pairs(recipe.data, given, recipe.training.seed)
+
+    @classmethod
+    def resolve(
+        cls, recipe: TranslationRecipe, texts: Texts[ParallelText], start: FolderConfig | None, where: str
+    ) -> TranslationRecipe:
+        langs = [texts.train.src_lang, texts.train.tgt_lang]
+        if start is None:
+            return with_values(recipe, {"data.src_lang": langs[0], "data.tgt_lang": langs[1]})
+        assert isinstance(start, TranslationConfig)
+        own = [start.src_lang, start.tgt_lang]
+        if any(lang not in (UNKNOWN, mine) for lang, mine in zip(langs, own, strict=True)):
+            raise UsageError(
+                f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; give text in its languages"
+            )
+        recipe = with_values(recipe, {"data.src_lang": own[0], "data.tgt_lang": own[1]})
+        return keep_model_of(recipe, start, where)
+
+    @classmethod
+    def learn_tokenizers(cls, recipe: TranslationRecipe, texts: Texts[ParallelText]) -> tuple[Tokenizer, ...]:
+        return build_tokenizers(recipe.tokenizer, texts.train.src, texts.train.tgt)
+
+    @classmethod
+    def build(
+        cls,
+        recipe: TranslationRecipe,
+        texts: Texts[ParallelText],
+        tokenizers: tuple[Tokenizer, ...],
+        machine: Machine,
+    ) -> Self:
+        src, tgt = tokenizers
+        joint = src is tgt
+        config = TranslationConfig(
+            weft_version=model_folder.VERSION,
+            task="translation",
+            src_lang=str(recipe.data.src_lang),
+            tgt_lang=str(recipe.data.tgt_lang),
+            joint=joint,
+            src_vocab_size=src.vocab_size,
+            tgt_vocab_size=tgt.vocab_size,
+            max_src_len=min(recipe.data.max_len + 1, recipe.model.max_len),
+            model=recipe.model,
+            tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
+            tokenizer_steps={**src.steps, **tgt.steps},
+            decoding=recipe.decoding,
+        )
+        torch.manual_seed(recipe.training.seed)
+        model = _build_model(config).to(machine.prepare())
+        return cls(config, (src, tgt), model, machine, CrossEntropy(recipe.training.label_smoothing, PAD_ID))
+
+    @classmethod
+    def load(cls, folder: Path, machine: Machine) -> Self:
+        stored = model_folder.open_model_folder(folder)
+        config = refuse_other_task(stored, TranslationConfig, "translate")
+        loaded = load_tokenizers(stored)
+        for tokenizer, size in zip(loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False):
+            refuse_other_size(stored, tokenizer, size)
+        model = load_into(stored, lambda: _build_model(config), machine)
+        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy())
+
+    def prepare(self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe) -> Prepared[Batch]:
+        store = self._store(stores, "train", texts.train, texts)
+        size = recipe.batches
+        batches = Batches(store, size.tokens_per_batch, size.batch_size, recipe.training.seed)
+        lost = (f"left out of training: {counted(n, 'pairs')} ({why})" for why, n in store.dropped.items() if n)
+        return Prepared(batches, self._describe(store), tuple(lost))
+
+    def compute_loss(self, batch: Batch) -> LossSums:
+        device = torch.device(self.machine.device)
+        src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
+        with self.machine.autocast():
+            return self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out)
+
+    def mean_loss(self, store: ParallelStore, tokens_per_batch: int = 4096) -> float:
+        """Unsmoothed cross-entropy in nats a target token, the end symbol counted."""
+        plain = replace(self, loss=CrossEntropy())
+        with torch.inference_mode():
+            sums = [plain.compute_loss(batch) for batch in padded_batches(store, tokens_per_batch)]
+        return sum(float(s.nll_sum) for s in sums) / max(sum(s.num_tokens for s in sums), 1)
+
+    def dev_evaluation(
+        self, files: RunFiles, texts: Texts[ParallelText], recipe: TranslationRecipe
+    ) -> "DevEvaluation | None":
+        if texts.dev is None:
+            return None
+        store = self._store(files.stores, "dev", texts.dev, texts)
+        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+
+    def read(self, data: Sequence[str]) -> ParallelText:
+        return read_pairs(data, self.config.src_lang, self.config.tgt_lang)
+
+    def evaluate(self, text: ParallelText, **decoding: Any) -> TranslationScores:
+        """Translate the sources and score them; `decoding` as `Translator.translate` takes it."""
+        predictions = self.predictor().translate(text.src, **decoding)
+        return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)
+
+    @staticmethod
+    def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
+        return list(zip(text.src, text.tgt, strict=True))
+
+    def predictor(self) -> Translator:
+        return Translator(
+            self.model,
+            *self.tokenizers,
+            decoding=self.config.decoding,
+            src_lang=self.config.src_lang,
+            tgt_lang=self.config.tgt_lang,
+            max_src_len=self.config.max_src_len,
+            device=torch.device(self.machine.device),
+        )
+
+    def _store(self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]) -> ParallelStore:
+        max_len, key = self.config.max_src_len - 1, texts.fingerprint(text)
+        return prepare_store(stores, name, text.src, text.tgt, *self.tokenizers, max_len, key)
+
+    def _describe(self, store: ParallelStore) -> str:
+        config, side = self.config, self.config.tokenizer
+        kinds = f"joint {side.src.kind}" if config.joint else f"{side.src.kind} to {side.tgt.kind}"
+        sizes = f"{config.src_vocab_size:,}" + ("" if config.joint else f" and {config.tgt_vocab_size:,}")
+        return (
+            f"{config.src_lang} to {config.tgt_lang}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
+            f"{store.num_tgt_tokens:,} target tokens ({kinds}, {sizes} entries)"
+        )
+
+
+@dataclass(frozen=True)
+class DevEvaluation:
+    """Scores a translation model on dev while it trains: greedy BLEU, which decides, then loss and perplexity.
+
+    Each time, the first translations are added to `samples`, one JSON object a line.
+    """
+
+    task: Translation
+    text: ParallelText
+    store: ParallelStore
+    samples: Path
+    num_samples: int
+
+    def __call__(self, step: int) -> Mapping[str, float]:
+        loss = self.task.mean_loss(self.store)
+        with self.task.machine.autocast():
+            predictions = self.task.predictor().translate(self.text.src, beam_size=1)
+        hypotheses = [p.text for p in predictions]
+        # In the model's own normal form: traditional references must not count against simplified output.
+        references = [self.task.tokenizers[1].normalize(text) for text in self.text.tgt]
+        scores = translation_scores(hypotheses, references, self.task.config.tgt_lang)
+        rows = zip(self.text.src, self.text.tgt, hypotheses, strict=True)
+        samples = ({"src": a, "reference": b, "translation": c} for a, b, c in islice(rows, self.num_samples))
+        keep_samples(self.samples, step, samples)
+        return {"dev_bleu": scores.bleu, "dev_loss": loss, "dev_perplexity": perplexity(loss, 1)}
+
+
+def _build_model(config: TranslationConfig) -> Seq2Seq:
+    sizes = (config.src_vocab_size, config.tgt_vocab_size, config.joint, PAD_ID)
+    if isinstance(config.model, RecurrentSection):
+        return Seq2SeqRecurrent(config.model, *sizes)
+    return Seq2SeqTransformer(config.model, *sizes)

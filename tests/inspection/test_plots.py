@@ -1,0 +1,480 @@
+"""Every picture shows the project's own numbers, is written whole, and never shows a box for a letter."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from weft.config import TrainingSection, build_recipe, load_recipe
+from weft.errors import FolderError, UsageError
+from weft.inspection.attention import TranslationAttention
+from weft.model.positions import sinusoids
+from weft.training.loss import smoothed_target
+from weft.training.schedule import learning_rate
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
+plots = pytest.importorskip("weft.inspection.plots")
+figures = pytest.importorskip("matplotlib.figure")
+
+
+def size_of(png: bytes) -> tuple[int, int]:
+    """Width and height in the header of a PNG."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    return int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
+
+
+def texts_of(svg: bytes) -> list[str]:
+    """What stands in the text elements of an SVG."""
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    return ["".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("}text")]
+
+
+def lines_of(axes: Any, gid: str) -> list[Any]:
+    return [line for line in axes.get_lines() if line.get_gid() == gid]
+
+
+def points(line: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+
+
+def write_run(folder: Path, lines: list[dict[str, Any]], tail: bytes = b"") -> Path:
+    (folder / "run").mkdir(parents=True)
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    (folder / "run" / "metrics.jsonl").write_bytes(content + tail)
+    return folder
+
+
+def steps(*losses: float, every: int = 50) -> list[dict[str, Any]]:
+    return [
+        {"step": every * number, "epoch": 0, "loss": loss, "learning_rate": 0.1, "tokens_per_second": 7}
+        for number, loss in enumerate(losses, start=1)
+    ]
+
+
+def evaluation(step: int, bleu: float, loss: float) -> dict[str, Any]:
+    return {"step": step, "epoch": 1, "dev_bleu": bleu, "dev_loss": loss, "dev_perplexity": 2.0**loss}
+
+
+# --- what is drawn
+
+
+def test_positions_are_the_models_table() -> None:
+    figure = plots.draw_positions(d_model=22, max_len=31)
+    above, below, *_ = figure.axes
+    table = sinusoids(31, 22).numpy()
+    np.testing.assert_array_equal(above.images[0].get_array(), table.T)
+    labels = [line.get_label() for line in below.get_lines()]
+    assert labels == ["dimension 4 (sine)", "dimension 5 (cosine)", "dimension 6 (sine)", "dimension 7 (cosine)"]
+    for line, dim in zip(below.get_lines(), (4, 5, 6, 7), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), table[:, dim])
+
+
+def test_waves_of_a_wider_table_are_about_as_long() -> None:
+    labels = [line.get_label() for line in plots.draw_positions().axes[1].get_lines()]
+    assert [int(re.findall(r"\d+", label)[0]) for label in labels] == [26, 27, 38, 39]
+    for narrow, wide in ((4, 26), (6, 38)):
+        assert 10_000 ** (wide / 128) == pytest.approx(10_000 ** (narrow / 20), rel=0.05)
+
+
+@pytest.mark.parametrize(("d_model", "waves"), [(2, 2), (4, 4), (6, 2), (12, 4)])
+def test_a_narrow_table_shows_no_wave_twice(d_model: int, waves: int) -> None:
+    lines = plots.draw_positions(d_model, 3).axes[1].get_lines()
+    assert len({line.get_label() for line in lines}) == len(lines) == waves
+
+
+def test_odd_width_is_refused() -> None:
+    with pytest.raises(UsageError, match="even d_model, not 21"):
+        plots.draw_positions(21)
+
+
+def test_mask_lets_nobody_see_the_future() -> None:
+    axes = plots.draw_mask(7).axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), np.tril(np.ones((7, 7), dtype=bool)))
+    see, hidden = axes.get_legend().get_patches()
+    colors = axes.images[0].get_cmap()
+    assert see.get_facecolor() == colors(1)
+    assert hidden.get_facecolor() == colors(0)
+
+
+def test_smoothing_is_the_losss_own_target() -> None:
+    axes = plots.draw_smoothing().axes[0]
+    drawn = axes.images[0].get_array()
+    np.testing.assert_array_equal(drawn, smoothed_target(torch.tensor([2, 1, 0, 3, 3]), 5, 0.4).numpy())
+    third = pytest.approx(0.4 / 3)
+    assert drawn[0].tolist() == [0, third, pytest.approx(0.6), third, third]
+    assert drawn[2].tolist() == [0] * 5
+    assert drawn[:, 0].tolist() == [0] * 5
+    written = [text.get_text() for text in axes.texts]
+    assert written[:5] == ["0", "0.133", "0.6", "0.133", "0.133"]
+    assert written[10:15] == ["0"] * 5
+
+
+def test_schedules_are_the_trainers_own() -> None:
+    axes = plots.draw_schedule(plots.paper_schedules()).axes[0]
+    assert len(axes.get_lines()) == 3
+    for line, (d_model, warmup) in zip(axes.get_lines(), ((512, 4000), (512, 8000), (256, 4000)), strict=True):
+        settings = TrainingSection(schedule="noam", learning_rate=1.0, warmup_steps=warmup)
+        assert line.get_label() == f"d_model {d_model}, warm-up {warmup:,}"
+        steps = range(1, 20_001)
+        expected = [learning_rate(settings, d_model, step, 20_000) for step in steps]
+        assert points(line) == list(zip(steps, expected, strict=True))
+        assert max(line.get_ydata()) == pytest.approx((d_model * warmup) ** -0.5)
+
+
+def test_schedule_of_a_recipe() -> None:
+    recipe = load_recipe("demo")
+    schedule, max_steps = plots.recipe_schedule(recipe, "demo")
+    assert (max_steps, schedule.d_model) == (450, 128)
+    (line,) = plots.draw_schedule([schedule], max_steps).axes[0].get_lines()
+    assert line.get_label() == "demo: cosine, warm-up 100"
+    expected = [learning_rate(recipe.training, 128, step, 450) for step in range(1, 451)]
+    assert points(line) == list(zip(range(1, 451), expected, strict=True))
+
+
+@pytest.mark.parametrize("task", ["translation", "language-modelling", "classification"])
+def test_every_tasks_recipe_has_a_schedule(task: str) -> None:
+    recipe = build_recipe({"task": task, "training": {"max_steps": 7, "warmup_steps": 3}})
+    schedule, max_steps = plots.recipe_schedule(recipe, task)
+    assert max_steps == 7
+    assert len(plots.draw_schedule([schedule], 7).axes[0].get_lines()[0].get_xdata()) == 7
+
+
+def test_recipe_without_a_length_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^mine: sets no training\.max_steps"):
+        plots.recipe_schedule(build_recipe({}), "mine")
+
+
+def test_very_long_schedule_keeps_its_peak() -> None:
+    settings = TrainingSection(schedule="noam", learning_rate=1.0, warmup_steps=12_345)
+    (line,) = plots.draw_schedule([plots.Schedule("long", settings, 64)], 2_000_003).axes[0].get_lines()
+    assert len(line.get_xdata()) < 25_000
+    assert line.get_xdata()[[*line.get_ydata()].index(max(line.get_ydata()))] == 12_345
+    assert line.get_xdata()[-1] == 2_000_003
+
+
+# --- histories
+
+
+def test_history_shows_what_was_logged(tmp_path: Path) -> None:
+    lines = [*steps(5.0, 4.0), evaluation(100, 11.0, 3.5), *steps(3.0, 2.0)[1:]]
+    lines = [*lines, {**steps(9.0)[0], "step": 150, "loss": 2.5}, evaluation(150, 13.0, 3.0)]
+    figure = plots.draw_history([plots.read_history(write_run(tmp_path / "a", lines))])
+    losses, scores = figure.axes
+    (raw,) = lines_of(losses, "training")
+    assert points(raw) == [(50, 5.0), (100, 4.0), (100, 2.0), (150, 2.5)]
+    assert points(lines_of(losses, "dev")[0]) == [(100, 3.5), (150, 3.0)]
+    assert points(lines_of(scores, "score")[0]) == [(100, 11.0), (150, 13.0)]
+    assert points(lines_of(scores, "best")[0]) == [(150, 13.0)]
+    assert scores.get_ylabel() == "BLEU"
+    assert scores.get_legend().get_texts()[0].get_text().endswith("a: best 13 at step 150")
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "best"),
+    [
+        ([(1, 5.0, 2.0), (2, 9.0, 3.0), (3, 7.0, 1.0)], 2),
+        ([(1, 0.0, 2.0), (2, 0.0, 1.5), (3, 0.0, 1.7)], 2),  # of equal scores the lower loss
+        ([(1, 4.0, 2.0), (2, 4.0, 2.0)], 1),  # of equal evaluations the first, as the trainer keeps it
+    ],
+)
+def test_best_step_is_the_trainers(tmp_path: Path, evaluations: list[tuple[int, float, float]], best: int) -> None:
+    run = plots.read_history(write_run(tmp_path / "a", [evaluation(*e) for e in evaluations]))
+    assert run.best["step"] == best
+
+
+def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
+    keys = ("dev_loss", "dev_bits_per_byte")
+    lines = [
+        {"step": 7 * i, "epoch": 0, **dict(zip(keys, v, strict=True))}
+        for i, v in enumerate([(3, 2), (1, 5), (2, 4)])
+    ]
+    run = plots.read_history(write_run(tmp_path / "a", lines))
+    assert (run.loss, run.score, run.best["step"]) == (*keys, 7)
+    _, scores = plots.draw_history([run]).axes
+    assert points(lines_of(scores, "best")[0]) == [(7, 5)]
+
+
+def test_best_step_is_that_of_a_real_run(tiny_folder: Path) -> None:
+    verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
+    run = plots.read_history(tiny_folder)
+    assert run.best["step"] == verdict["best_step"]
+    assert run.best[run.score] == next(iter(verdict["dev"].values()))
+    assert run.losses[-1][0] == verdict["step"] == 120
+
+
+def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", [*steps(3.0, 2.0), evaluation(100, 20.0, 1.0)])
+    accuracy = {"step": 100, "epoch": 1, "dev_accuracy": 0.75, "dev_loss": 0.5}
+    second = write_run(tmp_path / "b", [*steps(1.0, 0.5), accuracy])
+    bare = write_run(tmp_path / "_c", steps(7.0, 6.0, 5.0))
+    figure = plots.draw_history([plots.read_history(folder) for folder in (first, second, bare)])
+    losses, bleu, other = figure.axes
+    assert [axes.get_ylabel() for axes in (bleu, other)] == ["BLEU", "accuracy"]
+    assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 3
+    assert len({line.get_color() for line in lines_of(losses, "training")}) == 3
+    assert len(lines_of(losses, "dev")) == 2
+    assert points(lines_of(other, "best")[0]) == [(100, 0.75)]
+    names = [text.get_text() for text in losses.get_legend().get_texts()]
+    assert [name[-2:] for name in names[:3]] == ["/a", "/b", "_c"]
+
+
+def test_score_that_the_best_step_lacks_is_drawn_without_a_mark(tmp_path: Path) -> None:
+    lines = [{"step": 5, "dev_loss": 1.0}, {"step": 9, "dev_loss": 2.0, "dev_bits_per_byte": 3.0}]
+    _, scores = plots.draw_history([plots.read_history(write_run(tmp_path / "a", lines))]).axes
+    assert points(lines_of(scores, "score")[0]) == [(9, 3.0)]
+    assert lines_of(scores, "best") == []
+
+
+def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
+    figure = plots.draw_history([plots.read_history(write_run(tmp_path / "a", steps(2.0)))])
+    (losses,) = figure.axes
+    assert [text.get_text() for text in losses.get_legend().get_texts()][1:] == [
+        "training, as logged",
+        "training, moving mean",
+    ]
+
+
+@pytest.mark.parametrize("tail", [b'{"step": 150, "lo', b"[]\n", b"\xff\n", b'{"loss": 1}\n', b'{"step": null}\n'])
+def test_damaged_last_line_is_left_out(tmp_path: Path, tail: bytes) -> None:
+    run = plots.read_history(write_run(tmp_path / "a", steps(5.0, 4.0), tail))
+    assert run.losses == [(50, 5.0), (100, 4.0)]
+
+
+def test_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
+    lines = [
+        *steps(5.0),
+        {"step": 100, "loss": float("nan")},
+        {"step": 150, "loss": "2"},
+        {"step": 200, "loss": True},
+    ]
+    lines += [
+        {**steps(float("inf"))[0], "step": 250},
+        {"step": float("inf"), "loss": 1.0},
+        {"step": 300, "loss": 10**400},
+    ]
+    run = plots.read_history(write_run(tmp_path / "a", lines))
+    assert (run.losses, run.evaluations) == ([(50, 5.0)], [])
+
+
+def test_missing_and_empty_runs_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match=r"nowhere: no such folder"):
+        plots.read_history(tmp_path / "nowhere")
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(FolderError, match=r"metrics\.jsonl: missing"):
+        plots.read_history(tmp_path / "bare")
+    with pytest.raises(FolderError, match=r"metrics\.jsonl: no step is logged"):
+        plots.read_history(write_run(tmp_path / "empty", [], b'{"step": 5'))
+
+
+def test_moving_mean_by_hand() -> None:
+    assert plots.moving_mean([3.0, 1.0, 2.0]) == [3.0, 1.0, 2.0]
+    values = [float(i * i) for i in range(83)]  # two neighbours on each side
+    found = plots.moving_mean(values)
+    assert len(found) == 83
+    assert found[0] == 0
+    assert found[1] == pytest.approx((0 + 1 + 4) / 3)
+    assert found[40] == pytest.approx(sum(values[38:43]) / 5)
+    assert found[81:] == [pytest.approx(sum(values[80:]) / 3), pytest.approx(82 * 82)]
+    assert plots.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
+
+
+# --- attention
+
+
+def test_attention_has_a_panel_a_layer_with_its_mean(inspection: TranslationAttention) -> None:
+    figure = plots.draw_attention(inspection)
+    panels = [axes for axes in figure.axes if axes.images]
+    assert [panel.get_title(loc="left") for panel in panels] == ["Layer 1", "Layer 2", "Layer 3", "Layer 4"]
+    for layer, panel in enumerate(panels):
+        weights = inspection.cross[layer].mean(0)
+        torch.testing.assert_close(torch.tensor(np.asarray(panel.images[0].get_array())), weights)
+        assert [text.get_text() for text in panel.get_xticklabels()] == inspection.src_pieces
+        assert [text.get_text() for text in panel.get_yticklabels()] == inspection.tgt_pieces
+        assert panel.images[0].get_clim() == (0, pytest.approx(inspection.cross.mean(1).max().item()))
+
+
+def test_attention_over_many_tokens_stays_within_its_bounds(
+    inspection: TranslationAttention, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = replace(inspection, cross=torch.rand(3, 2, 61, 67), src_pieces=["ein"] * 67, tgt_pieces=["a"] * 61)
+    free = plots.draw_attention(many)
+    monkeypatch.setattr(plots, "PIXELS", 1_000_000)
+    bound = plots.draw_attention(many)
+    assert free.dpi == 150
+    assert (bound.get_size_inches() == free.get_size_inches()).all()
+    assert np.prod(bound.get_size_inches() * bound.dpi) == pytest.approx(1_000_000)
+    assert len([axes for axes in bound.axes if axes.images]) == 3
+
+
+# --- what every picture has
+
+
+def stands_out(figure: Any) -> bool:
+    """Whether anything is drawn beyond the edges that the figure was laid out for."""
+    figure.draw_without_rendering()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
+
+
+def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: TranslationAttention) -> None:
+    for figure in (
+        plots.draw_positions(),
+        plots.draw_positions(1022, 7),
+        plots.draw_mask(),
+        plots.draw_smoothing(),
+        plots.draw_schedule(plots.paper_schedules()),
+        plots.draw_history([plots.read_history(tiny_folder)]),
+        plots.draw_attention(inspection),
+        plots.draw_attention(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
+        plots.draw_attention(
+            replace(inspection, cross=torch.ones(5, 2, 1, 1), src_pieces=["."], tgt_pieces=["."])
+        ),
+    ):
+        assert not stands_out(figure)
+    figure.axes[0].set_title("much too long " * 20)
+    assert stands_out(figure)
+
+
+# --- files
+
+
+def test_png_has_the_figures_size_and_is_the_same_each_time(tmp_path: Path) -> None:
+    contents = []
+    for name in ("a.png", "b.PNG"):
+        assert plots.write_figure(plots.draw_mask(5), tmp_path / name) == ""
+        contents.append((tmp_path / name).read_bytes())
+    assert contents[0] == contents[1]
+    width, height = size_of(contents[0])
+    assert (700 < width < 1100, 700 < height < 800) == (True, True)  # 7 by 5 inches, less the empty margins
+    assert b"matplotlib" not in contents[0].lower()
+
+
+def test_svg_holds_its_texts_and_is_the_same_each_time(tmp_path: Path) -> None:
+    contents = []
+    for name in ("a.svg", "b.svg"):
+        plots.write_figure(plots.draw_schedule(plots.paper_schedules()), tmp_path / name)
+        contents.append((tmp_path / name).read_bytes())
+    assert contents[0] == contents[1]
+    assert b"<dc:date>" not in contents[0]
+    texts = texts_of(contents[0])
+    assert {"Learning rate over a run", "step", "20,000", "d_model 512, warm-up 4,000"} <= set(texts)
+
+
+def test_everyones_settings_and_pyplot_are_left_alone(tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "red", "svg.fonttype": "path"}):
+        plots.write_figure(plots.draw_mask(5), tmp_path / "a.svg")
+    plots.write_figure(plots.draw_mask(5), tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from weft.inspection import plots\n"
+        f"plots.write_figure(plots.draw_mask(2), Path({str(tmp_path / 'a.png')!r}))\n"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a", "a.svgz", ".png", "a.html"])
+def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"\.png .*\.svg"):
+        plots.write_figure(plots.draw_mask(2), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="cannot be written"):
+        plots.write_figure(plots.draw_mask(2), tmp_path / "nowhere" / "a.png")
+
+
+def test_a_picture_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.png").write_bytes(b"old")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("in the midst of it")
+
+    monkeypatch.setattr(figures.Figure, "savefig", fail)
+    with pytest.raises(RuntimeError, match="midst"):
+        plots.write_figure(plots.draw_mask(2), tmp_path / "a.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"old"
+
+
+# --- letters
+
+
+def titled(title: str) -> Any:
+    figure = plots.draw_mask(2)
+    figure.axes[0].set_title(title, loc="left")
+    return figure
+
+
+@pytest.fixture
+def only_latin_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without any font for Chinese."""
+    monkeypatch.setattr(plots, "_FALLBACKS", ())
+
+
+@pytest.mark.usefixtures("only_latin_fonts")
+def test_characters_that_no_font_has_are_told(tmp_path: Path) -> None:
+    assert plots.write_figure(titled("tea 茶 and 我茶"), tmp_path / "a.png") == "我茶"
+    assert plots.write_figure(titled("tea"), tmp_path / "b.png") == ""
+
+
+@pytest.mark.usefixtures("only_latin_fonts")
+def test_svg_leaves_chinese_to_the_fonts_of_its_reader(tmp_path: Path) -> None:
+    assert plots.write_figure(titled("tea 茶"), tmp_path / "a.svg") == ""
+    assert "tea 茶" in texts_of((tmp_path / "a.svg").read_bytes())
+
+
+def test_a_font_that_has_chinese_is_found(tmp_path: Path) -> None:
+    plots._list_new_fonts()
+    families, missing = plots._fallbacks({"茶", "我"})
+    if missing:
+        pytest.skip("no font for Chinese is installed")
+    assert len(families) == 1
+    figure = titled("tea 茶")
+    assert plots.write_figure(figure, tmp_path / "a.png") == ""
+    assert figure.axes[0].title.get_fontfamily() == ["sans-serif"]  # of another place; it has no letters
+    found = [text for text in figure.findobj(matplotlib.text.Text) if "茶" in text.get_text()]
+    assert [text.get_fontfamily() for text in found] == [["sans-serif", *families]]
+    plots.write_figure(titled("tea"), tmp_path / "b.png")
+    assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
+
+
+def test_a_font_of_one_other_letter_is_no_help_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Families are taken in order, each only for what is still lacking."""
+    have = {"A1": set("xy"), "A2": set("x"), "A3": set("yz")}
+    fonts = [type("Font", (), {"name": name}) for name in ("A3", "A1", "A2", "B")]
+    monkeypatch.setattr(plots, "_FALLBACKS", ("A",))
+    monkeypatch.setattr(plots.fontManager, "ttflist", fonts)
+    monkeypatch.setattr(plots, "_characters", lambda family: have[family])
+    assert plots._fallbacks(set("xyzw")) == (["A1", "A3"], {"w"})
+
+
+HOSTILE = ["$x^2$", "$\\frac{", "</text><script>", "\x00\x1b\u2028", "_under", "", "▁the", "&amp;", "\ud800"]
+
+
+def test_hostile_pieces_are_written_as_they_are(inspection: TranslationAttention, tmp_path: Path) -> None:
+    hostile = replace(
+        inspection, src_pieces=HOSTILE, cross=torch.rand(2, 3, len(inspection.tgt_pieces), len(HOSTILE))
+    )
+    plots.write_figure(plots.draw_attention(hostile), tmp_path / "a.png")
+    plots.write_figure(plots.draw_attention(hostile), tmp_path / "a.svg")
+    texts = texts_of((tmp_path / "a.svg").read_bytes())
+    shown = ["$x^2$", "$\\frac{", "</text><script>", "\\u0000\\u001b\\u2028", "_under", "▁the", "&amp;", "\\ud800"]
+    assert [text for text in texts if text in shown] == shown * 2
+    size_of((tmp_path / "a.png").read_bytes())
