@@ -1,8 +1,8 @@
-"""Measure Weft on this machine: `python benchmarks/run.py [demo] [toy] [en-de] [en-zh] [--seeds N ...]`.
+"""Measure Weft on this machine: `python benchmarks/run.py [NAME ...] [--seeds N ...] [--out FOLDER]`.
 
-Each measurement is the command line that a user would type, in a process of its own, timed from outside. It
-prints one row of the table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data;
-what needs one that is absent is skipped, saying so. Nothing else should run meanwhile.
+Each measurement is the command line that a user would type, in a process of its own, timed from outside, and prints
+one row of a table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data; what needs one
+that is absent is skipped, saying so. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -12,69 +12,86 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("WEFT_DATA", ROOT.parent / "shared" / "data"))
-MULTI30K, EN_CN = DATA / "multi30k", DATA / "en-cn"
-TEST = f"{MULTI30K}/test_2016_flickr.en,{MULTI30K}/test_2016_flickr.de"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A recipe, the files it takes, below DATA, and settings; `seeds` says whether it is worth repeating."""
+
+    recipe: str
+    train: str = ""
+    dev: str = ""
+    test: str = ""
+    settings: tuple[str, ...] = ()
+    seeds: bool = False
+
+    def arguments(self) -> list[str]:
+        """Those of `weft train`, but the seed and the folder."""
+        files = {"--train": self.train, "--dev": self.dev, "--test": self.test}
+        given = [part for flag, name in files.items() if name for part in (flag, _paths(name))]
+        return ["--recipe", self.recipe, *given, *(p for s in self.settings for p in ("--set", s))]
+
+    def missing(self) -> list[str]:
+        """Files that are not there."""
+        names = [name for names in (self.train, self.dev, self.test) if names for name in names.split(",")]
+        return [name for name in names if not (DATA / name).is_file()]
+
+
+MULTI30K = {
+    "train": "multi30k/train.en,multi30k/train.de",
+    "dev": "multi30k/val.en,multi30k/val.de",
+    "test": "multi30k/test_2016_flickr.en,multi30k/test_2016_flickr.de",
+}
+EN_CN_TEST = "en-cn/simplified/dev.txt"
+MEASUREMENTS = {
+    "demo": Measurement("demo"),
+    "toy": Measurement("toy-de-en"),
+    "en-de": Measurement("en-de", **MULTI30K, seeds=True),
+    "en-zh": Measurement("en-zh", "en-cn/train.txt", "", EN_CN_TEST, seeds=True),
+    "annotated-en-zh": Measurement("annotated-en-zh", "en-cn/train.txt", EN_CN_TEST, EN_CN_TEST),
+    "rnn-dot": Measurement("seq2seq-rnn-dot", **MULTI30K),
+    "rnn-additive": Measurement("seq2seq-rnn-additive", **MULTI30K),
+    "transformer": Measurement("seq2seq-transformer", **MULTI30K),
+    "causal-lm": Measurement("causal-lm", "wikitext2/valid.txt", "", "wikitext2/test.txt"),
+    "shakespeare": Measurement("tiny-shakespeare", "tinyshakespeare/input.txt"),
+    "imdb-s5": Measurement("imdb-classifier", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
+    "imdb": Measurement("classify-fast", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
+    "trec": Measurement("classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse",)),
+    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv"),
+}
 
 
 def main() -> None:
     """Run the measurements named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("names", nargs="*", choices=[*MEASUREMENTS, []], default=list(MEASUREMENTS))
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASUREMENTS)}; else all")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these")
     parser.add_argument("--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
     out = asked.out or Path(tempfile.mkdtemp(prefix="weft-bench-"))
-    for name in asked.names:
-        for row in MEASUREMENTS[name](out, asked.seeds):
-            print(row, flush=True)
+    for name in asked.names or MEASUREMENTS:
+        if name not in MEASUREMENTS:
+            parser.error(f"{name!r} is none of {', '.join(MEASUREMENTS)}")
+        for seed in asked.seeds if MEASUREMENTS[name].seeds else [1]:
+            print(measured(name, seed, out), flush=True)
 
 
-def demo(out: Path, _: list[int]) -> list[str]:
-    """The demo's time from the command to its last line, and its score."""
-    seconds = weft("demo", "--out", str(out / "demo"))
-    return [row("weft demo", f"{seconds:.0f} s", verdict(out / "demo"))]
-
-
-def toy(out: Path, _: list[int]) -> list[str]:
-    """The two-sentence toy: last training loss, and its two translations."""
-    folder = out / "toy"
-    seconds = weft("train", "--recipe", "toy-de-en", "--out", str(folder))
-    losses = [line["loss"] for line in metrics(folder) if "loss" in line]
-    said = output("translate", str(folder), "ich mochte ein bier", "ich mochte ein cola").split("\n")
-    return [f"| toy-de-en | {seconds:.0f} s | last training loss {losses[-1]:.2g}; {' / '.join(said[:2])} |"]
-
-
-def en_de(out: Path, seeds: list[int]) -> list[str]:
-    """Multi30k, chosen on val, scored once on test_2016_flickr."""
-    if not MULTI30K.is_dir():
-        return [f"| en-de | skipped: {MULTI30K} is absent | |"]
-    rows = []
-    for seed in seeds:
-        folder = out / f"en-de-{seed}"
-        pairs = [f"{MULTI30K}/{part}.en,{MULTI30K}/{part}.de" for part in ("train", "val")]
-        data = ["--train", pairs[0], "--dev", pairs[1], "--test", TEST]
-        seconds = weft("train", "--recipe", "en-de", *data, "--set", f"training.seed={seed}", "--out", str(folder))
-        rows.append(row(f"en-de, seed {seed}", f"{seconds / 60:.1f} min", verdict(folder)))
-    return rows
-
-
-def en_zh(out: Path, seeds: list[int]) -> list[str]:
-    """Tatoeba pairs; dev is a slice of train, the corpus's dev part is scored once, simplified references."""
-    if not EN_CN.is_dir():
-        return [f"| en-zh | skipped: {EN_CN} is absent | |"]
-    rows = []
-    for seed in seeds:
-        folder = out / f"en-zh-{seed}"
-        data = ["--train", str(EN_CN / "train.txt"), "--test", str(EN_CN / "simplified" / "dev.txt")]
-        seconds = weft("train", "--recipe", "en-zh", *data, "--set", f"training.seed={seed}", "--out", str(folder))
-        rows.append(row(f"en-zh, seed {seed}", f"{seconds / 60:.1f} min", verdict(folder)))
-    return rows
+def measured(name: str, seed: int, out: Path) -> str:
+    """One row: what, parameters, time from the command to its end, scores."""
+    what = MEASUREMENTS[name]
+    if missing := what.missing():
+        return f"| {name} | skipped: {DATA / missing[0]} is absent | |"
+    folder = out / f"{name}-{seed}"
+    seconds = weft("train", *what.arguments(), "--set", f"training.seed={seed}", "--out", str(folder))
+    ended = json.loads((folder / "run" / "verdict.json").read_text("utf-8"))
+    dev = ", ".join(f"{key} {value:.4g}" for key, value in ended["dev"].items())
+    found = f"{ended['test_summary']}; dev, step {ended['best_step']}: {dev}"
+    return f"| {name}, seed {seed} | {seconds / 60:.1f} min | {found} |"
 
 
 def weft(*arguments: str) -> float:
@@ -84,33 +101,9 @@ def weft(*arguments: str) -> float:
     return time.perf_counter() - started
 
 
-def output(*arguments: str) -> str:
-    """What a verb writes to standard output."""
-    return subprocess.run(
-        [sys.executable, "-m", "weft", *arguments], check=True, capture_output=True, encoding="utf-8"
-    ).stdout
+def _paths(names: str) -> str:
+    return ",".join(str(DATA / name) for name in names.split(","))
 
-
-def verdict(folder: Path) -> dict[str, object]:
-    """The verdict of a run."""
-    return dict(json.loads((folder / "run" / "verdict.json").read_text("utf-8")))
-
-
-def metrics(folder: Path) -> list[dict[str, float]]:
-    """The lines of a run's metrics."""
-    text = (folder / "run" / "metrics.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
-
-
-def row(name: str, seconds: str, ended: dict[str, object]) -> str:
-    """One row: what, how long from the command to its end, cased BLEU, lower-cased BLEU, chrF."""
-    test = ended["test"]
-    assert isinstance(test, dict)
-    scores = f"BLEU {test['bleu']:.1f}, lower-cased {test['bleu_lc']:.1f}, chrF {test['chrf']:.1f}"
-    return f"| {name} | {seconds} | {scores} ({test['bleu_signature']}) |"
-
-
-MEASUREMENTS = {"demo": demo, "toy": toy, "en-de": en_de, "en-zh": en_zh}
 
 if __name__ == "__main__":
     main()

@@ -69,10 +69,9 @@ def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
         use = ['weft generate THIS_FOLDER --prompt "A beginning"', "weft score THIS_FOLDER text.txt"]
         return "Language model", f"A causal Transformer of {layers} layers (width {config.model.d_model})", use
     assert isinstance(config, ClassificationConfig)
-    layers = config.model.num_encoder_layers
     use = ['weft classify THIS_FOLDER "A text."', "weft evaluate THIS_FOLDER rows.tsv"]
     title = f"Classification: {', '.join(config.labels[:10])}"
-    return title, f"A Transformer encoder of {layers} layers (width {config.model.d_model})", use
+    return title, _classifier_shape(config), use
 
 
 def _translation_shape(config: TranslationConfig) -> str:
@@ -81,6 +80,15 @@ def _translation_shape(config: TranslationConfig) -> str:
     if isinstance(shape, RecurrentSection):
         return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
     return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
+
+
+def _classifier_shape(config: ClassificationConfig) -> str:
+    shape = config.model
+    layers = f"A Transformer encoder of {shape.num_encoder_layers} layers" if shape.num_encoder_layers else ""
+    bag = f"the mean of n-grams of up to {shape.ngrams} tokens" if shape.ngrams > 1 else "the mean of tokens"
+    if not layers:
+        return f"{bag.capitalize()} (width {shape.d_model})"
+    return f"{layers} (width {shape.d_model})" + (f" beside {bag}" if shape.ngrams > 1 else "")
 
 
 def _indented(lines: Sequence[str]) -> str:

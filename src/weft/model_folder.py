@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -129,6 +129,13 @@ class LanguageConfig(FolderConfig):
     tokenizer: SideSection
     decoding: SamplingSection
 
+    @field_validator("model")
+    @classmethod
+    def _has_a_window_of_positions(cls, model: CausalSection, others: ValidationInfo) -> CausalSection:
+        if others.data.get("window_len", 0) > model.max_len:
+            raise ValueError(f"max_len = {model.max_len} is less than window_len")
+        return model
+
     def tokenizer_files(self) -> dict[str, SideSection]:
         return {TOKENIZER: self.tokenizer}
 
@@ -155,6 +162,13 @@ class ClassificationConfig(FolderConfig):
     too_long: Literal["cut", "windows"]
     model: ClassifierSection
     tokenizer: SideSection
+
+    @field_validator("labels")
+    @classmethod
+    def _each_label_once(cls, labels: list[str]) -> list[str]:
+        if len(set(labels)) < len(labels):
+            raise ValueError("a label stands there twice")
+        return labels
 
     def tokenizer_files(self) -> dict[str, SideSection]:
         return {TOKENIZER: self.tokenizer}

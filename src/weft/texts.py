@@ -61,7 +61,7 @@ class Texts(Generic[C]):
         """Fingerprint, size and files of each part."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
-            name: {"sha256": self.fingerprint(part), "size": f"{len(part):,} {self.unit}", "files": part.files}
+            name: {"sha256": self.fingerprint(part), "size": counted(len(part), self.unit), "files": part.files}
             for name, part in parts.items()
             if part is not None
         }
@@ -132,7 +132,7 @@ def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledT
     """Read or generate the labelled rows of a classification run. Raises as `gather_pairs`."""
     given.refuse_beside(data.builtin)
     if data.builtin:
-        return _builtin_rows(data.builtin)
+        return _builtin_rows(data.builtin, data.label_separator is not None)
     columns = (data.text_column, data.label_column, data.label_separator)
     whole = read_labelled(given.train, *columns)
     dev = read_labelled(given.dev, *columns) if given.dev else None
@@ -167,13 +167,14 @@ def _builtin_documents(name: str, lang: str) -> Texts[Documents]:
     return Texts(train, dev, test, "documents", fingerprint_documents)
 
 
-def _builtin_rows(name: str) -> Texts[LabelledText]:
+def _builtin_rows(name: str, multi_label: bool) -> Texts[LabelledText]:
     """The sentences of every language, each labelled with its language."""
     langs = {lang: _builtin_sentences(name, lang) for lang in ("de", "en", "zh")}
-    train, dev, test = (
-        from_rows([(text, [lang]) for lang, parts in langs.items() for text in parts[label]], f"{name}/{label}")
+    rows = {
+        label: [(text, [lang]) for lang, parts in langs.items() for text in parts[label]]
         for label in ("train", "dev", "test")
-    )
+    }
+    train, dev, test = (from_rows(part, f"{name}/{label}", multi_label) for label, part in rows.items())
     return Texts(train, dev, test, "rows", fingerprint_labelled)
 
 

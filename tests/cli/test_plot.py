@@ -56,7 +56,7 @@ def test_positions_take_a_width_and_a_length(command: Command, tmp_path: Path) -
     assert command("plot", "positions", "--d-model", 20, "--max-len", 30, "--output", tmp_path / "p.svg").code == 0
     svg = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert "d_model = 20" in svg
-    assert "dimension 7 (cosine)" in svg
+    assert "dimension 5 (cosine)" in svg
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """Row D4 of the fault table: labels that would spoil training are refused or warned of, with their place."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+import weft
+from weft import durable
 from weft.data.labelled import (
     LabelledText,
     check_against,
@@ -12,7 +16,9 @@ from weft.data.labelled import (
     read_labelled,
     refuse_untrainable,
 )
-from weft.errors import DataError
+from weft.errors import DataError, FolderError
+from weft.machine import Machine
+from weft.tasks.classification import Classification
 
 
 def write(path: Path, *labels: str) -> str:
@@ -88,3 +94,76 @@ def test_D4_json_rows_without_a_label_are_refused(tmp_path: Path, label: str) ->
 def test_D4_words_that_only_look_like_nothing_are_labels(tmp_path: Path) -> None:
     text = read_labelled(write(tmp_path / "t.csv", "none", "NA", "0", "nan-bread"))
     assert [label for (label,) in text.labels] == ["none", "NA", "0", "nan-bread"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of labels that do not come in their order, in which each text says its label."""
+    path = tmp_path_factory.mktemp("labels") / "t.csv"
+    order = ["zebra", "10", "9", "Ape", "ape", "éland"] * 20
+    rows = "".join(f"it is {label} number {i},{label}\n" for i, label in enumerate(order))
+    path.write_text(f"text,label\n{rows}", "utf-8")
+    settings = (
+        *("task=classification", "tokenizer.kind=word", "model.d_model=16", "model.num_heads=2", "model.d_ff=16"),
+        *("model.num_encoder_layers=0", "training.learning_rate=0.05", "training.max_steps=100"),
+        *("training.warmup_steps=5", "training.precision=float32", "training.threads=1"),
+    )
+    weft.train(out=path.parent / "model", train=str(path), settings=settings, quiet=True)
+    return path.parent / "model"
+
+
+def answers(folder: Path, texts: list[str]) -> list[str]:
+    task = Classification.load(folder, Machine("cpu", "float32", 1, ""))
+    return [answer.label for answer in task.predictor().classify(texts)]
+
+
+def test_D4_the_label_map_is_saved_with_the_model(model: Path, tmp_path: Path) -> None:
+    """Moved away from its run and its text, the model still knows which row of its output is which label."""
+    labels = ["10", "9", "Ape", "ape", "zebra", "éland"]
+    assert json.loads((model / "config.json").read_bytes())["labels"] == labels
+    moved = shutil.copytree(model, tmp_path / "moved", ignore=shutil.ignore_patterns("run"))
+    texts = [f"it is {label}" for label in labels]
+    assert answers(moved, texts) == answers(model, texts) == labels
+
+
+@pytest.mark.parametrize("order", [["zebra", "9"], ["9", "zebra", "ape"], ["éland"]])
+def test_D4_the_label_map_does_not_follow_the_text_that_is_scored(
+    model: Path, tmp_path: Path, order: list[str]
+) -> None:
+    """Fewer labels, and in another order: numbers given anew by what occurs would be others."""
+    path = tmp_path / "new.csv"
+    path.write_text("text,label\n" + "".join(f"it is {label},{label}\n" for label in order * 3), "utf-8")
+    task = Classification.load(model, Machine("cpu", "float32", 1, ""))
+    scores = task.evaluate(task.read([str(path)]))
+    assert scores.accuracy == 1.0
+    assert {score.label: score.support for score in scores.per_class if score.support} == dict.fromkeys(order, 3)
+
+
+@pytest.mark.parametrize("change", ["swapped", "fewer", "twice"])
+def test_D4_a_changed_label_map_is_refused(model: Path, tmp_path: Path, change: str) -> None:
+    folder = shutil.copytree(model, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_bytes())
+    first, second, *others = config["labels"]
+    changed = {"swapped": [second, first, *others], "fewer": [second, *others], "twice": [first, first, *others]}
+    (folder / "config.json").write_text(json.dumps(config | {"labels": changed[change]}), "utf-8")
+    with pytest.raises(FolderError) as caught:
+        weft.load(folder)
+    assert caught.value.exit_code == 5
+    assert "config.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [("fewer", r"projection\.\w+ is F32"), ("twice", "a label stands there twice")]
+)
+def test_D4_a_label_map_that_does_not_fit_is_refused_whatever_the_manifest_says(
+    model: Path, tmp_path: Path, change: str, message: str
+) -> None:
+    """Written with a manifest of its own, so that no checksum tells."""
+    folder = shutil.copytree(model, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_bytes())
+    first, second, *others = config["labels"]
+    changed = {"fewer": [second, *others], "twice": [first, first, *others]}
+    (folder / "config.json").write_text(json.dumps(config | {"labels": changed[change]}), "utf-8")
+    durable.write_manifest(folder, ["model.safetensors", "config.json", "tokenizer.json"], {})
+    with pytest.raises(FolderError, match=message):
+        weft.load(folder)

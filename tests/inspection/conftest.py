@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from weft.config import TranslationRecipe
+from weft.data.corpus import fingerprint, from_pairs
 from weft.data.tokenizer import build_tokenizers
 from weft.inspection.attention import TranslationAttention, inspect_translation
 from weft.machine import Machine
 from weft.tasks.translation import Translation
+from weft.texts import Texts
 
 SRC = ["Ich möchte eine Tasse Tee .", "Wir gehen nach Hause .", "Der Tee ist heiß ."] * 4
 TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
@@ -28,12 +30,14 @@ def task() -> Translation:
                 "dropout": 0.5,
                 "tie_embeddings": False,
             },
-            "data": {"max_len": 200},
+            "data": {"max_len": 200, "src_lang": "de", "tgt_lang": "zh"},
             "decoding": {"beam_size": 3, "max_len_extra": 2, "max_len_ratio": 0.5},
         }
     )
     tokenizers = build_tokenizers(recipe.tokenizer, SRC, TGT)
-    task = Translation.build(recipe, ("de", "zh"), tokenizers, Machine("cpu", "float32", 1, "tests are small"))
+    text = from_pairs(zip(SRC, TGT, strict=True), "text", "de", "zh")
+    texts = Texts(text, None, None, "pairs", fingerprint)
+    task = Translation.build(recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small"))
     with torch.no_grad():
         generator = torch.Generator().manual_seed(5)
         for parameter in task.model.parameters():

@@ -68,9 +68,9 @@ def evaluation(step: int, bleu: float, loss: float) -> dict[str, Any]:
 
 
 def test_positions_are_the_models_table() -> None:
-    figure = plots.draw_positions(d_model=22, max_len=31)
+    figure = plots.draw_positions(d_model=20, max_len=100)
     above, below, *_ = figure.axes
-    table = sinusoids(31, 22).numpy()
+    table = sinusoids(100, 20).numpy()
     np.testing.assert_array_equal(above.images[0].get_array(), table.T)
     labels = [line.get_label() for line in below.get_lines()]
     assert labels == ["dimension 4 (sine)", "dimension 5 (cosine)", "dimension 6 (sine)", "dimension 7 (cosine)"]
@@ -78,17 +78,22 @@ def test_positions_are_the_models_table() -> None:
         np.testing.assert_array_equal(line.get_ydata(), table[:, dim])
 
 
-def test_waves_of_a_wider_table_are_about_as_long() -> None:
-    labels = [line.get_label() for line in plots.draw_positions().axes[1].get_lines()]
-    assert [int(re.findall(r"\d+", label)[0]) for label in labels] == [26, 27, 38, 39]
-    for narrow, wide in ((4, 26), (6, 38)):
-        assert 10_000 ** (wide / 128) == pytest.approx(10_000 ** (narrow / 20), rel=0.05)
+def waves_of(d_model: int, max_len: int) -> list[int]:
+    labels = [line.get_label() for line in plots.draw_positions(d_model, max_len).axes[1].get_lines()]
+    return [int(re.findall(r"\d+", label)[0]) for label in labels]
 
 
-@pytest.mark.parametrize(("d_model", "waves"), [(2, 2), (4, 4), (6, 2), (12, 4)])
-def test_a_narrow_table_shows_no_wave_twice(d_model: int, waves: int) -> None:
-    lines = plots.draw_positions(d_model, 3).axes[1].get_lines()
-    assert len({line.get_label() for line in lines}) == len(lines) == waves
+@pytest.mark.parametrize(("d_model", "max_len"), [(128, 100), (512, 1000), (256, 31)])
+def test_waves_are_as_long_as_a_reader_can_follow(d_model: int, max_len: int) -> None:
+    dims = waves_of(d_model, max_len)
+    assert [dim % 2 for dim in dims] == [0, 1, 0, 1]
+    lengths = [2 * np.pi * 10_000 ** (dim / d_model) for dim in (dims[0], dims[2])]
+    assert lengths == pytest.approx([max_len / 2.5, max_len], rel=0.1)
+
+
+@pytest.mark.parametrize(("d_model", "max_len", "dims"), [(2, 3, [0, 1]), (6, 100, [2, 3]), (4, 10**6, [2, 3])])
+def test_a_narrow_table_shows_no_wave_twice(d_model: int, max_len: int, dims: list[int]) -> None:
+    assert plots._wave_dims(d_model, max_len) == dims
 
 
 def test_odd_width_is_refused() -> None:

@@ -94,5 +94,14 @@ def refuse_malformed(source: BinaryIO, path: Path | None) -> None:
     source.seek(0)
 
 
+def refuse_broken(texts: dict[str, str]) -> None:
+    """Raise DataError for an argument, by its name, that was not UTF-8: Python has lone surrogates then."""
+    for name, text in texts.items():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise DataError(f"{name}: not UTF-8 ({text!r:.60}); give it as UTF-8") from None
+
+
 def is_terminal(source: BinaryIO) -> bool:
     return source is sys.stdin.buffer and sys.stdin.isatty()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.streams import reading_lines, sink
+from weft.cli.streams import reading_lines, refuse_broken, sink
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -92,6 +92,7 @@ def generate(
     from weft.machine import choose_machine
     from weft.tasks.language_modelling import LanguageModelling
 
+    refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
     model = LanguageModelling.load(folder, choose_machine("float32")).predictor()
     asked: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
@@ -108,8 +109,11 @@ def generate(
             found = model.generate(prompt, **asked)
             out.write(json.dumps({"prompt": prompt, **found.to_json()}, ensure_ascii=False) + "\n")
             return
+        pieces = model.stream(prompt, **asked)  # refuses what is wrong before anything is written
+        if not model.fits(prompt):
+            print("weft: the prompt is longer than the window; only its end is in sight", file=sys.stderr)
         out.write(prompt)
-        for piece in model.stream(prompt, **asked):
+        for piece in pieces:
             out.write(piece)
             out.flush()
         out.write("\n")

@@ -179,7 +179,7 @@ def check_against(train_labels: Sequence[str], part: LabelledText, name: str) ->
     if not absent:
         return []
     where = ", ".join(part.files)
-    return [f"{where}: no row of {name} has the label {_named(absent)}; its scores tell nothing of it"]
+    return [f"{where}: no row of {name} has the label {named(absent)}; its scores tell nothing of it"]
 
 
 def _read_file(path: Path, text_column: str, label_column: str, separator: str | None) -> LabelledText:
@@ -339,7 +339,7 @@ def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
     different = set(text.labels)
     if len(different) == 1:
         (labels,) = different
-        which = f"the label {_named(labels)}" if labels else "no label"
+        which = f"the label {named(labels)}" if labels else "no label"
         yield Finding(
             "fatal",
             "one-label",
@@ -388,7 +388,7 @@ def _rare(text: LabelledText) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "rare-labels",
-            f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {_FEW_ROWS} rows: {_named(rare)}",
+            f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {_FEW_ROWS} rows: {named(rare)}",
             "bring more of them, or join them with others: so few can be neither learned nor scored",
             len(rare),
         )
@@ -403,8 +403,8 @@ def _contradictions(text: LabelledText) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "contradictions",
-            f"{text.where(again)}: the text of {text.where(first)} again, labelled {_named(text.labels[again])} "
-            f"and not {_named(text.labels[first])} ({len(several):,} such texts; the first is named)",
+            f"{text.where(again)}: the text of {text.where(first)} again, labelled {named(text.labels[again])} "
+            f"and not {named(text.labels[first])} ({len(several):,} such texts; the first is named)",
             "look which label is right; such texts are not held out",
             len(several),
         )
@@ -449,11 +449,12 @@ def _unseen(known: Sequence[str], where: str, label: str, count: int, name: str)
     hint = f"did you mean {_quoted(near[0])}?" if near else "train with rows of it, or take them out"
     return DataError(
         f"{where}: the label {_quoted(label)} ({_rows(count)} of {name}) is not among those of training: "
-        f"{_named(known)}; {hint}"
+        f"{named(known)}; {hint}"
     )
 
 
-def _named(labels: Sequence[str]) -> str:
+def named(labels: Sequence[str]) -> str:
+    """The first few labels, quoted, and how many more there are."""
     more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
     return (", ".join(_quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
 

@@ -41,7 +41,6 @@ _SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar
 # so that matching is linear in the length of any text. No match goes on from other text into white space, or looks
 # behind itself; `cut_text` depends on that.
 _WHITE_SPACE = r"\s+(?!\S)|\s+"
-ANY_CHARACTER = r"[\s\S]"
 PIECE_PATTERN = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|" + _WHITE_SPACE
 _UNICODE_WORDS = (
     rf"[{_SPACELESS}]\p{{M}}*| ?[\p{{L}}\p{{M}}&&[^{_SPACELESS}]]+"

@@ -28,6 +28,7 @@ from weft.data.pipeline import (
     Tree,
     cut_text,
     has_leading_space,
+    piece_bytes,
     without_leading_space,
 )
 from weft.data.scripts import count_scripts, is_spaceless, main_script
@@ -96,6 +97,15 @@ class Tokenizer:
         """Text of ids; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
         text: str = self._inner.decode([int(i) for i in ids if i >= len(SPECIALS)], skip_special_tokens=False)
         return text
+
+    def spell(self, ids: Sequence[int], *, begins: bool = True) -> bytes:
+        """The UTF-8 of ids, which may break off inside a character; special ids are skipped.
+
+        Where they go on from other text (not `begins`), the space before the first word belongs to them.
+        """
+        pieces = (self._inner.id_to_token(int(i)) or "" for i in ids if i >= len(SPECIALS))
+        spelled = b"".join(piece_bytes(piece, self.settings.kind) for piece in pieces)
+        return spelled.removeprefix(b" ") if begins and has_leading_space(self.settings.kind) else spelled
 
     def normalize(self, text: str) -> str:
         """The text as the model knows it: exactly what `decode(encode(text))` gives."""

@@ -1,6 +1,7 @@
 """Which pieces a tokenizer knows, learned from text. Every step is deterministic: ties go by code point order."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -13,7 +14,6 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from weft.config import SideSection
 from weft.data.pipeline import (
-    ANY_CHARACTER,
     BYTE_LETTERS,
     MAX_PIECE_BYTES,
     PIECE_PATTERN,
@@ -112,13 +112,13 @@ def _unigram(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tr
 
 
 def _characters(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    characters = _ranked(texts, _counter(settings, ANY_CHARACTER), settings.min_frequency)
+    characters = _ranked_characters(texts, settings)
     return _numbered(settings, characters[: vocab_size - SMALLEST])
 
 
 def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
     """Characters may take half of the room, or what the words leave: they spell the words that are not known."""
-    characters = _ranked(texts, _counter(settings, ANY_CHARACTER), settings.min_frequency)
+    characters = _ranked_characters(texts, settings)
     known = set(characters)
     words = [
         word
@@ -152,6 +152,16 @@ def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
     tokenizer.decoder = None
     tokenizer.model = models.WordLevel(unk_token=SPECIALS[UNK_ID])
     return tokenizer
+
+
+def _ranked_characters(texts: Sequence[str], settings: SideSection) -> list[str]:
+    """The characters of the normalized texts, most frequent first, then in code point order."""
+    normalizer = _untrained(settings).normalizer
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text if normalizer is None else normalizer.normalize_str(text))
+    frequent = (character for character, count in counts.items() if count >= settings.min_frequency)
+    return sorted(frequent, key=lambda character: (-counts[character], character))
 
 
 def _ranked(texts: Sequence[str], counter: tokenizers.Tokenizer, min_frequency: int) -> list[str]:

@@ -4,14 +4,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from weft.errors import DataError
+from weft.errors import DataError, DivergedError
 
 
 @dataclass(frozen=True)
 class LanguageScores:
     """Cross-entropy of a text in nats a token, its perplexity, and bits per byte of its UTF-8.
 
-    Perplexity depends on what a token is; bits per byte compares models with different tokenizers.
+    Perplexity depends on what a token is, and stops at e^700; bits per byte compares models with different
+    tokenizers.
     """
 
     loss: float
@@ -42,15 +43,14 @@ class LanguageScores:
 
 
 def language_scores(nll_sum: float, num_tokens: int, num_bytes: int) -> LanguageScores:
-    """From the summed negative log-likelihood in nats. Raises DataError where there is nothing to score."""
+    """From the summed negative log-likelihood in nats.
+
+    Raises DataError where there is nothing to score, DivergedError where the sum is not a finite number.
+    """
     if num_tokens < 1 or num_bytes < 1:
         raise DataError("there is nothing to score: the text has no token")
+    if not math.isfinite(nll_sum):
+        raise DivergedError(f"scoring: the loss is {nll_sum}; the model's output is not a number")
     loss = nll_sum / num_tokens
-    return LanguageScores(loss, _exp(loss), nll_sum / math.log(2) / num_bytes, num_tokens, num_bytes)
-
-
-def _exp(loss: float) -> float:
-    try:
-        return math.exp(loss)
-    except OverflowError:
-        return math.inf
+    perplexity = math.exp(min(700.0, loss))  # JSON has no infinity
+    return LanguageScores(loss, perplexity, nll_sum / math.log(2) / num_bytes, num_tokens, num_bytes)

@@ -84,8 +84,8 @@ _FALLBACKS = (
 def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
     """The sinusoidal table as a heat map, and four of its dimensions as waves over the positions.
 
-    The four waves are as long as those of dimensions 4 to 7 at d_model 20, which "The Annotated Transformer"
-    (Rush 2018) shows.
+    With d_model 20 and 100 positions these are dimensions 4 to 7, as "The Annotated Transformer" (Rush 2018) has
+    them.
     """
     if d_model % 2:
         raise UsageError(f"sinusoidal positions need an even d_model, not {d_model}")
@@ -96,7 +96,7 @@ def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
     figure.colorbar(image, ax=above, label="value", ticks=(-1, 0, 1))
     above.set(title=f"The vector that each position adds, d_model = {d_model}", ylabel="dimension")
     above.yaxis.set_major_locator(MaxNLocator(8, integer=True))
-    for place, dim in enumerate(_wave_dims(d_model)):
+    for place, dim in enumerate(_wave_dims(d_model, max_len)):
         wave = "cosine" if dim % 2 else "sine"
         below.plot(table[:, dim], COLORS[place], linestyle=DASHES[place], label=f"dimension {dim} ({wave})")
     below.set(title="Some of its dimensions: each is a wave", xlabel="position", ylabel="value", yticks=(-1, 0, 1))
@@ -104,10 +104,11 @@ def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
     return figure
 
 
-def _wave_dims(d_model: int) -> list[int]:
-    """Two pairs of sine and cosine: dimensions 4 to 7 at d_model 20; else those with waves as long as theirs."""
-    firsts = (2 * round(0.1 * d_model), 2 * round(0.15 * d_model))
-    return list(dict.fromkeys(dim for first in firsts for dim in (first, first + 1)))
+def _wave_dims(d_model: int, max_len: int) -> list[int]:
+    """The sine and cosine whose wave comes about two and a half times in all positions, and those of one wave."""
+    exponents = (math.log(max_len / (2 * math.pi * times), 10_000) for times in (2.5, 1))  # of base^(2i/D)
+    pairs = (min(max(round(exponent * d_model / 2), 0), d_model // 2 - 1) for exponent in exponents)
+    return list(dict.fromkeys(dim for pair in pairs for dim in (2 * pair, 2 * pair + 1)))
 
 
 @_styled

@@ -227,10 +227,8 @@ class Seq2SeqRecurrent(nn.Module):
         first = []
         for linear, end in zip(self.bridge.values(), ends, strict=True):
             bridged = torch.tanh(linear(torch.cat([end[-2], end[-1]], -1))).to(end.dtype)
-            by_layer = bridged.view(
-                end.shape[1], self.decoder.num_layers, end.shape[2]
-            )  # B layers*R -> B layers R
-            first.append(by_layer.transpose(0, 1).contiguous())
+            by_layer = bridged.view(end.shape[1], self.decoder.num_layers, end.shape[2])
+            first.append(by_layer.transpose(0, 1).contiguous())  # B layers R -> layers B R
         return tuple(first)
 
 

@@ -5,7 +5,7 @@ What a text becomes depends on that text and the settings alone, never on the ot
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, Literal, Protocol
 
 import torch
@@ -13,10 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer
-from weft.errors import DivergedError
+from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.predict.text import evaluating, one_line
 
 THRESHOLD = 0.5  # of a label among several
+_CHUNK = 2**20  # characters that are encoded together: their tokens take some hundred megabytes
 
 
 class ClassifierModel(Protocol):
@@ -35,11 +36,11 @@ class ClassifierModel(Protocol):
 
 @dataclass(frozen=True)
 class Classification:
-    """The label of a text and its probability; of several labels all above one half.
+    """The label of a text and its probability; of several labels all of at least one half.
 
-    `labels` and `probability` agree: for one label they are the most probable and its probability; for several,
-    `probability` is the least of those given, 0.0 where none is. `truncated` says that the text was cut at the
-    model's limit, `windows` into how many pieces it was read.
+    For one label `labels` holds the most probable alone, the first of equals. For several it may be empty;
+    `label` joins them by commas, and `probability` is the least of theirs, 0.0 where there is none. `truncated`
+    says that the text was cut at the model's limit, `windows` in how many pieces it was read.
     """
 
     label: str
@@ -79,25 +80,37 @@ class Classifier:
         """Classify one text or several: one answer for each, in the same order.
 
         A text too long for the model is cut, and its answer says so; or read in windows, whose probabilities are
-        averaged, as the model was trained. Raises DivergedError for a model whose output is not a number.
+        averaged, as the model was trained. `batch_tokens` limits the padded tokens that are read at a time. Raises
+        UsageError where it is below 1, DivergedError for a model whose output is not a number, OutOfMemoryError
+        where a single row does not fit into memory.
         """
-        texts = [texts] if isinstance(texts, str) else texts
-        encoded = self.tokenizer.encode_batch([one_line(text) for text in texts])
-        pieces = [self._pieces(ids) for ids in encoded]
-        rows = [piece for some in pieces for piece in some]
-        probabilities = self._probabilities(rows, batch_tokens)
-        ends = torch.tensor([len(some) for some in pieces]).cumsum(0).tolist()
-        starts = [0, *ends[:-1]]
-        return [
-            self._answer(probabilities[start:end].mean(0), end - start, cut=len(ids) > self._read(end - start))
-            for start, end, ids in zip(starts, ends, encoded, strict=True)
-        ]
+        if batch_tokens < 1:
+            raise UsageError(f"batch_tokens = {batch_tokens}: it must be at least 1")
+        lines = (one_line(text) for text in ([texts] if isinstance(texts, str) else texts))
+        return [answer for some in _chunks(lines) for answer in self._classify(some, batch_tokens)]
 
     def classify_stream(self, texts: Iterable[str], *, chunk: int = 1024) -> Iterator[Classification]:
-        """As `classify`, `chunk` texts at a time."""
+        """As `classify`, `chunk` texts at a time: any number of texts in the memory of one chunk."""
+        if chunk < 1:
+            raise UsageError(f"chunk = {chunk}: it must be at least 1")
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self.classify(some) for some in chunks)
+
+    def _classify(self, lines: Sequence[str], batch_tokens: int) -> list[Classification]:
+        encoded = self._encode(lines)
+        pieces = [self._pieces(ids) for ids in encoded]
+        found = self._probabilities([piece for some in pieces for piece in some], batch_tokens)
+        ends = accumulate(map(len, pieces), initial=0)
+        return [
+            self._answer(found[start:end].mean(0), end - start, cut=len(ids) > (end - start) * self.max_len)
+            for (start, end), ids in zip(pairwise(ends), encoded, strict=True)
+        ]
+
+    def _encode(self, lines: Sequence[str]) -> list[list[int]]:
+        if len(lines) == 1 and len(lines[0]) > _CHUNK:
+            return [self.tokenizer.encode_long(lines[0])]
+        return self.tokenizer.encode_batch(lines)
 
     def _pieces(self, ids: list[int]) -> list[list[int]]:
         """The rows that one text becomes; never none."""
@@ -105,20 +118,28 @@ class Classifier:
             return [ids[: self.max_len]]
         return [ids[start : start + self.max_len] for start in range(0, len(ids), self.max_len)]
 
-    def _read(self, windows: int) -> int:
-        return windows * self.max_len
-
     def _probabilities(self, rows: list[list[int]], batch_tokens: int) -> Float[Tensor, "rows C"]:
         first = [BOS_ID] if self.first_token else []
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
         found = torch.empty(len(rows), len(self.labels), dtype=torch.float64)
         with evaluating(self.model):
-            for batch in _batches(order, [len(row) + len(first) for row in rows], batch_tokens):
-                logits = self.model(_padded([first + rows[i] for i in batch]).to(self.device)).double().cpu()
+            for batch in _batches([len(row) + len(first) for row in rows], batch_tokens):
+                logits = self._logits([first + rows[i] for i in batch])
                 found[batch] = logits.sigmoid() if self.multi_label else logits.softmax(-1)
         if not found.isfinite().all():
             raise DivergedError("the model's output is not a number; train it anew, or use an earlier checkpoint")
         return found
+
+    def _logits(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
+        """Of these rows; where memory does not suffice for all, half of them at a time."""
+        try:
+            return self.model(_padded(rows).to(self.device)).double().cpu()
+        except torch.OutOfMemoryError:
+            if len(rows) == 1:
+                raise OutOfMemoryError(
+                    f"no memory to classify {len(rows[0])} tokens; train with a smaller data.max_len"
+                ) from None
+        half = len(rows) // 2  # outside of the handler, which would keep the failed attempt's tensors alive
+        return torch.cat([self._logits(rows[:half]), self._logits(rows[half:])])
 
     def _answer(self, probabilities: Float[Tensor, " C"], windows: int, cut: bool) -> Classification:
         values = dict(zip(self.labels, probabilities.tolist(), strict=True))
@@ -134,11 +155,25 @@ class Classifier:
         )
 
 
-def _batches(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Rows of similar length together, the longest first, within the budget of padded tokens."""
+def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in lists of bounded size; one of more than _CHUNK characters is alone."""
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        if chunk and size + len(text) > _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield chunk
+
+
+def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of rows: of similar length together, the longest first, within the budget of padded tokens."""
     batch: list[int] = []
-    for i in order:
-        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * max(1, lengths[batch[0]]) > batch_tokens:
             yield batch
             batch = []
         batch.append(i)

@@ -3,6 +3,7 @@
 What a text becomes depends on that text, the settings and the seed alone, never on the other texts beside it.
 """
 
+import codecs
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,14 +15,15 @@ from torch import Tensor
 
 from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from weft.decoding.sampling import Sampling, sample_tokens
+from weft.decoding.sampling import SampledToken, Sampling, sample_tokens
 from weft.decoding.search import Cache
-from weft.errors import UsageError
+from weft.errors import DivergedError, UsageError
 from weft.predict.text import evaluating
 
 C = TypeVar("C", bound=Cache)
 
 Finish = Literal["end", "stop", "length"]
+SEEDS = range(2**63)  # what torch's generators take
 
 
 class CausalModel(Protocol[C]):
@@ -52,6 +54,7 @@ class Generation:
 
     `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the length asked for.
     `token_log_probs` are the model's own, in nats, before temperature and the like, one for each token it chose.
+    `prompt_cut`: the prompt is longer than the window, and only its end was in sight.
     """
 
     text: str
@@ -113,24 +116,23 @@ class LanguageModel:
         top_p: float | None = None,
         min_p: float | None = None,
         repetition_penalty: float | None = None,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         seed: int = 1,
     ) -> Generation:
         """Write on from a prompt. Temperature 0 is greedy; what is not given comes from the recipe.
 
         A text that outgrows the window goes on with half a window of it in sight; so does a prompt that is longer
-        from the start, and the answer says so (`prompt_cut`). Raises UsageError for impossible settings, DivergedError for
-        a model whose output is not a number.
+        from the start, and the answer says so (`prompt_cut`). Raises UsageError for impossible settings,
+        DivergedError for a model whose output is not a number.
         """
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
         ids = self._start(prompt)
-        prompt_len = len(ids)
-        written, log_probs = _Written(self.tokenizer, ids, stop), []
-        for token, log_prob in self._tokens(ids, settings, self._limit(max_new_tokens), seed):
+        written, log_probs = _Written(self.tokenizer, len(ids) == 1, stop), []
+        for token, log_prob in self._tokens(ids, settings, self._limit(max_new_tokens), _generator(seed)):
             log_probs.append(log_prob)
             if written.add(token):
                 break
-        return Generation(written.text, written.finish, log_probs, prompt_cut=prompt_len > self.window_len)
+        return Generation(written.end(), written.finish, log_probs, prompt_cut=len(ids) > self.window_len)
 
     def stream(
         self,
@@ -142,29 +144,27 @@ class LanguageModel:
         top_p: float | None = None,
         min_p: float | None = None,
         repetition_penalty: float | None = None,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         seed: int = 1,
     ) -> Iterator[str]:
-        """As `generate`, piece by piece as it is written; the pieces joined are its text."""
+        """As `generate`, piece by piece as it is written; the pieces joined are its text.
+
+        Impossible settings are refused at the call, before the first piece.
+        """
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
         ids = self._start(prompt)
-        written, shown = _Written(self.tokenizer, ids, stop), 0
-        for token, _ in self._tokens(ids, settings, self._limit(max_new_tokens), seed):
-            over = written.add(token)
-            settled = len(written.text) if over else written.settled()
-            if settled > shown:
-                yield written.text[shown:settled]
-                shown = settled
-            if over:
-                return
-        if len(written.text) > shown:
-            yield written.text[shown:]
+        tokens = self._tokens(ids, settings, self._limit(max_new_tokens), _generator(seed))
+        return _settled_pieces(_Written(self.tokenizer, len(ids) == 1, stop), (token for token, _ in tokens))
+
+    def fits(self, prompt: str) -> bool:
+        """Whether all of a prompt is in sight where the text goes on from it."""
+        return len(self._start(prompt)) <= self.window_len
 
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
         """The log-probability of each text, every token of it counted once.
 
         A text longer than the window is read in windows that do not overlap, each beginning with the last token
-        of the one before. Where documents have an end symbol, it is counted.
+        of the one before. The end symbol of packed documents is counted. Raises DivergedError as `generate`.
         """
         texts = [texts] if isinstance(texts, str) else texts
         with evaluating(self.model):
@@ -180,7 +180,7 @@ class LanguageModel:
     ) -> Sampling:
         own = self.decoding
         return Sampling(
-            temperature=own.temperature if temperature is None else temperature,
+            temperature=float(own.temperature if temperature is None else temperature),
             top_k=own.top_k if top_k is None else top_k,
             top_p=own.top_p if top_p is None else top_p,
             min_p=own.min_p if min_p is None else min_p,
@@ -196,9 +196,11 @@ class LanguageModel:
     def _start(self, prompt: str) -> list[int]:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
 
-    def _tokens(self, ids: list[int], settings: Sampling, limit: int, seed: int) -> Iterator[tuple[int, float]]:
+    def _tokens(
+        self, ids: Sequence[int], settings: Sampling, limit: int, generator: torch.Generator
+    ) -> Iterator[tuple[int, float]]:
         """New ids and their log-probabilities, eos included, until the end or the limit."""
-        generator, ids = torch.Generator().manual_seed(seed), list(ids)
+        ids = list(ids)
         while limit > 0:
             seen = ids if len(ids) <= self.window_len else ids[-max(1, self.window_len // 2) :]
             room = min(limit, self.window_len - len(seen) + 1)
@@ -213,21 +215,25 @@ class LanguageModel:
         self, seen: list[int], settings: Sampling, room: int, generator: torch.Generator
     ) -> Iterator[tuple[int, float]]:
         """At most `room` tokens from one cache."""
+        rows = torch.tensor([seen], device=self.device)
         with evaluating(self.model):
-            rows = torch.tensor([seen], device=self.device)
             cache = self.model.prefill(rows[:, :-1])
-            steps = sample_tokens(
-                self._step,
-                cache,
-                prompt=rows,
-                max_new_tokens=room,
-                eos_id=EOS_ID,
-                settings=settings,
-                generators=[generator],
-                banned_ids=(PAD_ID, UNK_ID, BOS_ID),
-            )
-            for step in steps:
-                yield int(step.ids[0]), float(step.log_probs[0])
+        steps = sample_tokens(
+            self._step,
+            cache,
+            prompt=rows,
+            max_new_tokens=room,
+            eos_id=EOS_ID,
+            settings=settings,
+            generators=[generator],
+            banned_ids=(PAD_ID, UNK_ID, BOS_ID),
+        )
+        while (step := self._next(steps)) is not None:
+            yield int(step.ids[0]), float(step.log_probs[0])
+
+    def _next(self, steps: Iterator[SampledToken]) -> SampledToken | None:
+        with evaluating(self.model):
+            return next(steps, None)
 
     def _step(self, newest: Int[Tensor, " N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
         states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
@@ -241,14 +247,16 @@ class LanguageModel:
         for start in range(0, len(labels), self.window_len):
             window = slice(start, start + self.window_len)
             log_probs += self._score_window(inputs[window], labels[window])
-        total, num_bytes = math.fsum(log_probs), len(text.encode("utf-8", "replace"))
+        total, num_bytes = math.fsum(log_probs), len(text.encode("utf-8", "surrogatepass"))
+        if not math.isfinite(total):
+            raise DivergedError("scoring: a token has no finite probability (NaN or infinite logits)")
         return TextScore(
             text=text,
             log_prob=total,
             num_tokens=len(labels),
             num_bytes=num_bytes,
-            perplexity=math.exp(min(700.0, -total / max(len(labels), 1))),
-            bits_per_byte=-total / math.log(2) / max(num_bytes, 1),
+            perplexity=math.exp(min(700.0, abs(total) / max(len(labels), 1))),
+            bits_per_byte=abs(total) / math.log(2) / max(num_bytes, 1),
             pieces=self.tokenizer.pieces(labels),
             token_log_probs=log_probs,
         )
@@ -262,39 +270,64 @@ class LanguageModel:
 
 
 class _Written:
-    """A text while it is being written, and whether it is over."""
+    """A text while it is being written. What it has stays as it is; only a stop string is taken out again."""
 
-    def __init__(self, tokenizer: Tokenizer, before: Sequence[int], stop: Sequence[str]) -> None:
-        """`before` are the ids that it goes on from."""
-        if not all(stop):
+    def __init__(self, tokenizer: Tokenizer, begins: bool, stop: str | Sequence[str]) -> None:
+        """`begins`: no other text stands before it."""
+        self.tokenizer, self.begins = tokenizer, begins
+        self.stop = [stop] if isinstance(stop, str) else list(stop)
+        if not all(self.stop):
             raise UsageError("a stop string is empty; leave it out")
-        self.tokenizer, self.stop = tokenizer, stop
-        self.anchor = _anchor(tokenizer, before)
-        self.ids: list[int] = []
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # holds back what is no character yet
         self.text = ""
         self.finish: Finish = "length"
 
     def add(self, token: int) -> bool:
-        """Take one more token; True where the text ends with it."""
+        """Take one more token; True where the text is over with it."""
         if token == EOS_ID:
             self.finish = "end"
             return True
-        self.ids.append(token)
-        # Beside an id of the prompt, for a first piece alone would lose its leading space.
-        self.text = self.tokenizer.decode([*self.anchor, *self.ids])[len(self.tokenizer.decode(self.anchor)) :]
-        found = [place for place in (self.text.find(stop) for stop in self.stop) if place >= 0]
+        self._extend(self.decoder.decode(self.tokenizer.spell([token], begins=self.begins)))
+        self.begins = False
+        return self.finish == "stop"
+
+    def settled(self) -> str:
+        """The text without an end that may become a stop string."""
+        begun = (size for stop in self.stop for size in range(1, len(stop)) if self.text.endswith(stop[:size]))
+        return self.text[: len(self.text) - max(begun, default=0)]
+
+    def end(self) -> str:
+        """The whole text; a character that was not finished becomes U+FFFD."""
+        if self.finish != "stop":
+            self._extend(self.decoder.decode(b"", final=True))
+        return self.text
+
+    def _extend(self, more: str) -> None:
+        """Add to the text, and end it where the first stop string begins."""
+        searched = max(0, len(self.text) - max(map(len, self.stop), default=0))
+        self.text += more
+        found = [place for place in (self.text.find(stop, searched) for stop in self.stop) if place >= 0]
         if found:
             self.text, self.finish = self.text[: min(found)], "stop"
-        return bool(found)
-
-    def settled(self) -> int:
-        """How many characters can no longer change: no broken character, no beginning of a stop string."""
-        whole = self.text.rstrip("\ufffd")
-        begun = (size for stop in self.stop for size in range(1, len(stop)) if whole.endswith(stop[:size]))
-        return len(whole) - max(begun, default=0)
 
 
-def _anchor(tokenizer: Tokenizer, before: Sequence[int]) -> list[int]:
-    """The fewest last ids that are whole characters."""
-    ends = (list(before[-size:]) for size in range(1, min(9, len(before))))
-    return next((ids for ids in ends if "\ufffd" not in tokenizer.decode(ids)), list(before))
+def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
+    """A text piece by piece while it grows."""
+    shown = 0
+    for token in tokens:
+        over = written.add(token)
+        text = written.end() if over else written.settled()
+        if len(text) > shown:
+            yield text[shown:]
+            shown = len(text)
+        if over:
+            return
+    rest = written.end()[shown:]
+    if rest:
+        yield rest
+
+
+def _generator(seed: int) -> torch.Generator:
+    if seed not in SEEDS:
+        raise UsageError(f"seed = {seed}: it must be at least 0 and below 2^63")
+    return torch.Generator().manual_seed(seed)

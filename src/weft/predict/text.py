@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import torch
 
-LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
+# A run of white space with a line break in it. It begins where the white space does: else a long run without a
+# break would be searched anew from each of its spaces, in quadratic time.
+LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n]\s*")
 
 
 class Trainable(Protocol):
@@ -22,16 +24,23 @@ class Trainable(Protocol):
 
 def one_line(text: str) -> str:
     """Models learn from single lines: line breaks become spaces, and none are left at the ends."""
-    return LINE_BREAKS.sub(" ", text).strip()
+    if "\n" in text or "\r" in text:
+        text = LINE_BREAKS.sub(" ", text)
+    return text.strip()
 
 
 @contextmanager
 def evaluating(model: Trainable) -> Iterator[None]:
-    """No dropout and no gradients; a model in training goes on training afterwards."""
+    """No dropout and no gradients; a model in training goes on training afterwards.
+
+    Never around a `yield` to a caller: until the next piece is asked for, the caller's own code runs.
+    """
     was_training = model.training
-    model.train(False)
+    if was_training:
+        model.train(False)
     try:
         with torch.inference_mode():
             yield
     finally:
-        model.train(was_training)
+        if was_training:
+            model.train(True)

@@ -1,9 +1,8 @@
 """Classification: an encoder, its tokenizer, its labels, its loss and its scores, bound plainly."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,8 +13,9 @@ import torch
 from weft import model_folder
 from weft.config import ClassificationRecipe
 from weft.data.label_batches import LabelBatch, LabelBatches, padded_label_batches
-from weft.data.labelled import LabelledText, check_against, read_labelled, refuse_untrainable
+from weft.data.labelled import LabelledText, check_against, named, read_labelled, refuse_untrainable
 from weft.data.languages import UNKNOWN
+from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
 from weft.data.tokenizer import BOS_ID, Tokenizer, build_tokenizer
 from weft.errors import UsageError
@@ -23,6 +23,7 @@ from weft.evaluation.classification import ClassificationScores, classification_
 from weft.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
+from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
 from weft.tasks.task import (
     Prepared,
@@ -38,6 +39,7 @@ from weft.texts import Sources, Texts, counted, gather_rows
 from weft.training.loss import ClassLoss, LossSums
 
 _SCORED_TOKENS = 8192  # of one batch while scoring
+_SHOWN_CHARS = 200  # of a sample
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,12 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     def resolve(
         cls, recipe: ClassificationRecipe, texts: Texts[LabelledText], start: FolderConfig | None, where: str
     ) -> ClassificationRecipe:
+        class_weights(recipe, texts.train)  # refused before anything of the run is written
         if start is None:
             return recipe
         assert isinstance(start, ClassificationConfig)
-        if start.labels != known_labels(texts.train):
-            raise UsageError(
-                f"{where} knows the labels {', '.join(start.labels)}, the text has "
-                f"{', '.join(known_labels(texts.train))}; give text with the same labels"
-            )
+        if difference := _difference(start.labels, known_labels(texts.train)):
+            raise UsageError(f"{where} knows other labels: the text {difference}; give text with the same labels")
         return keep_model_of(recipe, start, where)
 
     @classmethod
@@ -88,7 +88,6 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         machine: Machine,
     ) -> Self:
         (tokenizer,) = tokenizers
-        first = recipe.model.pooling == "first"
         config = ClassificationConfig(
             weft_version=model_folder.VERSION,
             task="classification",
@@ -99,7 +98,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             label_separator=recipe.data.label_separator,
             labels=known_labels(texts.train),
             multi_label=texts.train.multi_label,
-            max_len=min(recipe.data.max_len, recipe.model.max_len - first),
+            max_len=_max_len(recipe),
             too_long=recipe.data.too_long,
             model=recipe.model,
             tokenizer=tokenizer.settings,
@@ -155,15 +154,24 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         return read_labelled(data, config.text_column, config.label_column, config.label_separator)
 
     def evaluate(self, text: LabelledText) -> ClassificationScores:
+        """Classify the texts and score the answers. Raises DataError for a label that the model does not know."""
         check_against(self.config.labels, text, "the text")
-        found = self.predictor().classify(text.texts)
-        cut = sum(answer.truncated for answer in found)
-        scores = self._scores([answer.probabilities for answer in found], text)
-        if cut:
-            scores = replace(
-                scores, notes=(*scores.notes, f"{counted(cut, 'texts')} cut at {self.config.max_len} tokens")
-            )
-        return scores
+        return self.score(text)[0]
+
+    def score(self, text: LabelledText, num_samples: int = 0) -> tuple[ClassificationScores, list[Answer]]:
+        """As `evaluate`, and the answers to the first texts; of the others only probabilities are kept."""
+        config = self.config
+        found = np.empty((len(text), len(config.labels)))
+        samples: list[Answer] = []
+        num_cut = 0
+        for row, answer in zip(found, self.predictor().classify_stream(text.texts), strict=True):
+            row[:] = list(answer.probabilities.values())
+            num_cut += answer.truncated
+            if len(samples) < num_samples:
+                samples.append(answer)
+        scores = classification_scores(found, self._truth(text), config.labels, config.multi_label)
+        cut = [f"{counted(num_cut, 'texts')} cut at {config.max_len} tokens"] if num_cut else []
+        return replace(scores, notes=(*scores.notes, *cut)), samples
 
     @staticmethod
     def overlap_rows(text: LabelledText) -> Sequence[Sequence[str]]:
@@ -184,10 +192,6 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     @property
     def _first_id(self) -> int | None:
         return BOS_ID if self.config.model.pooling == "first" else None
-
-    def _scores(self, probabilities: Sequence[Mapping[str, float]], text: LabelledText) -> ClassificationScores:
-        rows = np.array([[row[label] for label in self.config.labels] for row in probabilities])
-        return classification_scores(rows, self._truth(text), self.config.labels, self.config.multi_label)
 
     def _truth(self, text: LabelledText) -> npt.NDArray[Any]:
         return truth(text, self.config.labels, self.config.multi_label)
@@ -235,21 +239,19 @@ class DevEvaluation:
 
     def __call__(self, step: int) -> Mapping[str, float]:
         with self.task.machine.autocast():
-            found = self.task.predictor().classify(self.text.texts)
-        scores = self.task._scores([answer.probabilities for answer in found], self.text)
-        rows = zip(self.text.texts, self.text.labels, found, strict=True)
-        samples = (
-            {
-                "text": text[:200],
+            scores, answers = self.task.score(self.text, self.num_samples)
+        keep_samples(self.samples, step, self._shown(answers))
+        loss = self.task.mean_loss(self.store, self.text)
+        return {"dev_accuracy": scores.accuracy, "dev_loss": loss, "dev_macro_f1": scores.macro_f1}
+
+    def _shown(self, answers: Sequence[Answer]) -> Iterator[Mapping[str, Any]]:
+        for text, labels, answer in zip(self.text.texts, self.text.labels, answers, strict=False):
+            yield {
+                "text": replace_surrogates(text[:_SHOWN_CHARS]),
                 "label": list(labels),
                 "predicted": answer.labels,
                 "probability": answer.probability,
             }
-            for text, labels, answer in islice(rows, self.num_samples)
-        )
-        keep_samples(self.samples, step, samples)
-        loss = self.task.mean_loss(self.store, self.text)
-        return {"dev_accuracy": scores.accuracy, "dev_loss": loss, "dev_macro_f1": scores.macro_f1}
 
 
 def known_labels(text: LabelledText) -> list[str]:
@@ -278,13 +280,25 @@ def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Ten
         return None
     counts = Counter(label for some in text.labels for label in some)
     table = {label: 1 / counts[label] for label in labels} if asked == "balanced" else asked
-    if table.keys() != set(labels):
-        raise UsageError(
-            f"training.class_weights names {', '.join(sorted(table))}, the text has {', '.join(labels)}; "
-            "give each label of the text a weight"
-        )
+    if difference := _difference(table, labels):
+        raise UsageError(f"training.class_weights: the text {difference}; give each of its labels a weight")
     mean = sum(table[label] * counts[label] for label in labels) / sum(counts.values())
     return torch.tensor([table[label] / mean for label in labels])
+
+
+def _difference(known: Collection[str], given: Sequence[str]) -> str:
+    """In which labels a text differs from those that are known; nothing where they are the same."""
+    more, fewer = sorted(set(given) - set(known)), sorted(set(known) - set(given))
+    parts = [(more, "has {} as well"), (fewer, "has no {}")]
+    return " and ".join(words.format(named(labels)) for labels, words in parts if labels)
+
+
+def _max_len(recipe: ClassificationRecipe) -> int:
+    """How many tokens are read at a time; only an encoder has positions that could run out."""
+    model = recipe.model
+    if not model.num_encoder_layers:
+        return recipe.data.max_len
+    return min(recipe.data.max_len, model.max_len - (model.pooling == "first"))
 
 
 def _build_model(config: ClassificationConfig) -> TransformerClassifier:

@@ -16,6 +16,7 @@ from weft.data.languages import UNKNOWN
 from weft.data.store import TextStore, prepare_text_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
 from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
+from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.machine import Machine
 from weft.model.causal import CausalTransformer
@@ -58,7 +59,15 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     def resolve(
         cls, recipe: LanguageRecipe, texts: Texts[Documents], start: FolderConfig | None, where: str
     ) -> LanguageRecipe:
-        return recipe if start is None else keep_model_of(recipe, start, where)
+        if start is None:
+            return recipe
+        kept, window_len = keep_model_of(recipe, start, where), recipe.batches.window_len
+        if window_len > kept.model.max_len:
+            raise UsageError(
+                f"batches.window_len = {window_len} is longer than the {kept.model.max_len} positions of {where}; "
+                "set it to as many or fewer"
+            )
+        return kept
 
     @classmethod
     def learn_tokenizers(cls, recipe: LanguageRecipe, texts: Texts[Documents]) -> tuple[Tokenizer, ...]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from weft import durable, model_folder
-from weft.config import Recipe, SideSection
+from weft.config import Recipe, SideSection, recipe_difference
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, UsageError
 from weft.machine import Machine
@@ -161,18 +161,17 @@ def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
 def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
     """The recipe with the shape and the tokenizers of the model in folder `where`.
 
-    Raises UsageError where the recipe asks for others.
+    Raises UsageError where the recipe sets a key to another value; a default asks for nothing.
     """
-    for name in ("model", "tokenizer"):
-        asked, default, own = (getattr(part, name) for part in (recipe, type(recipe)(), start))
-        if asked not in (default, own):
-            given, kept = asked.model_dump(), own.model_dump()
-            key = next(k for k in given if given[k] != kept.get(k))
+    kept = recipe.model_copy(update={name: getattr(start, name) for name in ("model", "tokenizer")})
+    asked = recipe_difference(type(recipe)(), recipe)
+    for key, (here, there) in recipe_difference(recipe, kept).items():
+        if key in asked:
             raise UsageError(
-                f"--from keeps the {name} of {where}, but {name}.{key} is {kept.get(key)} "
-                f"there and {given[key]} here; leave out what sets it"
+                f"--from keeps the {key.split('.')[0]} of {where}, but {key} is {there} there and {here} here; "
+                "leave out what sets it"
             )
-    return recipe.model_copy(update={name: getattr(start, name) for name in ("model", "tokenizer")})
+    return kept
 
 
 def write_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, ...]) -> None:

@@ -1,0 +1,353 @@
+"""weft classify: one line out for each line in; weft evaluate of a classifier: the scores of those answers."""
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.machine import Machine
+from weft.tasks.classification import Classification
+
+Command = Callable[..., Any]
+MOODS = {"sad": "low", "glum": "low", "merry": "high", "gay": "high"}
+TEXTS = ["the cat was sad", "a dog seems merry", "the mouse was gay"]
+LABELS = ["low", "high", "high"]
+SETTINGS = (
+    "task=classification",
+    "tokenizer.kind=word",
+    "model.d_model=16",
+    "model.d_ff=24",
+    "model.num_heads=2",
+    "model.num_encoder_layers=1",
+    "training.max_steps=60",
+    "training.learning_rate=0.01",
+    "training.warmup_steps=5",
+    "training.precision=float32",
+    "training.threads=1",
+    "data.max_len=6",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading a model times two products to choose the threads, which takes longer than the tests."""
+    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+
+
+def rows() -> list[tuple[str, str]]:
+    words = product(["the", "a"], ["cat", "dog", "bird", "mouse"], ["was", "seems"], MOODS)
+    return [(" ".join(some), MOODS[some[-1]]) for some in words]
+
+
+def write(path: Path, rows: list[tuple[str, str]], header: str = "text,label") -> Path:
+    path.write_bytes("".join(f"{line}\n" for line in [header, *(f"{a},{b}" for a, b in rows)]).encode())
+    return path
+
+
+def trained(folder: Path, *settings: str) -> Path:
+    train = str(write(folder / "train.csv", rows()))
+    weft.train(out=folder / "model", train=train, settings=(*SETTINGS, *settings), quiet=True)
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, but reading long texts in windows."""
+    return trained(tmp_path_factory.mktemp("windows"), "data.too_long=windows", "training.max_steps=10")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Any number of labels a text: its mood, and whether it is of a cat; of a bird it says neither."""
+    path = tmp_path_factory.mktemp("several") / "rows.jsonl"
+    made = [(text, [] if "bird" in text else [label, *["cat"] * ("cat" in text)]) for text, label in rows()]
+    path.write_text("".join(json.dumps({"text": a, "label": b}) + "\n" for a, b in made), "utf-8")
+    settings = (*SETTINGS, "data.label_separator=;", "training.max_steps=150")
+    weft.train(out=path.parent / "model", train=str(path), settings=settings, quiet=True)
+    return path.parent / "model"
+
+
+def answers(folder: Path, texts: list[str]) -> list[Any]:
+    return Classification.load(folder, Machine("cpu", "float32", 1, "")).predictor().classify(texts)
+
+
+# weft classify
+
+
+def test_from_arguments(command: Command, folder: Path) -> None:
+    ended = command("classify", folder, *TEXTS)
+    found = answers(folder, TEXTS)
+    assert [answer.label for answer in found] == LABELS
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines == [f"{answer.label}\t{answer.probability:.4f}" for answer in found]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_from_standard_input(command: Command, folder: Path, end: str) -> None:
+    ended = command("classify", folder, stdin=end.join(TEXTS).encode())
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines == command("classify", folder, *TEXTS).lines
+
+
+def test_from_file_to_file(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes("\n".join(TEXTS).encode())
+    ended = command("classify", folder, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+    assert (tmp_path / "out").read_bytes() == command("classify", folder, *TEXTS).out
+    assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
+
+
+def test_every_line_has_its_answer_blank_ones_too(command: Command, folder: Path) -> None:
+    ended = command("classify", folder, stdin=f"\n{TEXTS[0]}\n \t\n{TEXTS[1]}\n".encode())
+    assert [line.split("\t")[0] for line in ended.lines][1::2] == LABELS[:2]
+    assert len(ended.lines) == 4
+    assert ended.lines[0] == ended.lines[2]
+    assert command("classify", folder, stdin=b"").lines == []
+
+
+def test_every_label_with_its_probability(command: Command, folder: Path) -> None:
+    ended = command("classify", folder, "--all", *TEXTS)
+    for line, label in zip(ended.lines, LABELS, strict=True):
+        shown = [cell.rsplit(" ", 1) for cell in line.split("\t")]
+        assert shown[0][0] == label
+        assert {name for name, _ in shown} == {"low", "high"}
+        values = [float(value) for _, value in shown]
+        assert values == sorted(values, reverse=True)
+        assert sum(values) == pytest.approx(1.0, abs=2e-4)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_json_lines(command: Command, folder: Path, every: bool) -> None:
+    ended = command("classify", folder, "--json", *["--all"] * every, stdin="\n".join(TEXTS).encode())
+    objects = [json.loads(line) for line in ended.lines]
+    keys = ["label", "labels", "probability", *["probabilities"] * every, "truncated", "windows"]
+    assert [list(found) for found in objects] == [keys] * 3
+    for found, answer in zip(objects, answers(folder, TEXTS), strict=True):
+        assert found == {key: value for key, value in answer.to_json().items() if key in keys}
+
+
+def test_what_is_cut_is_said_on_standard_error(command: Command, folder: Path) -> None:
+    long = "the cat was " * 4 + "sad"
+    ended = command("classify", folder, stdin=f"{TEXTS[0]}\n{long}\n{TEXTS[1]}\n{long}\n".encode())
+    assert (ended.code, len(ended.lines)) == (0, 4)
+    assert ended.messages == [f"weft: line {n}: truncated, too long for the model" for n in (2, 4)]
+    asked = command("classify", folder, "--json", TEXTS[0], long)
+    assert [json.loads(line)["truncated"] for line in asked.lines] == [False, True]
+    assert asked.err == ""
+
+
+def test_what_is_read_in_windows_is_not_cut(command: Command, windows: Path) -> None:
+    long = "the cat was " * 4 + "sad"
+    ended = command("classify", windows, TEXTS[0], long)
+    assert (ended.code, len(ended.lines), ended.err) == (0, 2, "")
+    (found,) = (json.loads(line) for line in command("classify", windows, "--json", long).lines)
+    assert (found["truncated"], found["windows"]) == (False, 3)
+
+
+def test_several_labels(command: Command, several: Path) -> None:
+    texts = ["the cat was sad", "a bird was merry"]
+    ended = command("classify", several, *texts)
+    both, none = answers(several, texts)
+    assert (both.labels, none.labels) == (["cat", "low"], [])
+    assert ended.lines == [f"cat, low\t{both.probability:.4f}", "\t0.0000"]
+    found = [json.loads(line) for line in command("classify", several, "--json", *texts).lines]
+    assert [(one["label"], one["labels"]) for one in found] == [("cat, low", ["cat", "low"]), ("", [])]
+    shown = [cell.split(" ")[0] for cell in command("classify", several, "--all", texts[0]).lines[0].split("\t")]
+    assert shown[-1] == "high"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--input", "none.txt"], 2, "--input none.txt: no such file"),
+        (["cat", "--input", "none.txt"], 2, "give texts or --input, not both"),
+        (["cat", "--beam-size", "2"], 2, "--beam-size"),
+    ],
+)
+def test_errors_are_one_line(
+    command: Command, folder: Path, arguments: list[str], code: int, message: str
+) -> None:
+    ended = command("classify", folder, *arguments)
+    assert (ended.code, ended.out) == (code, b"")
+    assert len(ended.messages) == 1
+    assert message in ended.err
+
+
+def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Path) -> None:
+    ended = command("classify", folder, stdin=b"the cat\n\xff\n")
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.messages[0].startswith("weft: standard input:2: not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("verb", "needs"),
+    [
+        (["classify"], "classify"),
+        (["translate"], "translate"),
+        (["generate", "--prompt"], "generate or score text"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_a_model_of_another_task_is_refused(
+    command: Command, folder: Path, tiny_folder: Path, verb: list[str], needs: str
+) -> None:
+    wrong, task = (tiny_folder, "translation") if verb == ["classify"] else (folder, "classification")
+    ended = command(verb[0], wrong, *verb[1:], "the cat")
+    assert (ended.code, ended.out) == (5, b"")
+    assert ended.messages == [f"weft: {wrong}: holds a model for {task}, which cannot {needs}"]
+
+
+def test_a_pipe_end_to_end(process: Command, folder: Path) -> None:
+    ended = process("classify", folder, stdin="\n".join(TEXTS).encode())
+    assert ([line.split("\t")[0] for line in ended.lines], ended.code, ended.err) == (LABELS, 0, "")
+
+
+# weft evaluate
+
+NEW = [("the cat stays sad", "low"), ("the fish seems gay", "high"), ("a fish was glum", "low"), ("a cat", "high")]
+
+
+def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", folder, write(tmp_path / "new.csv", NEW), "--json")
+    assert (ended.code, ended.err) == (0, "")
+    (line,) = ended.lines
+    found = json.loads(line)
+    right = [a.label == label for a, (_, label) in zip(answers(folder, [t for t, _ in NEW]), NEW, strict=True)]
+    assert found["accuracy"] == sum(right) / 4
+    assert found["num_texts"] == 4
+    assert [score["label"] for score in found["per_class"]] == ["high", "low"]
+    keys = {
+        "accuracy",
+        "macro_f1",
+        "micro_f1",
+        "per_class",
+        "confusion",
+        "calibration_error",
+        "num_texts",
+        "notes",
+    }
+    assert set(found) == keys
+    assert found["notes"] == []
+
+
+def test_for_a_person(command: Command, folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", folder, write(tmp_path / "new.csv", NEW[:3]))
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines[:2] == ["accuracy           1.0000", "macro-F1           1.0000"]
+    assert any(line.split() == ["low", "1.0000", "1.0000", "1.0000", "2"] for line in ended.lines)
+    assert not any(line.startswith("note:") for line in ended.lines)
+
+
+def test_what_a_reader_of_the_scores_should_know(command: Command, folder: Path, tmp_path: Path) -> None:
+    """Rows left out, labels that do not occur, texts that were cut, texts that training had."""
+    made = [("the cat was sad", "low"), ("the cat was " * 5, "low"), ("  ", "low"), ("THE DOG was: glum", "low")]
+    data = write(tmp_path / "new.csv", made)
+    notes = [line.removeprefix("note: ") for line in command("evaluate", folder, data).lines if "note: " in line]
+    assert "left out: 1 (empty text)" in notes
+    assert any(note.startswith("no text has the label 'high'") for note in notes)
+    assert "1 text cut at 6 tokens" in notes
+    (note,) = [note for note in notes if "contaminated" in note]
+    assert note.startswith("contaminated: 2 of 3 texts (66.7 %)")
+    assert f"{data}:2" in note
+    assert json.loads(command("evaluate", folder, data, "--json").lines[0])["notes"] == notes
+
+
+def test_several_files_are_one_text(command: Command, folder: Path, tmp_path: Path) -> None:
+    parts = [write(tmp_path / f"{i}.csv", NEW[i::2]) for i in range(2)]
+    found = json.loads(command("evaluate", folder, *parts, "--json").lines[0])
+    whole = json.loads(command("evaluate", folder, write(tmp_path / "all.csv", NEW), "--json").lines[0])
+    assert found["num_texts"] == 4
+    assert found["confusion"] == whole["confusion"]
+
+
+def test_several_labels_are_scored(command: Command, several: Path, tmp_path: Path) -> None:
+    data = write(
+        tmp_path / "new.csv", [("the cat was sad", "low;cat"), ("a bird was sad", ""), ("a cat", "high;cat")]
+    )
+    found = json.loads(command("evaluate", several, data, "--json").lines[0])
+    labels = [answer.labels for answer in answers(several, ["the cat was sad", "a bird was sad", "a cat"])]
+    assert (
+        found["accuracy"]
+        == sum(a == b for a, b in zip(labels, [["cat", "low"], [], ["cat", "high"]], strict=True)) / 3
+    )
+    assert found["confusion"] == []
+    assert any(line.startswith("micro-F1") for line in command("evaluate", several, data).lines)
+
+
+def test_without_hashes_it_says_so(command: Command, folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
+    ended = command("evaluate", copy, write(tmp_path / "new.csv", NEW))
+    assert any("not checked for overlap with training" in line for line in ended.lines)
+
+
+def test_there_is_no_beam(command: Command, folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", folder, write(tmp_path / "new.csv", NEW), "--beam-size", 2)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [
+        f"weft: --beam-size: {folder} holds a model for classification, which searches nothing"
+    ]
+
+
+def test_a_missing_column_is_named_with_those_that_are_there(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    data = write(tmp_path / "new.csv", NEW, header="review,label")
+    ended = command("evaluate", folder, data)
+    assert (ended.code, ended.out) == (3, b"")
+    (message,) = ended.messages
+    assert f"{data}:1: no column 'text'; columns: review, label" in message
+
+
+def test_an_unknown_label_is_named_with_its_place(command: Command, folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "new.csv", [*NEW, ("a cat", "middling")])
+    ended = command("evaluate", folder, data)
+    assert (ended.code, ended.out) == (3, b"")
+    (message,) = ended.messages
+    assert message.startswith(f"weft: {data}:6: the label 'middling' (1 row of the text)")
+    assert "'high', 'low'" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("none.csv", None),
+        ("new.csv", b""),
+        ("new.csv", b"text,label\n"),
+        ("new.txt", b"cat\n"),
+        ("new.csv", b"\xff"),
+    ],
+)
+def test_wrong_data(command: Command, folder: Path, tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    ended = command("evaluate", folder, path)
+    assert (ended.code, ended.out) == (3, b"")
+    assert len(ended.messages) == 1
+    assert str(path) in ended.err
+
+
+# weft train
+
+
+def test_training_says_how_to_use_it(command: Command, tmp_path: Path) -> None:
+    train, test = write(tmp_path / "train.csv", rows()), write(tmp_path / "test.csv", NEW)
+    settings = [part for value in SETTINGS for part in ("--set", value)]
+    ended = command("train", "--train", train, "--test", test, "--out", tmp_path / "m", *settings)
+    assert (ended.code, ended.out) == (0, b"")
+    assert any(line.startswith("64 texts, ") and "2 labels: high 32, low 32" in line for line in ended.messages)
+    assert ended.messages[-2].startswith("test: accuracy ")
+    assert ended.messages[-1].endswith(
+        f'the model is in {tmp_path / "m"}; try: weft classify {tmp_path / "m"} "..."'
+    )
+    assert "--set task=classification" in (tmp_path / "m" / "README.md").read_text("utf-8")

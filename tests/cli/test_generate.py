@@ -1,0 +1,331 @@
+"""weft generate, score and evaluate of a language model: what they write, where, and how they end."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.machine import Machine
+from weft.tasks.language_modelling import LanguageModelling
+
+Command = Callable[..., Any]
+SETTINGS = (
+    "task=language-modelling",
+    "data.documents=line",
+    "data.dev_share=0.1",
+    "tokenizer.kind=character",
+    "batches.packing=packed",
+    "batches.window_len=24",
+    "batches.batch_size=8",
+    "model.d_model=24",
+    "model.d_ff=48",
+    "model.num_heads=2",
+    "model.num_decoder_layers=1",
+    "training.max_steps=60",
+    "training.learning_rate=0.01",
+    "training.warmup_steps=5",
+    "training.precision=float32",
+    "training.threads=1",
+    "training.num_samples=1",
+    "decoding.max_new_tokens=30",
+)
+LINES = [f"{a} {b} {c}." for a, b, c in product(("the cat", "a dog", "my bird"), ("sees", "hears"), ("it", "us"))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model of characters. Tests must not change it."""
+    here = tmp_path_factory.mktemp("language")
+    (here / "train.txt").write_bytes("".join(f"{line}\n" for line in LINES * 4).encode())
+    weft.train(out=here / "model", train=str(here / "train.txt"), settings=SETTINGS, quiet=True)
+    return here / "model"
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> weft.LanguageModel:
+    return weft.load(folder)
+
+
+# generate
+
+
+@pytest.mark.parametrize("prompt", ["", "the ", "a dog", "é 猫 "])
+def test_the_prompt_and_what_follows_it(
+    command: Command, folder: Path, model: weft.LanguageModel, prompt: str
+) -> None:
+    ended = command("generate", folder, "--prompt", prompt)
+    found = model.generate(prompt)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.decode() == f"{prompt}{found.text}\n"
+    assert found.text
+
+
+def test_every_option_reaches_the_model(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+    options: dict[str, Any] = {
+        "max_new_tokens": 9,
+        "temperature": 3.5,
+        "top_k": 30,
+        "top_p": 0.95,
+        "min_p": 0.001,
+        "repetition_penalty": 1.4,
+        "seed": 5,
+    }
+    texts = {model.generate("the", **options).text}
+    for left_out in options:
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != left_out]
+        asked = {name: value for name, value in options.items() if name != left_out}
+        ended = command("generate", folder, "--prompt", "the", *flags)
+        expected = model.generate("the", **asked).text
+        assert ended.out.decode() == f"the{expected}\n"
+        texts.add(expected)
+    assert len(texts) >= 4  # else the options would make no difference
+
+
+def test_it_stops_where_it_is_told(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+    whole = model.generate("the cat", temperature=0, max_new_tokens=12).text
+    first, second = whole[3:5], whole[7]
+    expected = min(whole[: whole.index(first)], whole[: whole.index(second)], key=len)
+    ended = command(
+        "generate", folder, "--prompt", "the cat", "--temperature", 0, "--stop", first, "--stop", second
+    )
+    assert ended.out.decode() == f"the cat{expected}\n"
+
+
+def test_json(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+    ended = command("generate", folder, "--prompt", "é the", "--json", "--max-new-tokens", 4)
+    assert (ended.code, ended.err) == (0, "")
+    (line,) = ended.lines
+    found = json.loads(line)
+    assert set(found) == {"prompt", "text", "finish", "token_log_probs", "prompt_cut"}
+    assert found == {"prompt": "é the", **model.generate("é the", max_new_tokens=4).to_json()}
+    assert "é" in line
+
+
+def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -> None:
+    prompt = "the cat sees it. " * 3
+    ended = command("generate", folder, "--prompt", prompt)
+    assert ended.code == 0
+    assert ended.out.decode().startswith(prompt)
+    assert ended.messages == ["weft: the prompt is longer than the window; only its end is in sight"]
+    asked = command("generate", folder, "--prompt", prompt, "--json")
+    assert (json.loads(asked.lines[0])["prompt_cut"], asked.err) == (True, "")
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--temperature", "-1"], "--temperature"),
+        (["--temperature", "warm"], "--temperature"),
+        (["--temperature", "nan"], "temperature = nan"),
+        (["--top-k", "0"], "--top-k"),
+        (["--top-p", "1.5"], "top_p = 1.5"),
+        (["--min-p", "1"], "min_p = 1.0"),
+        (["--repetition-penalty", "0"], "repetition_penalty = 0.0"),
+        (["--max-new-tokens", "0"], "--max-new-tokens"),
+        (["--seed", "-1"], "--seed"),
+        (["--seed", str(2**64)], "seed = "),
+        (["--stop", ""], "a stop string is empty"),
+        (["--beam-size", "3"], "--beam-size"),
+        (["stray"], "stray"),
+    ],
+    ids=str,
+)
+def test_wrong_flags_are_one_line_and_nothing_is_written(
+    command: Command, folder: Path, flags: list[str], message: str, as_json: tuple[str, ...]
+) -> None:
+    """Not even the prompt."""
+    ended = command("generate", folder, "--prompt", "the", *flags, *as_json)
+    assert (ended.code, ended.out) == (2, b"")
+    assert len(ended.messages) == 1
+    assert ended.messages[0].startswith("weft: ")
+    assert message in ended.err
+
+
+@pytest.mark.parametrize("flag", ["--prompt", "--stop"])
+def test_an_argument_that_is_not_utf8(folder: Path, flag: str) -> None:
+    whole = [sys.executable, "-m", "weft", "generate", str(folder), flag, b"caf\xe9"]
+    done = subprocess.run(whole, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.startswith(f"weft: {flag}: not UTF-8".encode())
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) -> None:
+    """As in `weft generate ... | head -c 40`: nothing on standard error."""
+    whole = [sys.executable, "-m", "weft", "generate", str(folder), "--max-new-tokens", "1000000"]
+    flags = ["--temperature", "9", "--repetition-penalty", "0.7", "--prompt", "the "]
+    with subprocess.Popen([*whole, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.read(5)[:4] == b"the "  # one character at least, and the end is far
+        running.stdout.close()
+        try:
+            assert running.wait(60) in (0, 1)
+        finally:
+            running.kill()
+        assert running.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
+        (["score", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
+        (["translate", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot translate"),
+        (["classify", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot classify"),
+        (["inspect", "LANGUAGE", "a cat", "--output", "x.json"], "holds a model for language-modelling"),
+        (["generate", "NONE"], "no such folder"),
+        (["score", "NONE"], "no such folder"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_of_another_task_or_none(
+    command: Command, folder: Path, tiny_folder: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    folders = {"TRANSLATOR": tiny_folder, "LANGUAGE": folder, "NONE": tmp_path / "none"}
+    ended = command(*(folders.get(word, word) for word in arguments))
+    assert (ended.code, ended.out) == (5, b"")
+    assert len(ended.messages) == 1
+    assert message in ended.err
+
+
+# score
+
+
+def test_a_score_for_each_line(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+    text = ["the cat sees it.", "", "tis eht taes cht.", "a\ttab", "é 猫", "a dog " * 20]
+    ended = command("score", folder, stdin="\n".join(text).encode())
+    assert ended.code == 0
+    rows = [line.split("\t", 2) for line in ended.lines]
+    expected = model.score(text)
+    assert [row[2] for row in rows] == text
+    assert [float(row[0]) for row in rows] == pytest.approx([s.log_prob for s in expected], abs=1e-4)
+    assert [float(row[1]) for row in rows] == pytest.approx([s.perplexity for s in expected], abs=0.01)
+    assert float(rows[0][0]) > float(rows[2][0])
+    tokens = sum(s.num_tokens for s in expected)
+    mean = sum(s.log_prob for s in expected) / tokens
+    assert ended.messages == [f"{tokens:,} tokens, mean {mean:.4f} nats a token"]
+
+
+def test_from_a_file(command: Command, folder: Path, tmp_path: Path) -> None:
+    text = "the cat\r\na dog\n".encode("utf-8-sig")
+    (tmp_path / "lines.txt").write_bytes(text)
+    ended = command("score", folder, tmp_path / "lines.txt")
+    assert (ended.code, [line.split("\t")[2] for line in ended.lines]) == (0, ["the cat", "a dog"])
+    assert command("score", folder, stdin=text).out == ended.out
+
+
+def test_scores_as_json(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+    ended = command("score", folder, "--json", stdin="the cat\n\né\n".encode())
+    found = [json.loads(line) for line in ended.lines]
+    assert found == [s.to_json() for s in model.score(["the cat", "", "é"])]
+    assert {*found[0]} == {
+        "text", "log_prob", "num_tokens", "num_bytes", "perplexity", "bits_per_byte", "pieces", "token_log_probs",
+    }  # fmt: skip
+    assert found[0]["pieces"][-1] == "<eos>"
+
+
+def test_nothing_to_score(command: Command, folder: Path) -> None:
+    ended = command("score", folder, stdin=b"")
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+
+
+def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"the cat\na dog\ncaf\xe9\n")
+    for data, where in (((tmp_path / "in",), tmp_path / "in"), ((), "standard input")):
+        ended = command("score", folder, *data, stdin=(tmp_path / "in").read_bytes())
+        assert (ended.code, ended.out) == (3, b"")
+        assert ended.messages == [f"weft: {where}:3: not UTF-8 at byte 17; save the text as UTF-8"]
+
+
+def test_a_file_that_is_not_there(command: Command, folder: Path, tmp_path: Path) -> None:
+    for data in (tmp_path / "none.txt", tmp_path):
+        ended = command("score", folder, data)
+        assert (ended.code, ended.out) == (2, b"")
+        assert ended.messages == [f"weft: {data}: no such file"]
+
+
+def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) -> None:
+    person, terminal = pty.openpty()
+    whole = [sys.executable, "-m", "weft", "score", str(folder)]
+    try:
+        with subprocess.Popen(whole, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            for line in (b"the cat", b"a dog"):
+                os.write(person, line + b"\n")
+                assert running.stdout.readline().endswith(b"\t" + line + b"\n")
+            os.write(person, b"caf\xe9\n")
+            assert running.wait(60) == 3
+            assert running.stderr.read().startswith(b"weft: standard input:3: not UTF-8 at byte 17")
+    finally:
+        os.close(person)
+        os.close(terminal)
+
+
+# evaluate
+
+
+def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "new.txt"
+    data.write_bytes("the fish sees a cat.\n\nwe hear the dog.\n".encode())
+    task = LanguageModelling.load(folder, Machine("cpu", "float32", 1, ""))
+    scores = task.evaluate(task.read([str(data)]))
+    ended = command("evaluate", folder, data, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    found = json.loads(ended.lines[0])
+    assert found.pop("notes") == ["left out: 1 (blank)"]
+    assert set(found) == {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
+    assert found == {name: pytest.approx(value, rel=1e-6) for name, value in scores.to_json().items()}
+    shown = command("evaluate", folder, data)
+    assert shown.lines == [*scores.lines(), "note: left out: 1 (blank)"]
+
+
+def test_documents_of_the_training_text_are_marked(command: Command, folder: Path, tmp_path: Path) -> None:
+    """Also where case, spaces and punctuation differ."""
+    data = tmp_path / "again.txt"
+    data.write_bytes("".join(f"{line}\n" for line in ["something new", *LINES]).encode().upper())
+    ended = command("evaluate", folder, data)
+    assert ended.code == 0
+    (note,) = [line for line in ended.lines if "contaminated" in line]
+    held_out = note.split(" of ")[0].split()[-1]
+    assert int(held_out) in range(9, 12)  # of twelve, but those that dev holds
+    assert " of 13 documents" in note
+    assert f"{data}:" in note
+
+
+def test_without_hashes_it_says_so(command: Command, folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
+    (tmp_path / "t.txt").write_bytes(b"the cat\n")
+    ended = command("evaluate", copy, tmp_path / "t.txt")
+    assert any("not checked for overlap with training" in line for line in ended.lines)
+
+
+@pytest.mark.parametrize("content", [None, b"", b" \n\t\n", b"a\n\xff\n"], ids=str)
+def test_wrong_data(command: Command, folder: Path, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "t.txt"
+    if content is not None:
+        path.write_bytes(content)
+    ended = command("evaluate", folder, path)
+    assert (ended.code, ended.out) == (3, b"")
+    assert len(ended.messages) == 1
+    assert str(path) in ended.err
+
+
+def test_there_is_nothing_to_search_with_a_beam(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes(b"the cat\n")
+    ended = command("evaluate", folder, tmp_path / "t.txt", "--beam-size", 4)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [
+        f"weft: --beam-size: {folder} holds a model for language-modelling, which searches nothing"
+    ]

@@ -1,0 +1,185 @@
+"""The loss of whole texts: by hand, against torch's own functions, and by invariants of its sums."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from weft.training.loss import ClassLoss
+
+TEXTS, LABELS = 7, 5
+ONE = torch.tensor([4, 0, 3, 3, 1, 2, 4])
+WEIGHTS = torch.tensor([0.25, 0.5, 1.0, 2.0, 3.0])
+
+
+def identity(states: Tensor) -> Tensor:
+    return states
+
+
+@pytest.fixture
+def logits() -> Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return (2 * torch.randn(TEXTS, LABELS, generator=generator)).requires_grad_()
+
+
+@pytest.fixture
+def several() -> Tensor:
+    """Rows of zeros and ones: of no label, of some, of all."""
+    rows = torch.randint(2, (TEXTS, LABELS), generator=torch.Generator().manual_seed(6)).float()
+    rows[0], rows[1] = 0.0, 1.0
+    return rows
+
+
+# One label a text
+
+
+def test_without_smoothing_it_is_cross_entropy(logits: Tensor) -> None:
+    sums = ClassLoss()(logits, identity, ONE)
+    expected = F.cross_entropy(logits, ONE, reduction="sum")
+    torch.testing.assert_close(sums.loss_sum, expected)
+    torch.testing.assert_close(sums.nll_sum, expected)
+    assert sums.num_tokens == TEXTS
+
+
+def test_a_value_by_hand() -> None:
+    """Probabilities 1/2, 1/4, 1/8, 1/8, the true label has 1/4; of a smoothing by 0.2 each label has 0.05."""
+    states = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).log()
+    sums = ClassLoss(label_smoothing=0.2)(states, identity, torch.tensor([1]))
+    ln2 = math.log(2)
+    assert float(sums.nll_sum) == pytest.approx(2 * ln2)
+    assert float(sums.loss_sum) == pytest.approx(0.8 * 2 * ln2 + 0.05 * (1 + 2 + 3 + 3) * ln2)
+
+
+def test_a_weighted_value_by_hand() -> None:
+    """The weight of a label multiplies the loss of the texts that have it; nothing is divided by the weights."""
+    states = torch.tensor([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]]).log()
+    sums = ClassLoss(weights=torch.tensor([3.0, 0.5, 7.0]))(states, identity, torch.tensor([0, 1]))
+    ln2 = math.log(2)
+    assert float(sums.loss_sum) == pytest.approx(3.0 * ln2 + 0.5 * 2 * ln2)
+    assert float(sums.nll_sum) == pytest.approx(3 * ln2)
+    assert sums.num_tokens == 2
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+def test_it_is_the_cross_entropy_to_a_smoothed_weighted_target(
+    logits: Tensor, smoothing: float, weights: Tensor | None
+) -> None:
+    """Every label has a share of the target and its own weight, as torch.nn.CrossEntropyLoss has it."""
+    target = (1 - smoothing) * F.one_hot(ONE, LABELS) + smoothing / LABELS
+    factors = torch.ones(LABELS) if weights is None else weights
+    expected = -(target * factors * logits.log_softmax(-1)).sum()
+    sums = ClassLoss(smoothing, weights=weights)(logits, identity, ONE)
+    torch.testing.assert_close(sums.loss_sum, expected)
+    (ours,), (theirs,) = (torch.autograd.grad(loss, logits) for loss in (sums.loss_sum, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_the_gradient_is_probabilities_less_the_target(logits: Tensor) -> None:
+    (gradient,) = torch.autograd.grad(ClassLoss(0.1)(logits, identity, ONE).loss_sum, logits)
+    target = 0.9 * F.one_hot(ONE, LABELS) + 0.1 / LABELS
+    torch.testing.assert_close(gradient, logits.detach().softmax(-1) - target)
+
+
+# Several labels a text
+
+
+def test_several_labels_are_one_yes_or_no_each(logits: Tensor, several: Tensor) -> None:
+    sums = ClassLoss(multi_label=True)(logits, identity, several)
+    expected = F.binary_cross_entropy(logits.sigmoid(), several, reduction="sum")
+    torch.testing.assert_close(sums.loss_sum, expected)
+    torch.testing.assert_close(sums.nll_sum, expected.detach())
+    assert sums.num_tokens == TEXTS
+
+
+def test_a_value_of_several_labels_by_hand() -> None:
+    """Probabilities 3/4, 1/2, 1/4 of labels that are there, not there, there; smoothed by 0.2 towards one half."""
+    states = torch.tensor([[0.75, 0.5, 0.25]]).logit()
+    truth = torch.tensor([[1.0, 0.0, 1.0]])
+    yes, no = math.log(4 / 3), math.log(4)  # -log of 3/4 and of 1/4
+    sums = ClassLoss(multi_label=True)(states, identity, truth)
+    assert float(sums.loss_sum) == pytest.approx(yes + math.log(2) + no)
+    smooth = ClassLoss(label_smoothing=0.2, multi_label=True)(states, identity, truth)
+    assert float(smooth.loss_sum) == pytest.approx((0.9 * yes + 0.1 * no) + math.log(2) + (0.9 * no + 0.1 * yes))
+    assert float(smooth.nll_sum) == pytest.approx(yes + math.log(2) + no)
+    weighted = ClassLoss(multi_label=True, weights=torch.tensor([2.0, 0.5, 3.0]))(states, identity, truth)
+    assert float(weighted.loss_sum) == pytest.approx(2 * yes + 0.5 * math.log(2) + 3 * no)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+def test_several_labels_have_the_gradient_of_their_distance(
+    logits: Tensor, several: Tensor, smoothing: float, weights: Tensor | None
+) -> None:
+    loss = ClassLoss(smoothing, multi_label=True, weights=weights)(logits, identity, several).loss_sum
+    (gradient,) = torch.autograd.grad(loss, logits)
+    target = several * (1 - smoothing) + smoothing / 2
+    factors = torch.ones(LABELS) if weights is None else weights
+    torch.testing.assert_close(gradient, (logits.detach().sigmoid() - target) * factors)
+
+
+def test_sure_and_wrong_is_finite() -> None:
+    """A sigmoid of a large logit is 1 in float32, and the logarithm of what is left would be infinite."""
+    states = torch.tensor([[200.0, -200.0]], requires_grad=True)
+    sums = ClassLoss(multi_label=True)(states, identity, torch.tensor([[0.0, 1.0]]))
+    assert float(sums.loss_sum.detach()) == pytest.approx(400.0)
+    (gradient,) = torch.autograd.grad(sums.loss_sum, states)
+    assert gradient.tolist() == [[1.0, -1.0]]
+
+
+# Both
+
+
+@pytest.fixture(params=["one label", "several"])
+def truth(request: pytest.FixtureRequest, several: Tensor) -> Tensor:
+    return ONE if request.param == "one label" else several
+
+
+def loss_for(truth: Tensor, smoothing: float = 0.1, weights: Tensor | None = WEIGHTS) -> ClassLoss:
+    return ClassLoss(smoothing, truth.ndim == 2, weights)
+
+
+def test_sums_of_texts_add_up(logits: Tensor, truth: Tensor) -> None:
+    loss = loss_for(truth)
+    whole = loss(logits, identity, truth)
+    rows = [loss(logits[i : i + 1], identity, truth[i : i + 1]) for i in range(TEXTS)]
+    torch.testing.assert_close(sum(r.loss_sum for r in rows), whole.loss_sum)
+    torch.testing.assert_close(sum(r.nll_sum for r in rows), whole.nll_sum)
+    assert sum(r.num_tokens for r in rows) == whole.num_tokens == TEXTS
+
+
+def test_the_plain_loss_is_neither_smoothed_nor_weighted_and_has_no_gradient(
+    logits: Tensor, truth: Tensor
+) -> None:
+    plain = loss_for(truth, 0.0, None)(logits, identity, truth)
+    ours = loss_for(truth, 0.3)(logits, identity, truth)
+    assert torch.equal(plain.nll_sum, ours.nll_sum)
+    assert not ours.nll_sum.requires_grad
+    assert ours.loss_sum.requires_grad
+    assert float(ours.loss_sum.detach()) != pytest.approx(float(plain.loss_sum.detach()))
+
+
+def test_permuted_labels_permute_nothing(logits: Tensor, truth: Tensor) -> None:
+    order = torch.tensor([3, 0, 4, 1, 2])
+    moved = truth[:, order] if truth.ndim == 2 else order.argsort()[truth]
+    before, after = loss_for(truth), loss_for(truth, weights=WEIGHTS[order])
+    torch.testing.assert_close(
+        after(logits[:, order], identity, moved).loss_sum, before(logits, identity, truth).loss_sum
+    )
+
+
+def test_low_precision_logits_are_summed_in_float32(truth: Tensor) -> None:
+    many = truth.repeat(1000, *[1] * (truth.ndim - 1))
+    sums = loss_for(truth, 0.0, None)(torch.zeros(len(many), LABELS, dtype=torch.bfloat16), identity, many)
+    assert sums.loss_sum.dtype == torch.float32
+    each = LABELS * math.log(2) if truth.ndim == 2 else math.log(LABELS)
+    assert float(sums.loss_sum) == pytest.approx(len(many) * each, rel=1e-5)
+
+
+def test_the_output_function_makes_the_logits(logits: Tensor, truth: Tensor) -> None:
+    weight = torch.randn(LABELS, LABELS, generator=torch.Generator().manual_seed(7))
+    projected = loss_for(truth)(logits, lambda states: states @ weight, truth)
+    direct = loss_for(truth)(logits @ weight, identity, truth)
+    torch.testing.assert_close(projected.loss_sum, direct.loss_sum)
