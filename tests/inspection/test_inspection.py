@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from weft.config import DecodingSection
+from weft.config import DecodingSection, TranslationRecipe
+from weft.data.corpus import fingerprint, from_pairs
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.errors import UsageError
 from weft.inspection.attention import MAX_SRC_LEN, TranslationAttention, inspect_translation
+from weft.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.tasks.translation import Translation
+from weft.texts import Texts
 
 
 def tgt_in(inspection: TranslationAttention) -> list[int]:
@@ -155,3 +158,21 @@ def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
     text = "Wir gehen nach Hause ."
     assert inspect_translation(greedy, text).tgt_ids == inspect_translation(task, text, beam_size=1).tgt_ids
     assert inspect_translation(greedy, text).tgt_ids != inspect_translation(task, text).tgt_ids
+
+
+@pytest.fixture(scope="module")
+def recurrent() -> TranslationAttention:
+    model = {"kind": "recurrent", "d_model": 10, "d_hidden": 7, "num_decoder_layers": 2}
+    recipe = TranslationRecipe.model_validate({"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}})
+    texts = Texts(from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"), None, None, "pairs", fingerprint)
+    tokenizers = Translation.learn_tokenizers(recipe, texts)
+    task = Translation.build(recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small"))
+    return inspect_translation(task, "ein Haus", beam_size=1)
+
+
+def test_a_recurrent_model_looks_across_alone(recurrent: TranslationAttention) -> None:
+    shape = (1, 1, len(recurrent.tgt_ids), len(recurrent.src_ids))
+    assert recurrent.cross.shape == shape
+    torch.testing.assert_close(recurrent.cross.sum(-1), torch.ones(shape[:-1]))
+    maps = recurrent.to_json()["attention"]
+    assert (maps["encoder"], maps["decoder"], len(maps["cross"])) == ([], [], 1)

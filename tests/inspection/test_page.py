@@ -246,3 +246,11 @@ def test_policy_stops_what_is_added_to_the_page(browser, inspection, tmp_path):
     assert page.evaluate(script).startswith("script-src")
     assert page.evaluate("window.hacked") is None
     page.close()
+
+
+def test_a_model_that_looks_across_alone_offers_nothing_else(open_page, inspection):
+    nothing = inspection.encoder[:0]
+    page = open_page(replace(inspection, encoder=nothing, decoder=nothing))
+    kinds = page.locator("input[name=kind]").evaluate_all("inputs => inputs.map(i => i.value)")
+    assert kinds == ["cross"]
+    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)

@@ -41,7 +41,8 @@ class TranslationAttention:
 
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and `decoder` is what
     the model looked at while it wrote target token t. The keys of `cross` and `encoder` are the source tokens;
-    those of `decoder` are what was written before: bos at first, then target token t at key t + 1.
+    those of `decoder` are what was written before: bos at first, then target token t at key t + 1. Recurrent models
+    have `cross` alone, of one layer and one head; the others are empty.
     """
 
     text: str
@@ -141,7 +142,9 @@ def _alternatives(tokenizer: Tokenizer, probabilities: Float[Tensor, "T V"]) -> 
 
 
 def _stacked(maps: list[Tensor]) -> Float[Tensor, "layers H L L2"]:
-    """The only sentence of each layer's maps, on the processor."""
+    """The only sentence of each layer's maps, on the processor; no layer where nothing was looked at."""
+    if not maps:
+        return torch.empty(0, 1, 0, 0)
     return torch.stack([layer[0].float().cpu() for layer in maps])
 
 

@@ -37,6 +37,10 @@ const KINDS = {
   },
 };
 
+for (const kind of Object.keys(KINDS)) {
+  if (data.attention[kind].length === 0) delete KINDS[kind]; // recurrent models look across alone
+}
+
 // What is shown, and which query (row) and key (column) of it is pointed at; null is none.
 const shown = { kind: "cross", layer: data.attention.cross.length - 1, head: MEAN };
 let pinned = { row: 0, col: null };
