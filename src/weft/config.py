@@ -246,7 +246,7 @@ class TrainingSection(Section):
     save_every: Count | None = None
     patience: Count | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    optimizer: Literal["adam", "adamw", "sgd", "muon"] = "adam"
     learning_rate: Annotated[float, Field(gt=0.0)] = 0.001
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0)] = 1e-9

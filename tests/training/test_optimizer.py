@@ -8,8 +8,9 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from weft.config import TrainingSection
+from weft.config import CausalSection, TrainingSection
 from weft.errors import FolderError
+from weft.model.causal import CausalTransformer
 from weft.training.optimizer import (
     build_optimizer,
     load_optimizer_tensors,
@@ -20,6 +21,7 @@ from weft.training.optimizer import (
 KINDS: list[dict[str, Any]] = [
     {"optimizer": "adam"},
     {"optimizer": "adamw", "weight_decay": 0.1},
+    {"optimizer": "muon", "weight_decay": 0.1},
     {"optimizer": "sgd", "momentum": 0.9},
     {"optimizer": "sgd"},
 ]
@@ -47,13 +49,14 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 
-def test_decay_touches_matrices_alone() -> None:
-    """With zero gradients AdamW multiplies by 1 - rate * decay what decays, and leaves the rest."""
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_decay_touches_matrices_alone(kind: str) -> None:
+    """With zero gradients what decays is multiplied by 1 - rate * decay, and the rest is left."""
     model = build()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(2.0)
-    optimizer = build_optimizer(model, settings(optimizer="adamw", weight_decay=0.5, learning_rate=0.1))
+    optimizer = build_optimizer(model, settings(optimizer=kind, weight_decay=0.5, learning_rate=0.1))
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
@@ -74,6 +77,40 @@ def test_the_recipe_reaches_adam(kind: str) -> None:
     optimizer = build_optimizer(build(), settings(optimizer=kind, betas=(0.5, 0.6), eps=1e-3))
     assert type(optimizer) is (torch.optim.AdamW if kind == "adamw" else torch.optim.Adam)
     assert all(g["betas"] == (0.5, 0.6) and g["eps"] == 1e-3 and g["lr"] == 0.01 for g in optimizer.param_groups)
+
+
+def test_muon_has_the_matrices_between_layers_alone() -> None:
+    """Neither embeddings nor the output, which may be one matrix, nor what has one dimension."""
+    model = CausalTransformer(CausalSection(d_model=6, d_ff=7, num_heads=2, num_decoder_layers=1), 11)
+    muon = build_optimizer(model, settings(optimizer="muon")).param_groups[0]["params"]
+    names = {id(p): name for name, p in model.named_parameters()}
+    parts = {"query", "key", "value", "output", "inner", "outer"}
+    assert {names[id(p)].split(".")[-2] for p in muon} == parts
+    assert len(muon) == len(parts)
+    assert all(p.ndim == 2 for p in muon)
+
+
+def test_muon_takes_the_steps_of_its_parts() -> None:
+    """torch's Muon for the linear layer and AdamW for the rest, each on its own, do the same."""
+    values = {"weight_decay": 0.1, "betas": (0.8, 0.9), "eps": 1e-7}
+    model, other = build(), build()
+    take_steps(model, build_optimizer(model, settings(optimizer="muon", **values)), seed=5, count=3)
+    hidden = [other[2].weight]
+    rest = [
+        {"params": [other[0].weight]},
+        {"params": [other[1].weight, other[1].bias, other[2].bias], "weight_decay": 0},
+    ]
+    muon = torch.optim.Muon(hidden, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    adamw = torch.optim.AdamW(rest, lr=0.01, fused=True, **values)
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(3):
+        ids = torch.randint(7, (4, 6), generator=generator)
+        other.zero_grad()
+        other(ids).square().sum().backward()
+        muon.step()
+        adamw.step()
+    for name, value in weights(model).items():
+        assert torch.equal(value, weights(other)[name]), name
 
 
 def test_the_recipe_reaches_sgd() -> None:
@@ -106,7 +143,7 @@ def test_state_goes_on_bit_for_bit_through_bytes(values: dict[str, Any]) -> None
         assert torch.equal(value, weights(other)[name]), name
 
 
-@pytest.mark.parametrize("values", KINDS[:3], ids=str)
+@pytest.mark.parametrize("values", KINDS[:4], ids=str)
 def test_the_state_matters(values: dict[str, Any]) -> None:
     """Without it, the next steps are others: so the test above can fail."""
     model = build()

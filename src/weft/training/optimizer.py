@@ -1,6 +1,7 @@
 """The optimizer of a recipe, and its state as plain tensors."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,17 +11,67 @@ from weft.errors import FolderError
 
 
 def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.Optimizer:
-    """Adam, AdamW or SGD over all parameters; weight decay touches matrices, never biases and norms."""
+    """Adam, AdamW, SGD or Muon over all parameters; weight decay touches matrices, never biases and norms."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     vectors = [p for p in model.parameters() if p.ndim <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": settings.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    if settings.optimizer == "muon":
+        hidden = [p for p in matrices if id(p) in _hidden_weights(model)]
+        others = [p for p in matrices if id(p) not in _hidden_weights(model)]
+        return MuonAdamW(hidden, _decayed(others, vectors, settings), settings)
+    groups = _decayed(matrices, vectors, settings)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, fused=True)
     kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, lr=settings.learning_rate, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+class MuonAdamW(torch.optim.Optimizer):
+    """Muon for the matrices between layers, AdamW for embeddings, output, biases and norms; one state, one rate.
+
+    Muon (Jordan et al. 2024) steps along the momentum made orthogonal; its steps are scaled to the size of AdamW's
+    (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2), so that both take the same rate.
+    """
+
+    def __init__(
+        self, hidden: list[nn.Parameter], others: list[dict[str, Any]], settings: TrainingSection
+    ) -> None:
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self.parts = (
+            torch.optim.Muon(hidden, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, lr=rate, betas=settings.betas, eps=settings.eps, fused=True),
+        )
+        super().__init__([group for part in self.parts for group in part.param_groups], {})
+        self._share()
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One step of both; a closure is not taken."""
+        for part in self.parts:
+            part.step(closure)  # type: ignore[no-untyped-call]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._share()
+
+    def _share(self) -> None:
+        """The parts work on this optimizer's groups and state."""
+        count = len(self.parts[0].param_groups)
+        for part, groups in zip(self.parts, (self.param_groups[:count], self.param_groups[count:]), strict=True):
+            part.param_groups, part.state = groups, self.state
+
+
+def _hidden_weights(model: nn.Module) -> set[int]:
+    """Of linear layers but the output, each known by its identity."""
+    linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    return {id(m.weight) for name, m in linear.items() if name != "projection"}
+
+
+def _decayed(
+    matrices: list[nn.Parameter], vectors: list[nn.Parameter], settings: TrainingSection
+) -> list[dict[str, Any]]:
+    return [
+        {"params": matrices, "weight_decay": settings.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
