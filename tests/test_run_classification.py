@@ -17,7 +17,8 @@ import torch
 
 import weft
 from weft.config import ClassificationRecipe, build_recipe
-from weft.data.labelled import from_rows, label_counts, read_labelled
+from weft.data.labelled import LabelledText, from_rows, label_counts, read_labelled
+from weft.data.tokenizer import BOS_ID
 from weft.errors import DataError, Interrupted, UsageError
 from weft.machine import Machine
 from weft.model_folder import run_files
@@ -60,9 +61,10 @@ SHAPES = {
 
 
 @pytest.fixture(autouse=True)
-def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading a model times two products to choose the threads, which takes longer than the tests."""
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes longer than the tests: times of products to choose the threads by, and a disk made to write."""
     monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("os.fsync", lambda file: None)
 
 
 def made_rows(count: int = 216) -> list[Row]:
@@ -97,7 +99,7 @@ def train(tmp_path: Path, write: Write) -> Train:
 
     def call(*settings: str, out: Path = tmp_path / "out", text: str | None = None, **request: Any) -> Verdict:
         text = text or write(made_rows(60))
-        every = ("training.max_steps=12", "training.save_every=4")
+        every = ("training.max_steps=12", "training.save_every=99", "training.eval_every=99")
         return weft.train(out=out, train=text, settings=(*TINY, *every, *settings), quiet=True, **request)
 
     return call
@@ -141,6 +143,13 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
+
+
+def mean_loss(model: Classifier, text: LabelledText) -> float:
+    """By the probabilities that the model gives to the true labels."""
+    answers = model.classify(text.texts)
+    true = torch.tensor([answer.probabilities[one] for answer, (one,) in zip(answers, text.labels, strict=True)])
+    return float(-true.log().mean())
 
 
 # What a run leaves behind
@@ -217,7 +226,7 @@ def test_samples_are_the_models_answers(trained: Path) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_learns_is_saved_and_loaded(train: Train, tmp_path: Path, write: Write, shape: str) -> None:
     """The word that decides is in every text: any of them must tell it, once it is loaded again."""
-    settings = ("training.max_steps=60", "training.eval_every=30", *SHAPES[shape])
+    settings = ("training.max_steps=60", *SHAPES[shape])
     verdict = train(*settings, text=write(made_rows()))
     assert verdict.test["accuracy"] >= 0.9
     answers = load(tmp_path / "out").predictor().classify(["mouse was merry", "fish feels glum", "dog stays calm"])
@@ -233,6 +242,26 @@ def test_every_shape_learns_is_saved_and_loaded(train: Train, tmp_path: Path, wr
         ),
     }
     assert portrait == f"{told[shape]}, trained with Weft {weft.__version__}."
+
+
+@pytest.mark.parametrize("shape", ["encoder", "first"])
+def test_the_first_state_is_that_of_a_token_before_the_text(
+    train: Train, tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """In training, in the loss on dev, and in use; where the mean is taken, there is no such token."""
+    compute_loss, first_ids = Classification.compute_loss, set()
+
+    def watched(self: Classification, batch: Any) -> Any:
+        first_ids.update((id == BOS_ID, self.model.training) for id in batch.ids[:, 0].tolist())
+        return compute_loss(self, batch)
+
+    monkeypatch.setattr(Classification, "compute_loss", watched)
+    dev = write(made_rows()[100:130], "dev.csv")
+    verdict = train(*SHAPES[shape], dev=dev)
+    assert first_ids == {(shape == "first", True), (shape == "first", False)}
+    task = load(tmp_path / "out")
+    text = task.read([dev])
+    assert verdict.dev["dev_loss"] == pytest.approx(mean_loss(task.predictor(), text), rel=1e-4)
 
 
 def test_a_row_without_text_is_left_out_and_counted(train: Train, write: Write) -> None:
@@ -276,7 +305,8 @@ def test_dev_accuracy_chooses_the_step(
         return {**real, "dev_accuracy": scores[step][0], "dev_loss": scores[step][1]}
 
     monkeypatch.setattr(classification.DevEvaluation, "__call__", scripted)
-    verdict = train("training.eval_every=4", "training.keep_checkpoints=3", text=write(made_rows()))
+    every = ("training.eval_every=4", "training.save_every=4", "training.keep_checkpoints=3")
+    verdict = train(*every, text=write(made_rows()))
     assert verdict.best_step == best
     assert verdict.dev["dev_accuracy"] == scores[best][0]
     checkpoints = run_files(tmp_path / "out").checkpoints
@@ -291,9 +321,7 @@ def test_what_was_logged_of_dev_is_what_evaluation_finds(trained: Path) -> None:
     assert 0.5 < scores.accuracy < 1.0
     assert scores.accuracy == verdict["dev"]["dev_accuracy"]
     assert scores.macro_f1 == verdict["dev"]["dev_macro_f1"]
-    answers = task.predictor().classify(text.texts)
-    true = torch.tensor([answer.probabilities[one] for answer, (one,) in zip(answers, text.labels, strict=True)])
-    assert verdict["dev"]["dev_loss"] == pytest.approx(float(-true.log().mean()), rel=1e-4)
+    assert verdict["dev"]["dev_loss"] == pytest.approx(mean_loss(task.predictor(), text), rel=1e-4)
 
 
 def test_what_the_test_scored_is_what_evaluation_finds(trained: Path) -> None:
@@ -339,7 +367,13 @@ def test_interrupted_and_started_again_the_weights_are_the_same(
         "windows": ("data.max_len=2", "data.too_long=windows"),
         "several labels": ("data.label_separator=;",),
     }.get(kind, ())
-    every = ("training.eval_every=5", "model.dropout=0.2", "model.head_dropout=0.2", *settings)
+    every = (
+        "training.save_every=4",
+        "training.eval_every=5",
+        "model.dropout=0.2",
+        "model.head_dropout=0.2",
+        *settings,
+    )
     text = write(made_rows())
     train(*every, text=text, out=tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -474,8 +508,7 @@ def test_weights_reach_the_loss_and_are_no_part_of_the_model(train: Train, tmp_p
     for name in ("none", "balanced"):
         train(
             f"training.class_weights={name}",
-            "training.max_steps=40",
-            "training.learning_rate=0.003",
+            "training.max_steps=60",
             "model.num_encoder_layers=0",
             text=text,
             out=tmp_path / name,
@@ -502,7 +535,7 @@ def several_rows(count: int) -> list[tuple[str, list[str]]]:
 def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -> None:
     rows = several_rows(260)
     assert {len(labels) for _, labels in rows} == {0, 1, 2, 3}
-    settings = ("data.label_separator=;", "training.max_steps=120", "training.eval_every=60", *SHAPES["tokens"])
+    settings = ("data.label_separator=;", "training.max_steps=120", *SHAPES["tokens"])
     text = write([(text, ";".join(labels)) for text, labels in rows])
     verdict = train(*settings, "training.learning_rate=0.03", text=text)
     assert verdict.test["accuracy"] >= 0.9
@@ -523,15 +556,14 @@ def test_several_labels_as_json_lists_are_the_same_run(train: Train, tmp_path: P
 
 
 def test_built_in_rows_are_the_sentences_of_three_languages() -> None:
-    for separator in ("none", ";"):
-        recipe = build_recipe(
-            {"task": "classification", "data": {"builtin": "everyday", "label_separator": separator}}
-        )
-        assert isinstance(recipe, ClassificationRecipe)
-        texts = Classification.gather(recipe, Sources())
-        assert texts.dev is not None
-        assert label_counts(texts.dev) == {"de": 500, "en": 500, "zh": 500}
-        assert texts.train.multi_label == texts.dev.multi_label == (separator == ";")
+    """With a separator, which files would need, they may have several labels."""
+    recipe = build_recipe({"task": "classification", "data": {"builtin": "everyday", "label_separator": ";"}})
+    assert isinstance(recipe, ClassificationRecipe)
+    texts = Classification.gather(recipe, Sources())
+    assert texts.dev is not None
+    assert label_counts(texts.dev) == {"de": 500, "en": 500, "zh": 500}
+    assert texts.train.multi_label
+    assert texts.dev.multi_label
 
 
 # Long texts
@@ -550,7 +582,7 @@ def far_rows(count: int = 240) -> list[Row]:
 @pytest.mark.parametrize("too_long", ["cut", "windows"])
 def test_a_long_text_is_cut_or_read_in_windows(train: Train, tmp_path: Path, write: Write, too_long: str) -> None:
     """What decides stands beyond the first window: cut off, nothing can be learned; in windows, all of it."""
-    settings = ("data.max_len=4", f"data.too_long={too_long}", "training.max_steps=120", "training.eval_every=60")
+    settings = ("data.max_len=4", f"data.too_long={too_long}", "training.max_steps=120")
     verdict = train(*settings, text=write(far_rows()))
     how = "cut there" if too_long == "cut" else "read in windows"
     assert f"200 texts longer than 4 tokens, {how}" in verdict.notes

@@ -45,7 +45,7 @@ TINY = (
     "training.save_every=4",
     "training.precision=float32",
     "training.threads=1",
-    "training.num_samples=1",
+    "training.num_samples=0",
     "decoding.max_new_tokens=20",
 )
 ENDS = {"blank-line": "\n\n", "file": "\n", "line": "\n"}
@@ -72,7 +72,11 @@ def train(tmp_path: Path) -> Train:
     """Train for 12 steps on 150 lines, each a document, into `out`, unless told otherwise."""
 
     def call(
-        *settings: str, out: Path = tmp_path / "out", documents: str = "line", text: str | None = None, **request: Any
+        *settings: str,
+        out: Path = tmp_path / "out",
+        documents: str = "line",
+        text: str | None = None,
+        **request: Any,
     ) -> Verdict:
         text = text or write(tmp_path / "train.txt", documents, sentences(150))
         every = (*TINY, f"data.documents={documents}", *settings)
@@ -336,14 +340,20 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "packing", "kind"), [("file", "stream", "character"), ("line", "stream", "bpe"), ("line", "packed", "byte")]
+    ("documents", "packing", "kind"),
+    [("file", "stream", "character"), ("line", "stream", "bpe"), ("line", "packed", "byte")],
 )
 def test_an_interrupted_run_goes_on_to_the_same_weights(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: str, packing: str, kind: str
 ) -> None:
     """Bit for bit, over the end of an epoch and with dropout and samples between."""
     text = write(tmp_path / "train.txt", documents, sentences(60))
-    settings = (f"batches.packing={packing}", f"tokenizer.kind={kind}", "batches.batch_size=20")
+    settings = (
+        f"batches.packing={packing}",
+        f"tokenizer.kind={kind}",
+        "batches.batch_size=20",
+        "training.num_samples=1",
+    )
     request = {"documents": documents, "text": text}
     train(*settings, out=tmp_path / "whole", **request)
     with monkeypatch.context() as patch:
@@ -389,9 +399,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("settings", [(), TINY[1:5], (CHARACTERS,), ("model.max_len=64", CHARACTERS)], ids=str)
-def test_from_keeps_weights_shape_and_tokenizer(
-    trained: Path, tmp_path: Path, settings: tuple[str, ...]
-) -> None:
+def test_from_keeps_weights_shape_and_tokenizer(trained: Path, tmp_path: Path, settings: tuple[str, ...]) -> None:
     """Also where the recipe asks for what the model has, in part or in all."""
     text = write(tmp_path / "more.txt", "line", [line.upper() for line in sentences(40)])
     some = (TINY[0], *TINY[5:], "data.documents=line", "training.max_steps=1", "data.dev_share=0.0", *settings)
@@ -408,16 +416,17 @@ def test_from_keeps_weights_shape_and_tokenizer(
     ("setting", "message"),
     [
         ("model.d_model=48", "--from keeps the model of .*, but model.d_model is 16 there and 48 here"),
-        ("tokenizer.kind=bpe", "--from keeps the tokenizer of .*, but tokenizer.kind is character there and bpe here"),
+        (
+            "tokenizer.kind=bpe",
+            "--from keeps the tokenizer of .*, but tokenizer.kind is character there and bpe here",
+        ),
         ("batches.window_len=65", "batches.window_len = 65 is longer than the 64 positions of"),
     ],
 )
 def test_from_refuses_what_the_model_has_not(trained: Path, tmp_path: Path, setting: str, message: str) -> None:
     text = write(tmp_path / "more.txt", "line", sentences(40))
     with pytest.raises(UsageError, match=message) as caught:
-        weft.train(
-            out=tmp_path / "out", train=text, start_from=trained, settings=[TINY[0], setting], quiet=True
-        )
+        weft.train(out=tmp_path / "out", train=text, start_from=trained, settings=[TINY[0], setting], quiet=True)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
@@ -493,7 +502,7 @@ def test_text_that_nothing_can_be_learned_from(
 
 
 def test_a_window_longer_than_the_model_is_refused() -> None:
-    with pytest.raises(UsageError, match="batches.window_len = 65 is longer than model.max_len = 64"):
+    with pytest.raises(UsageError, match=r"batches\.window_len = 65 is longer than model\.max_len = 64"):
         load_recipe(None, [*TINY, "model.max_len=64", "batches.window_len=65"])
 
 

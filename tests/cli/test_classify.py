@@ -207,14 +207,9 @@ def test_a_model_of_another_task_is_refused(
     assert ended.messages == [f"weft: {wrong}: holds a model for {task}, which cannot {needs}"]
 
 
-def test_a_pipe_end_to_end(process: Command, folder: Path) -> None:
-    ended = process("classify", folder, stdin="\n".join(TEXTS).encode())
-    assert ([line.split("\t")[0] for line in ended.lines], ended.code, ended.err) == (LABELS, 0, "")
-
-
 # weft evaluate
 
-NEW = [("the cat stays sad", "low"), ("the fish seems gay", "high"), ("a fish was glum", "low"), ("a cat", "high")]
+NEW = [("cat was sad", "low"), ("the mouse seems was gay", "high"), ("a bird glum", "low"), ("a cat", "high")]
 
 
 def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_path: Path) -> None:
@@ -250,7 +245,7 @@ def test_for_a_person(command: Command, folder: Path, tmp_path: Path) -> None:
 
 def test_what_a_reader_of_the_scores_should_know(command: Command, folder: Path, tmp_path: Path) -> None:
     """Rows left out, labels that do not occur, texts that were cut, texts that training had."""
-    made = [("the cat was sad", "low"), ("the cat was " * 5, "low"), ("  ", "low"), ("THE DOG was: glum", "low")]
+    made = [("the cat was sad", "low"), ("the cat was " * 5, "low"), ("  ", "low"), ("the dog. was glum!", "low")]
     data = write(tmp_path / "new.csv", made)
     notes = [line.removeprefix("note: ") for line in command("evaluate", folder, data).lines if "note: " in line]
     assert "left out: 1 (empty text)" in notes

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.machine import Machine
+from weft import machine
 from weft.tasks.language_modelling import LanguageModelling
 
 Command = Callable[..., Any]
@@ -35,10 +35,16 @@ SETTINGS = (
     "training.warmup_steps=5",
     "training.precision=float32",
     "training.threads=1",
-    "training.num_samples=1",
+    "training.num_samples=0",
     "decoding.max_new_tokens=30",
 )
 LINES = [f"{a} {b} {c}." for a, b, c in product(("the cat", "a dog", "my bird"), ("sees", "hears"), ("it", "us"))]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each command measures anew how many threads are worth while."""
+    monkeypatch.setattr(machine, "_useful_threads", lambda device: 1)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +132,7 @@ def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -
     [
         (["--temperature", "-1"], "--temperature"),
         (["--temperature", "warm"], "--temperature"),
-        (["--temperature", "nan"], "temperature = nan"),
+        (["--temperature", "nan"], "--temperature"),
         (["--top-k", "0"], "--top-k"),
         (["--top-p", "1.5"], "top_p = 1.5"),
         (["--min-p", "1"], "min_p = 1.0"),
@@ -278,8 +284,8 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
 
 def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "new.txt"
-    data.write_bytes("the fish sees a cat.\n\nwe hear the dog.\n".encode())
-    task = LanguageModelling.load(folder, Machine("cpu", "float32", 1, ""))
+    data.write_bytes(b"the fish sees a cat.\n\nwe hear the dog.\n")
+    task = LanguageModelling.load(folder, machine.Machine("cpu", "float32", 1, ""))
     scores = task.evaluate(task.read([str(data)]))
     ended = command("evaluate", folder, data, "--json")
     assert (ended.code, ended.err) == (0, "")

@@ -48,13 +48,16 @@ def one_thread() -> Iterator[None]:
 
 
 def ordered(near: bool, count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts with "red" and "blue" among other words, side by side or never so: which of the two comes first?"""
+    """Texts with "red" and "blue" among other words, side by side or never so: which of the two comes first?
+
+    Neither stands at an end, which a pair of words would show as well.
+    """
     draw, rows = random.Random(seed), []
     for _ in range(count):
         words = draw.choices(FILLERS, k=draw.randint(4, 10))
         first, second = draw.sample(["red", "blue"], 2)
-        at = draw.randrange(len(words))
-        behind = at if near else draw.randrange(at + 1, len(words) + 1)
+        at = draw.randrange(1, len(words) - 1)
+        behind = at if near else draw.randrange(at + 1, len(words))
         rows.append((" ".join([*words[:at], first, *words[at:behind], second, *words[behind:]]), first))
     return rows
 

@@ -408,6 +408,17 @@ def test_so_are_they_of_any_text(kind: str, prompt: str, text: str) -> None:
 
 
 @each_kind
+@pytest.mark.parametrize("text", WRITTEN)
+def test_ids_are_spelled_as_they_are_decoded(kind: str, text: str) -> None:
+    tokenizer = tokenizer_of(kind)
+    ids = tokenizer.encode(text)
+    assert tokenizer.spell([BOS_ID, *ids, EOS_ID]).decode() == tokenizer.decode(ids) == text
+    one_by_one = b"".join(tokenizer.spell([i], begins=False) for i in ids)
+    assert one_by_one == tokenizer.spell(ids, begins=False)
+    assert one_by_one.decode().removeprefix("" if kind in ("character", "byte") else " ") == text
+
+
+@each_kind
 def test_words_that_go_on_keep_their_space_and_the_first_of_a_text_has_none(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
     ids, begun = tokenizer.encode("The cat sat"), tokenizer.encode("The cat")

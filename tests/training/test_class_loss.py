@@ -95,17 +95,18 @@ def test_several_labels_are_one_yes_or_no_each(logits: Tensor, several: Tensor) 
 
 
 def test_a_value_of_several_labels_by_hand() -> None:
-    """Probabilities 3/4, 1/2, 1/4 of labels that are there, not there, there; smoothed by 0.2 towards one half."""
-    states = torch.tensor([[0.75, 0.5, 0.25]]).logit()
+    """Probabilities 3/4, 1/2, 1/5 of labels that are there, not there, there; smoothed by 0.2 towards one half."""
+    states = torch.tensor([[0.75, 0.5, 0.2]]).logit()
     truth = torch.tensor([[1.0, 0.0, 1.0]])
-    yes, no = math.log(4 / 3), math.log(4)  # -log of 3/4 and of 1/4
+    a, b, c = math.log(4 / 3), math.log(2), math.log(5)
     sums = ClassLoss(multi_label=True)(states, identity, truth)
-    assert float(sums.loss_sum) == pytest.approx(yes + math.log(2) + no)
+    assert float(sums.loss_sum) == pytest.approx(a + b + c)
     smooth = ClassLoss(label_smoothing=0.2, multi_label=True)(states, identity, truth)
-    assert float(smooth.loss_sum) == pytest.approx((0.9 * yes + 0.1 * no) + math.log(2) + (0.9 * no + 0.1 * yes))
-    assert float(smooth.nll_sum) == pytest.approx(yes + math.log(2) + no)
+    otherwise = 0.1 * (math.log(4) + b + math.log(5 / 4))
+    assert float(smooth.loss_sum) == pytest.approx(0.9 * (a + b + c) + otherwise)
+    assert float(smooth.nll_sum) == pytest.approx(a + b + c)
     weighted = ClassLoss(multi_label=True, weights=torch.tensor([2.0, 0.5, 3.0]))(states, identity, truth)
-    assert float(weighted.loss_sum) == pytest.approx(2 * yes + 0.5 * math.log(2) + 3 * no)
+    assert float(weighted.loss_sum) == pytest.approx(2 * a + 0.5 * b + 3 * c)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
