@@ -1,8 +1,8 @@
 """Measure Weft on this machine: `python benchmarks/run.py [NAME ...] [--seeds N ...] [--out FOLDER]`.
 
-Each measurement is the command line that a user would type, in a process of its own, timed from outside, and prints
-one row of a table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data; what needs one
-that is absent is skipped, saying so. Nothing else should run meanwhile.
+Each measurement is the command line that a user would type, in a process of its own, timed from outside, and
+prints one row of a table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data; what
+needs one that is absent is skipped, saying so. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -70,7 +70,9 @@ def main() -> None:
     """Run the measurements named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASUREMENTS)}; else all")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these"
+    )
     parser.add_argument("--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
     out = asked.out or Path(tempfile.mkdtemp(prefix="weft-bench-"))

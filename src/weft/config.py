@@ -75,7 +75,7 @@ class RowsSection(Section):
 
 
 class SideSection(Section):
-    """How a text becomes ids; `auto` chooses by script and corpus size. `words` are what the word kind takes for one."""
+    """How text becomes ids; `auto` chooses by script and size. `words`: what the kind `word` takes for one."""
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
     words: Literal["unicode", "whitespace", "nltk", "spacy"] = "unicode"
@@ -331,7 +331,7 @@ class LanguageRecipe(Recipe):
     def _windows_fit(self) -> "LanguageRecipe":
         if self.batches.window_len > self.model.max_len:
             raise ValueError(
-                f"batches.window_len = {self.batches.window_len} is longer than model.max_len = {self.model.max_len}"
+                f"batches.window_len = {self.batches.window_len} is more than model.max_len = {self.model.max_len}"
             )
         return self
 

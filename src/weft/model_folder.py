@@ -274,7 +274,7 @@ def _read_config(path: Path) -> FolderConfig:
     tree = durable.read_json(path, limit=2**20)
     task = tree.get("task") if isinstance(tree, dict) else None
     if not isinstance(task, str) or task not in CONFIGS:
-        raise FolderError(f"{path}: not a config of this version: task: {str(task):.40} is none of {[*CONFIGS]}")
+        raise FolderError(f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}")
     try:
         config = CONFIGS[task].model_validate_json(
             json.dumps(tree, allow_nan=False)

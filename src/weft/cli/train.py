@@ -47,7 +47,7 @@ def train(
         list[str] | None,
         typer.Option(
             "--train",
-            help="Text: pairs (TSV, a,b or TMX), documents, or labelled rows (CSV, TSV, JSONL); also .gz; repeatable.",
+            help="Text: pairs (TSV, a,b or TMX), documents, or rows (CSV, TSV, JSONL); also .gz; repeatable.",
         ),
     ] = None,
     dev: Annotated[str | None, typer.Option(help="Text that chooses the best step.")] = None,

@@ -41,8 +41,8 @@ class TranslationAttention:
 
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and `decoder` is what
     the model looked at while it wrote target token t. The keys of `cross` and `encoder` are the source tokens;
-    those of `decoder` are what was written before: bos at first, then target token t at key t + 1. Recurrent models
-    have `cross` alone, of one layer and one head; the others are empty.
+    those of `decoder` are what was written before: bos at first, then target token t at key t + 1. Recurrent
+    models have `cross` alone, of one layer and one head; the others are empty.
     """
 
     text: str

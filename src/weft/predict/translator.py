@@ -142,9 +142,10 @@ class Translator:
         """Translate one text or several: one prediction for each, in the same order.
 
         A text too long for the model is translated in segments that end where sentences end. `batch_tokens` limits
-        the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation of
-        at most so many tokens instead of a beam. What is not given comes from the recipe. Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
-        OutOfMemoryError where a single row does not fit into memory.
+        the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation
+        of at most so many tokens instead of a beam. What is not given comes from the recipe. Raises UsageError for
+        impossible settings, DivergedError for a model whose output is not a number, OutOfMemoryError where a
+        single row does not fit into memory.
         """
         settings = self._settle(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
         return self._translate([texts] if isinstance(texts, str) else texts, settings)

@@ -80,7 +80,7 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        """A trained model. Raises FolderError where the folder is damaged, foreign, unfinished or of another task."""
+        """A trained model. Raises FolderError where the folder is damaged, unfinished, or of another task."""
 
     @abstractmethod
     def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:

@@ -65,7 +65,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         own = [start.src_lang, start.tgt_lang]
         if any(lang not in (UNKNOWN, mine) for lang, mine in zip(langs, own, strict=True)):
             raise UsageError(
-                f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; give text in its languages"
+                f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; "
+                "give text in its languages"
             )
         recipe = with_values(recipe, {"data.src_lang": own[0], "data.tgt_lang": own[1]})
         return keep_model_of(recipe, start, where)
