@@ -248,11 +248,11 @@ def test_what_a_reader_of_the_scores_should_know(command: Command, folder: Path,
     made = [("the cat was sad", "low"), ("the cat was " * 5, "low"), ("  ", "low"), ("the dog. was glum!", "low")]
     data = write(tmp_path / "new.csv", made)
     notes = [line.removeprefix("note: ") for line in command("evaluate", folder, data).lines if "note: " in line]
-    assert "left out: 1 (empty text)" in notes
+    assert "left out: 1 row (empty text)" in notes
     assert any(note.startswith("no text has the label 'high'") for note in notes)
     assert "1 text cut at 6 tokens" in notes
     (note,) = [note for note in notes if "contaminated" in note]
-    assert note.startswith("contaminated: 2 of 3 texts (66.7 %)")
+    assert note.startswith("contaminated: 2 of 3 rows (66.7 %)")
     assert f"{data}:2" in note
     assert json.loads(command("evaluate", folder, data, "--json").lines[0])["notes"] == notes
 

@@ -29,7 +29,8 @@ def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[st
 
     text = read_pairs(write_pairs(216))
     hashes = TextHashes.load(run_files(folder).train_hashes)
-    return [(text.src[i], text.tgt[i]) for i in hashes.shared_pairs(text)]
+    pairs = list(zip(text.src, text.tgt, strict=True))
+    return [pairs[i] for i in hashes.shared(pairs)]
 
 
 def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_two_aligned_files(command: Command, tiny_folder: Path, tmp_path: Path) 
     ended = command("evaluate", tiny_folder, f"{tmp_path / 't.en'},{tmp_path / 't.de'}", "--json")
     found = json.loads(ended.lines[0])
     assert found["num_sentences"] == 2
-    assert any(note.startswith("left out: 1 pairs") for note in found["notes"])
+    assert any(note.startswith("left out: 1 pair ") for note in found["notes"])
 
 
 def test_contamination_is_marked(

@@ -181,7 +181,7 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
     ("arguments", "code", "message"),
     [
         (["--input", "none.txt"], 2, "--input none.txt: no such file"),
-        (["cat.", "--input", "none.txt"], 2, "give sentences or --input, not both"),
+        (["cat.", "--input", "none.txt"], 2, "give texts or --input, not both"),
         (["cat.", "--n-best", "9", "--beam-size", "2"], 2, "n_best = 9"),
         (["cat.", "--length-penalty", "nan"], 2, "length_penalty"),
     ],

@@ -32,7 +32,7 @@ def evaluate(
     else:
         scores = task.evaluate(text)
     found = scores.to_json()
-    notes = [*_reading_notes(text), *found.get("notes", ()), *_overlap_notes(folder, task, text)]
+    notes = [*_reading_notes(text, task.unit), *found.get("notes", ()), *_overlap_notes(folder, task, text)]
     if as_json:
         print(json.dumps({**found, "notes": notes}, ensure_ascii=False))
         return
@@ -65,8 +65,10 @@ def score(
         print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
 
 
-def _reading_notes(text: Any) -> list[str]:
-    return [*text.notes, *(f"left out: {n:,} ({why})" for why, n in text.dropped.items() if n)]
+def _reading_notes(text: Any, unit: str) -> list[str]:
+    from weft.texts import counted
+
+    return [*text.notes, *(f"left out: {counted(n, unit)} ({why})" for why, n in text.dropped.items() if n)]
 
 
 def _overlap_notes(folder: Path, task: Any, text: Any) -> list[str]:
@@ -76,5 +78,4 @@ def _overlap_notes(folder: Path, task: Any, text: Any) -> list[str]:
     hashes = run_files(folder).train_hashes
     if not hashes.is_file():
         return ["not checked for overlap with training: the folder has no run/train-hashes.npy"]
-    unit = {"translation": "pairs", "language-modelling": "documents", "classification": "texts"}[task.name]
-    return contamination_notes(TextHashes.load(hashes), task.overlap_rows(text), text.where, unit)
+    return contamination_notes(TextHashes.load(hashes), task.overlap_rows(text), text.where, task.unit)

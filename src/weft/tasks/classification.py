@@ -47,6 +47,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     """Classification: one label for each text, or any number of them."""
 
     name: ClassVar[str] = "classification"
+    unit: ClassVar[str] = "rows"
 
     config: ClassificationConfig
     tokenizers: tuple[Tokenizer]

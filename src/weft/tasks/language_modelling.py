@@ -44,6 +44,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     """Language modelling: the next token at every position."""
 
     name: ClassVar[str] = "language-modelling"
+    unit: ClassVar[str] = "documents"
 
     config: LanguageConfig
     tokenizers: tuple[Tokenizer]

@@ -52,6 +52,7 @@ class Task(ABC, Generic[R, C, B]):
     """
 
     name: ClassVar[str]
+    unit: ClassVar[str]  # what its text is counted in
     config: FolderConfig
     tokenizers: tuple[Tokenizer, ...]
     model: nn.Module

@@ -43,6 +43,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     """Translation: an encoder-decoder, its two tokenizers (one object twice where joint), and its loss."""
 
     name: ClassVar[str] = "translation"
+    unit: ClassVar[str] = "pairs"
 
     config: TranslationConfig
     tokenizers: tuple[Tokenizer, Tokenizer]
