@@ -89,7 +89,7 @@ def test_every_problem_is_listed_at_once() -> None:
         "my.toml: data.dev_size = 'many': input should be a valid integer",
         "my.toml: batches.batch_size = 0: input should be greater than or equal to 1",
         "my.toml: unknown key model.dmodel; did you mean model.d_model?",
-        "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw' or 'sgd'",
+        "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw', 'sgd' or 'muon'",
         "my.toml: training.learning_rate = -1: input should be greater than 0",
         found[5],
         "my.toml: decoding.beam_size = True: input should be a valid integer",

@@ -323,7 +323,7 @@ class TestScoring:
                 batch.tgt_in.flatten().tolist(), batch.tgt_out.flatten().tolist(), strict=True
             ):
                 if label >= 10:  # its input is the token before it, also where a window begins
-                    expected = before[label] or (2 if packed or label == 10 else 3)
+                    expected = before[label] or (2 if packed else 3)
                     assert token == expected
 
 
