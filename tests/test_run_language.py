@@ -502,7 +502,7 @@ def test_text_that_nothing_can_be_learned_from(
 
 
 def test_a_window_longer_than_the_model_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"batches\.window_len = 65 is longer than model\.max_len = 64"):
+    with pytest.raises(UsageError, match=r"recipe: batches\.window_len = 65 is more than model\.max_len = 64"):
         load_recipe(None, [*TINY, "model.max_len=64", "batches.window_len=65"])
 
 

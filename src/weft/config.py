@@ -522,7 +522,7 @@ def _explain(error: Any, keys: Sequence[str]) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown key {key or repr(key)}; {_nearest(path, keys)}"
     if error["type"] == "value_error":
-        return f"{key}: {message}"
+        return f"{key}: {message}" if key else message
     message = f"{message[0].lower()}{message[1:]}"
     if error["type"] in ("missing", "json_invalid"):
         return f"{key}: {message}" if key else message
