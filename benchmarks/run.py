@@ -48,6 +48,16 @@ MULTI30K = {
     "test": "multi30k/test_2016_flickr.en,multi30k/test_2016_flickr.de",
 }
 EN_CN_TEST = "en-cn/simplified/dev.txt"
+SHORT = (
+    "model.num_encoder_layers=1",
+    "model.d_model=64",
+    "model.d_ff=256",
+    "model.dropout=0.3",
+    "model.head_dropout=0.5",
+    "training.learning_rate=0.002",
+    "training.weight_decay=0.1",
+    "batches.tokens_per_batch=8192",
+)
 MEASUREMENTS = {
     "demo": Measurement("demo"),
     "toy": Measurement("toy-de-en"),
@@ -61,8 +71,10 @@ MEASUREMENTS = {
     "shakespeare": Measurement("tiny-shakespeare", "tinyshakespeare/input.txt"),
     "imdb-s5": Measurement("imdb-classifier", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
     "imdb": Measurement("classify-fast", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
-    "trec": Measurement("classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse",)),
-    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv"),
+    "trec": Measurement(
+        "classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse", *SHORT)
+    ),
+    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv", SHORT),
 }
 
 
