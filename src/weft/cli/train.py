@@ -33,8 +33,8 @@ def demo(out: Out = Path("runs/demo")) -> None:
             print(f"  {model.translate(asked)[0].text}")
     say(
         f"\nThe model is in {out}. Next:\n"
-        f'  weft translate {out} "I would like a cup of tea."\n'
-        f'  weft inspect {out} "I would like a cup of tea." --output attention.html\n'
+        f'  weft translate {out} "My sister is drinking tea in the kitchen."\n'
+        f'  weft inspect {out} "My sister is drinking tea in the kitchen." --output attention.html\n'
         "  weft train --train your-pairs.tsv --out runs/yours"
     )
 
