@@ -150,7 +150,7 @@ def test_key_like_no_other_gets_the_list() -> None:
         ("model.bias", "no", "valid boolean"),
         ("model.bias", 0, "valid boolean"),
         ("model.d_model", "none", "valid integer"),
-        ("model.activation", "swish", "'relu' or 'gelu'"),
+        ("model.activation", "swish", "'relu', 'gelu' or 'relu2'"),
         ("tokenizer.joint", 1, "1 is none of 'auto', true and false"),
         ("tokenizer.joint", [], "[] is none of 'auto', true and false"),
         ("tokenizer.joint", "yes", "'auto', True or False"),

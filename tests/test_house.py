@@ -46,13 +46,14 @@ data.batches: config data.store data.tokenizer
 data.windows: data.store data.tokenizer
 data.label_batches: data.store data.tokenizer
 
-model.attention:
 model.cache:
 model.positions: config machine
+model.attention: model.positions
+model.ngrams: config
 model.layers: config machine model.attention model.cache model.positions
 model.transformer: config machine model.attention model.cache model.layers model.positions
-model.causal: config machine model.attention model.cache model.layers model.positions model.transformer
-model.classifier: config machine model.attention model.layers model.transformer
+model.causal: config model.attention model.cache model.layers model.ngrams model.positions model.transformer
+model.classifier: config machine model.attention model.layers model.ngrams model.transformer
 model.recurrent: config machine model.attention
 
 decoding: model.cache decoding

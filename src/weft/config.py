@@ -150,8 +150,8 @@ class LayerShape(Section):
     activation_dropout: Fraction = 0.0
     norm_first: bool = True
     bias: bool = True
-    activation: Literal["relu", "gelu"] = "relu"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    activation: Literal["relu", "gelu", "relu2"] = "relu"
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     scale_embeddings: bool = True
     init_range: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
@@ -166,6 +166,10 @@ class LayerShape(Section):
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
             problems.append(f"sinusoidal positions need an even d_model, not {self.d_model}")
+        if self.positions == "rotary" and self.dim_of_head % 2:
+            problems.append(
+                f"rotary positions need heads of an even width, not {self.dim_of_head}; set model.head_dim"
+            )
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -201,10 +205,17 @@ class RecurrentSection(Section):
 
 
 class CausalSection(LayerShape):
-    """A decoder-only Transformer: each position sees those before it."""
+    """A decoder-only Transformer: each position sees those before it.
+
+    `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each position; in training
+    each is left out with probability `ngram_dropout`.
+    """
 
     num_decoder_layers: Layers = 4
     tie_embeddings: bool = True
+    ngrams: Annotated[int, Field(ge=1, le=8)] = 1
+    ngram_buckets: Annotated[int, Field(ge=1, le=2**24)] = 65_536
+    ngram_dropout: Fraction = 0.0
 
 
 class ClassifierSection(LayerShape):

@@ -140,7 +140,7 @@ class LanguageConfig(FolderConfig):
         return {TOKENIZER: self.tokenizer}
 
     def parameter_bound(self) -> int:
-        tables = 2 * self.vocab_size * self.model.d_model
+        tables = (2 * self.vocab_size + _buckets(self.model)) * self.model.d_model
         return tables + _stack_parameters(self.model, self.model.num_decoder_layers)
 
     def position_bound(self) -> int:
@@ -175,8 +175,7 @@ class ClassificationConfig(FolderConfig):
 
     def parameter_bound(self) -> int:
         shape = self.model
-        buckets = shape.ngram_buckets if shape.ngrams > 1 else 0
-        tables = (2 * self.vocab_size + buckets + 2 * len(self.labels)) * shape.d_model
+        tables = (2 * self.vocab_size + _buckets(shape) + 2 * len(self.labels)) * shape.d_model
         return tables + _stack_parameters(shape, shape.num_encoder_layers)
 
     def position_bound(self) -> int:
@@ -298,6 +297,10 @@ def _stack_parameters(shape: LayerShape, num_layers: int) -> int:
     """Self-attention and feed-forward of a stack, and the positions where they are learned."""
     layer = _attention_parameters(shape) + 2 * shape.d_model * shape.d_ff
     return num_layers * layer + 2 * shape.max_len * shape.d_model
+
+
+def _buckets(shape: CausalSection | ClassifierSection) -> int:
+    return shape.ngram_buckets if shape.ngrams > 1 else 0
 
 
 def _computed_positions(shape: LayerShape) -> int:

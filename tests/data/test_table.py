@@ -126,7 +126,7 @@ def test_json_values_stay_what_they_are(tmp_path: Path) -> None:
 class TestMissingColumns:
     def test_what_there_is_and_what_is_near_is_named(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.csv", "text,Label\na,b\n")
-        assert refusal(path) == ":1: no column 'label'; columns: text, Label; did you mean Label?"
+        assert refusal(path) == ":1: no column 'label'; columns: text, Label; rename Label to 'label'"
         assert "did you mean data.label_column=Label?" in refusal(path, label="data.label_column")
         path = write(tmp_path / "t.csv", "text,sentiment\na,b\n")
         assert "columns: text, sentiment; set data.label_column=..." in refusal(path, label="data.label_column")
@@ -150,7 +150,7 @@ class TestMissingColumns:
 
     def test_json_lists_the_keys_of_that_object(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.jsonl", '{"text": "a", "label": "b"}\n{"text": "a", "lable": "b"}\n')
-        assert refusal(path) == ":2: no key 'label'; keys: text, lable; did you mean lable?"
+        assert refusal(path) == ":2: no key 'label'; keys: text, lable; rename lable to 'label'"
         assert "keys: none" in refusal(write(tmp_path / "t.jsonl", "{}\n"))
 
 

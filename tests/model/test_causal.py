@@ -1,4 +1,4 @@
-"""What must hold of the decoder-only model, whatever its shape; `model` runs over eight of them."""
+"""What must hold of the decoder-only model, whatever its shape; `model` runs over eleven of them."""
 
 from copy import deepcopy
 from functools import cache
@@ -18,6 +18,7 @@ from weft.model.transformer import count_parameters
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 B, T, VOCAB, MAX_LEN, LAYERS = 3, 7, 29, 13, 2
 PAD, D, H, F = 0, 26, 2, 17
+BUCKETS = 97
 
 each_norm = pytest.mark.parametrize("norm_first", [True, False], ids=["pre", "post"])
 
@@ -35,18 +36,20 @@ def section(**values: object) -> CausalSection:
 
 
 @cache
-def build(norm_first: bool, learned: bool, odd: bool) -> CausalTransformer:
+def build(norm_first: bool, positions: str, odd: bool, ngrams: int = 1) -> CausalTransformer:
     """Far from its start values, so that no bias is zero and no gain is one."""
     torch.manual_seed(21)
     shape = section(
         norm_first=norm_first,
-        positions="learned" if learned else "sinusoidal",
+        positions=positions,
+        ngrams=ngrams,
+        ngram_buckets=BUCKETS,
         activation="gelu" if odd else "relu",
         bias=not odd,
-        tie_embeddings=odd ^ learned,
+        tie_embeddings=odd ^ (positions == "learned"),
         scale_embeddings=not odd,
         num_heads=3 if odd else H,
-        head_dim=7 if odd else None,
+        head_dim=8 if odd else 14,
     )
     return shaken(CausalTransformer(shape, VOCAB)).eval()
 
@@ -58,7 +61,15 @@ def shaken(model: CausalTransformer) -> CausalTransformer:
     return model
 
 
-@pytest.fixture(params=product((True, False), repeat=3), ids=lambda p: "".join("01"[v] for v in p))
+SHAPES = [
+    *product((True, False), ("sinusoidal", "learned"), (True, False)),
+    (True, "rotary", True),
+    (False, "rotary", False, 4),
+    (True, "learned", True, 2),
+]
+
+
+@pytest.fixture(params=SHAPES, ids=str)
 def model(request: pytest.FixtureRequest) -> CausalTransformer:
     return deepcopy(build(*request.param))
 
@@ -290,9 +301,9 @@ def test_dropout_acts_in_training_alone(ids: Tensor, kind: str) -> None:
     assert torch.equal(model(ids), model(ids))
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_max_len_is_a_clear_error(positions: str) -> None:
-    model = CausalTransformer(section(positions=positions), VOCAB)
+    model = CausalTransformer(section(positions=positions, head_dim=8), VOCAB)
     longest, too_long = (torch.ones(1, n, dtype=torch.long) for n in (MAX_LEN, MAX_LEN + 2))
     for read in (model, lambda ids: model(ids, torch.ones_like(ids))):
         with pytest.raises(ValueError, match=r"15 positions needed, but model.max_len is 13"):

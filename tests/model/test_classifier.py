@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from weft.config import ClassifierSection
 from weft.model.attention import AttentionRecord, MultiHeadAttention
-from weft.model.classifier import TransformerClassifier, masked_mean, ngram_hashes
+from weft.model.classifier import TransformerClassifier, masked_mean
 from weft.model.layers import EncoderLayer
+from weft.model.ngrams import ngram_hashes
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 LENGTHS, VOCAB, LABELS, MAX_LEN = (7, 3, 5, 1), 29, 5, 13
@@ -218,67 +219,6 @@ def test_a_bag_of_tokens_is_torchs_embedding_bag(ids: Tensor) -> None:
     torch.testing.assert_close(model(backwards), model(ids[:1]), **CLOSE)
 
 
-PRIME, MULTIPLIER = 2_147_483_647, 742_938_285
-
-
-def hashed(ngram: list[int], buckets: int) -> int:
-    h = len(ngram)
-    for token in ngram:
-        h = (h * MULTIPLIER + token) % PRIME
-    return h % buckets
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-@pytest.mark.parametrize("buckets", [1, BUCKETS, 2**24])
-def test_hashes_in_plain_numbers(ids: Tensor, n: int, buckets: int) -> None:
-    hashes, valid = ngram_hashes(ids, n, buckets)
-    assert hashes.shape == valid.shape == (len(LENGTHS), 7 - n + 1)
-    for row, length in enumerate(LENGTHS):
-        tokens = ids[row].tolist()
-        assert hashes[row].tolist() == [hashed(tokens[i : i + n], buckets) for i in range(7 - n + 1)]
-        assert valid[row].tolist() == [i + n <= length for i in range(7 - n + 1)]
-
-
-def test_one_hash_by_hand() -> None:
-    """The length and the first id give 2 M + 3, which is below the prime; the second id does the rest."""
-    assert 2 * MULTIPLIER + 3 == 1_485_876_573
-    hashes, valid = ngram_hashes(torch.tensor([[3, 5]]), 2, 1000)
-    assert hashes.tolist() == [[(1_485_876_573 * 742_938_285 + 5) % 2_147_483_647 % 1000]]
-    assert valid.tolist() == [[True]]
-
-
-def test_the_largest_id_leaves_no_63_bits() -> None:
-    top = 2**31 - 1
-    hashes, _ = ngram_hashes(torch.full((1, 8), top), 8, 2**24, pad_id=0)
-    assert hashes.tolist() == [[hashed([top] * 8, 2**24)]]
-
-
-def test_a_text_shorter_than_n_has_no_ngrams() -> None:
-    hashes, valid = ngram_hashes(torch.tensor([[3, 5]]), 4, BUCKETS)
-    assert hashes.shape == valid.shape == (1, 0)
-
-
-def test_ngrams_with_padding_are_not_real() -> None:
-    _, valid = ngram_hashes(torch.tensor([[9, 3, 9, 4, 5, 6, 9]]), 2, BUCKETS, pad_id=9)
-    assert valid.tolist() == [[False, False, False, True, True, False]]
-
-
-def test_hashes_know_order_and_length() -> None:
-    there, back = (ngram_hashes(torch.tensor([row]), 2, 2**24)[0] for row in ([3, 5], [5, 3]))
-    assert there.tolist() != back.tolist()
-    alone, twice = (ngram_hashes(torch.tensor([[1, 1, 1]]), n, 2**24)[0][0, 0] for n in (2, 3))
-    assert alone != twice
-
-
-@pytest.mark.parametrize("n", [2, 3])
-def test_hashes_spread_evenly(n: int) -> None:
-    """Of R different n-grams in R buckets, 1 - 1/e fill a bucket if they fall at random; near ones too."""
-    side = {2: 100, 3: 22}[n]
-    ngrams = torch.cartesian_prod(*[torch.arange(1, side + 1)] * n)
-    hashes, _ = ngram_hashes(ngrams, n, len(ngrams))
-    assert len(hashes.unique()) / len(ngrams) > 0.6
-
-
 def test_the_bag_by_hand(ids: Tensor) -> None:
     """The mean over single tokens and the hashes of all longer n-grams together."""
     model = build("n-grams")
@@ -286,7 +226,8 @@ def test_the_bag_by_hand(ids: Tensor) -> None:
     for row, length in enumerate(LENGTHS):
         text = ids[row, :length].tolist()
         vectors = [tokens[token] for token in text]
-        vectors += [rows[hashed(text[i : i + n], BUCKETS)] for n in (2, 3, 4) for i in range(length - n + 1)]
+        for n in (2, 3, 4):
+            vectors += [rows[h] for h in ngram_hashes(ids[row : row + 1, :length], n, BUCKETS)[0][0]]
         torch.testing.assert_close(model.states(ids)[row], torch.stack(vectors).mean(0), **CLOSE)
 
 

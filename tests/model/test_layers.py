@@ -28,7 +28,9 @@ def gelu(x: float) -> float:
     return x * (1 + math.erf(x / math.sqrt(2))) / 2
 
 
-@pytest.mark.parametrize(("activation", "f"), [("relu", lambda x: max(x, 0.0)), ("gelu", gelu)])
+@pytest.mark.parametrize(
+    ("activation", "f"), [("relu", lambda x: max(x, 0.0)), ("gelu", gelu), ("relu2", lambda x: max(x, 0.0) ** 2)]
+)
 def test_feed_forward_by_hand(activation: str, f: Callable[[float], float]) -> None:
     """Inside, x = 1 becomes (2, -1) and x = -1 becomes (-2, 1); the outer weights are (3, 5)."""
     module = FeedForward(

@@ -1,9 +1,17 @@
+import cmath
 import math
 
 import pytest
 import torch
 
-from weft.model.positions import LearnedPositions, SinusoidalPositions, segment_positions, sinusoids
+from weft.model.positions import (
+    LearnedPositions,
+    NoPositions,
+    SinusoidalPositions,
+    rotate,
+    segment_positions,
+    sinusoids,
+)
 
 D = 22
 
@@ -47,7 +55,7 @@ def test_rows_start_at_first(kind: type[SinusoidalPositions] | type[LearnedPosit
     assert positions(1, 12).shape == (1, D)
 
 
-@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions, NoPositions])
 @pytest.mark.parametrize(("length", "first"), [(14, 0), (1, 13), (2, 12), (1, 99)])
 def test_beyond_the_last_position(kind: type, length: int, first: int) -> None:
     with pytest.raises(ValueError, match=f"^{first + length} positions needed, but model.max_len is 13$"):
@@ -88,3 +96,41 @@ def test_segments_count_from_zero_each() -> None:
     places = [[0, 1, 2, 0, 0, 1, 0], [0, 1, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
     assert segment_positions(segments).tolist() == places
     assert segment_positions(segments[:, :1]).tolist() == [[0]] * 3
+
+
+def turned(vector: list[float], position: int) -> list[float]:
+    """Each pair as a complex number, times e^(i position frequency)."""
+    half = len(vector) // 2
+    pairs = [
+        complex(vector[i], vector[half + i]) * cmath.exp(1j * position * 10_000 ** (-i / half))
+        for i in range(half)
+    ]
+    return [p.real for p in pairs] + [p.imag for p in pairs]
+
+
+@pytest.mark.parametrize("first", [0, 3, 1000])
+def test_rotation_in_complex_numbers(first: int) -> None:
+    x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(1))
+    found = rotate(x, first)
+    for place in range(5):
+        expected = torch.tensor(turned(x[1, 2, place].tolist(), first + place))
+        torch.testing.assert_close(found[1, 2, place], expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found.norm(dim=-1), x.norm(dim=-1))
+
+
+def test_rotated_products_depend_on_distance_alone() -> None:
+    query, key = torch.randn(2, 1, 1, 1, 8, generator=torch.Generator().manual_seed(2))
+    queries, keys = (rotate(x.expand(1, 1, 21, 8))[0, 0] for x in (query, key))
+    products = queries @ keys.T
+    for distance in (-4, 0, 1, 9):
+        line = products.diagonal(distance)
+        torch.testing.assert_close(line, line[:1].expand_as(line), rtol=1e-4, atol=1e-4)
+    assert products[0, 1].item() != pytest.approx(products[0, 9].item(), abs=0.01)
+
+
+def test_no_positions_add_nothing() -> None:
+    none = NoPositions(13, D)
+    x = torch.randn(2, 4, D)
+    assert torch.equal(x + none(4, 9), x)
+    assert torch.equal(x + none.at(torch.tensor([[0, 1, 2, 0], [0, 0, 1, 2]])), x)
+    assert list(none.state_dict()) == []

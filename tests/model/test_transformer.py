@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from weft.config import Seq2SeqSection
 from weft.model.attention import AttentionRecord
 from weft.model.cache import DecoderCache
-from weft.model.layers import EncoderLayer
+from weft.model.layers import DecoderLayer, EncoderLayer
 from weft.model.positions import LearnedPositions, SinusoidalPositions
 from weft.model.transformer import Seq2SeqTransformer, count_parameters, init_weights
 
@@ -390,3 +390,26 @@ def test_names_of_saved_weights() -> None:
         for kind in ("weight", "bias")
     }
     assert names == norms | tables | layers | residuals | {"projection.weight", "projection.bias"}
+
+
+def test_rotary_positions_cached_and_in_their_places() -> None:
+    """Order matters to both stacks; a cache gives what the whole gives; memory is looked at without turning."""
+    model = small(positions="rotary", head_dim=8).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    generator = torch.Generator().manual_seed(1)
+    src, tgt = (torch.randint(1, SRC_VOCAB, (2, n), generator=generator) for n in (7, 5))
+    expected, cache = model.states(src, tgt), model.prefill(src)
+    first, cache = model.decode(tgt[:, :2], cache)
+    rest, _ = model.decode(tgt[:, 2:], cache)
+    torch.testing.assert_close(torch.cat([first, rest], dim=1), expected, **CLOSE)
+    assert (model.states(src.flip(1), tgt) - expected).abs().amax() > 1e-2
+    swapped = model.states(src, tgt[:, [1, 0, 2, 3, 4]])
+    assert (swapped[:, 4] - expected[:, 4]).abs().amax() > 1e-3
+    layer = model.decoder[0]
+    assert isinstance(layer, DecoderLayer)
+    assert layer.self_attention.rotary
+    assert not layer.cross_attention.rotary
+    fast, slow = model(src, tgt), model(src, tgt, AttentionRecord())
+    torch.testing.assert_close(slow, fast, **CLOSE)

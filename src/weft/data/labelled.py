@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -75,8 +75,11 @@ def read_labelled(
     text_column: str = "text",
     label_column: str = "label",
     label_separator: str | None = None,
+    settable: bool = True,
 ) -> LabelledText:
     """Read and join tables; a row without text is dropped and counted, one without a label is an error.
+
+    `settable`: the columns come from a recipe, so that a complaint about one may name its key there.
 
     With a separator the text is multi-label: a cell holds any number of labels with it between them, in JSON a
     list will do as well. Raises DataError with file and line for whatever cannot be read as rows.
@@ -86,7 +89,8 @@ def read_labelled(
         raise UsageError("no data given; name a .csv, .tsv or .jsonl file with a column of text and one of labels")
     if text_column == label_column:
         raise UsageError(f"data.text_column and data.label_column are both {text_column!r}; name two columns")
-    parts = [_read_file(Path(item), text_column, label_column, label_separator) for item in items]
+    keys = {text_column: "data.text_column", label_column: "data.label_column"} if settable else {}
+    parts = [_read_file(Path(item), (text_column, label_column), label_separator, keys) for item in items]
     return parts[0] if len(parts) == 1 else _join(parts)
 
 
@@ -182,11 +186,13 @@ def check_against(train_labels: Sequence[str], part: LabelledText, name: str) ->
     return [f"{where}: no row of {name} has the label {named(absent)}; its scores tell nothing of it"]
 
 
-def _read_file(path: Path, text_column: str, label_column: str, separator: str | None) -> LabelledText:
+def _read_file(
+    path: Path, columns: tuple[str, str], separator: str | None, keys: Mapping[str, str]
+) -> LabelledText:
     dropped: Counter[str] = Counter()
     notes: list[str] = []
-    keys = {text_column: "data.text_column", label_column: "data.label_column"}
-    rows = read_table(path, (text_column, label_column), dropped, notes, keys)
+    text_column, label_column = columns
+    rows = read_table(path, columns, dropped, notes, keys)
     cells = ((line, row[text_column], row[label_column]) for line, row in rows)
     return _keep(str(path), cells, dropped, notes, separator)
 

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from weft.model.positions import rotate
+
 
 @dataclass
 class AttentionRecord:
@@ -72,22 +74,25 @@ def attention(
 class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projection of width K (section 3.2.2).
 
-    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D.
+    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D. With `rotary`, queries
+    and keys are turned by their positions.
     """
 
-    def __init__(self, d_model: int, num_heads: int, head_dim: int, dropout: float, bias: bool) -> None:
+    def __init__(
+        self, d_model: int, num_heads: int, head_dim: int, dropout: float, bias: bool, rotary: bool = False
+    ) -> None:
         super().__init__()
-        self.num_heads, self.head_dim, self.dropout = num_heads, head_dim, dropout
+        self.num_heads, self.head_dim, self.dropout, self.rotary = num_heads, head_dim, dropout, rotary
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.key = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.value = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.output = nn.Linear(num_heads * head_dim, d_model, bias=bias)
 
     def keys_values(
-        self, memory: Float[Tensor, "B S D"]
+        self, memory: Float[Tensor, "B S D"], first: int = 0
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
-        """What can be looked at: computed once, whoever looks and however often."""
-        return self._heads(self.key(memory)), self._heads(self.value(memory))
+        """What can be looked at, from position `first` on: computed once, whoever looks and however often."""
+        return self._placed(self.key(memory), first), self._heads(self.value(memory))
 
     def forward(
         self,
@@ -96,9 +101,13 @@ class MultiHeadAttention(nn.Module):
         value: Float[Tensor, "B H S K"],
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Tensor] | None = None,
+        first: int = 0,
     ) -> Float[Tensor, "B T D"]:
-        """Let each position of x look at the keys. With `maps`, the weights (before dropout) are appended."""
-        query = self._heads(self.query(x))
+        """Let each position of x, which begins at position `first`, look at the keys.
+
+        With `maps`, the weights (before dropout) are appended.
+        """
+        query = self._placed(self.query(x), first)
         dropout = self.dropout if self.training else 0.0
         if maps is None and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
@@ -107,6 +116,9 @@ class MultiHeadAttention(nn.Module):
             if maps is not None:
                 maps.append(weights.detach())
         return self.output(context.transpose(1, 2).flatten(2))
+
+    def _placed(self, x: Float[Tensor, "B L _"], first: int) -> Float[Tensor, "B H L K"]:
+        return rotate(self._heads(x), first) if self.rotary else self._heads(x)
 
     def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B H L K"]:
         return x.view(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)

@@ -45,9 +45,14 @@ class KeysValues:
 
 @dataclass(frozen=True)
 class CausalCache:
-    """All layers of a decoder-only model; its rows have all seen equally many positions."""
+    """All layers of a decoder-only model; its rows have all seen equally many positions.
+
+    `recent` holds the last R tokens read, which the n-grams of the next positions reach back to; padding where
+    there were none.
+    """
 
     layers: tuple[KeysValues, ...]
+    recent: Int[Tensor, "N R"]
 
     @property
     def length(self) -> int:
@@ -56,12 +61,13 @@ class CausalCache:
 
     def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
         """Keep, reorder or repeat rows."""
-        return CausalCache(tuple(layer.select(rows) for layer in self.layers))
+        return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.recent[rows])
 
     def join(self, other: "CausalCache") -> "CausalCache":
         """The rows of both, this one's first; they must have seen equally many positions."""
         _refuse_unequal(self.length, other.length)
-        return CausalCache(tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True)))
+        layers = tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True))
+        return CausalCache(layers, torch.cat([self.recent, other.recent]))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """The decoder-only Transformer: ids in, logits of the next token out; each position sees those before it.
 
 Shapes: the legend in `weft.model.attention`. Source: Radford et al. 2018, "Improving Language Understanding by
-Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory.
+Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory. The n-grams
+beside the tokens, where there are any, are those of `weft.model.ngrams`.
 """
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -11,6 +13,7 @@ from weft.config import CausalSection
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import CausalCache, KeysValues
 from weft.model.layers import CausalLayer
+from weft.model.ngrams import NgramEmbedding
 from weft.model.positions import segment_positions
 from weft.model.transformer import Embedding, final_norm, init_weights
 
@@ -18,7 +21,8 @@ from weft.model.transformer import Embedding, final_norm, init_weights
 class CausalTransformer(nn.Module):
     """One stack of causal layers; `forward` gives the logits of the token after each position.
 
-    `tie_embeddings` makes embedding and output projection one matrix.
+    `tie_embeddings` makes embedding and output projection one matrix. With `ngrams` above 1 a token's vector has
+    those of the n-grams that end there added to it.
     """
 
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
@@ -26,6 +30,8 @@ class CausalTransformer(nn.Module):
         self.max_len, self.pad_id = shape.max_len, pad_id
         self.num_heads, self.head_dim = shape.num_heads, shape.dim_of_head
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
+        self.ngrams = NgramEmbedding(shape, pad_id) if shape.ngrams > 1 else None
+        self.reach = shape.ngrams - 1  # how far back the n-grams go
         self.decoder = nn.ModuleList(CausalLayer(shape) for _ in range(shape.num_decoder_layers))
         self.decoder_norm = final_norm(shape)
         self.projection = nn.Linear(shape.d_model, vocab_size, bias=shape.bias)
@@ -62,7 +68,8 @@ class CausalTransformer(nn.Module):
     def start(self, num_rows: int) -> CausalCache:
         """The cache of rows that have seen nothing yet."""
         nothing = self.projection.weight.new_empty(num_rows, self.num_heads, 0, self.head_dim)
-        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder))
+        recent = torch.full((num_rows, self.reach), self.pad_id, device=nothing.device)
+        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), recent)
 
     def prefill(self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None) -> CausalCache:
         """Read prompts of one length, without padding; L may be 0: the cache that decoding starts from."""
@@ -84,9 +91,12 @@ class CausalTransformer(nn.Module):
         first, length = cache.length, ids.shape[1]
         mask = attention_mask(None, length, first + length, segments)
         mask = None if mask is None else mask.to(ids.device)
-        x = self.embedding(ids, first, None if segments is None else segment_positions(segments))
+        places = None if segments is None else segment_positions(segments)
+        ngrams = None if self.ngrams is None else self.ngrams(ids, cache.recent, segments)
+        x = self.embedding(ids, first, places, ngrams)
         layers = []
         for layer, past in zip(self.decoder, cache.layers, strict=True):
             x, extended = layer(x, past, mask, record)
             layers.append(extended)
-        return self.decoder_norm(x), CausalCache(tuple(layers))
+        recent = torch.cat([cache.recent, ids], dim=1)[:, length:]
+        return self.decoder_norm(x), CausalCache(tuple(layers), recent)

@@ -5,12 +5,23 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 
 from collections.abc import Callable
 
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from weft.config import LayerShape
 from weft.model.attention import AttentionRecord, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
+
+
+class SquaredReLU(nn.Module):
+    """max(x, 0) squared. Source: So et al. 2021, "Primer: Searching for Efficient Transformers", section 3."""
+
+    def forward(self, x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+        return F.relu(x).square()
+
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "relu2": SquaredReLU}
 
 
 class FeedForward(nn.Module):
@@ -20,7 +31,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
         self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
-        self.activation: nn.Module = nn.ReLU() if shape.activation == "relu" else nn.GELU()
+        self.activation = ACTIVATIONS[shape.activation]()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -94,7 +105,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
-        self.cross_attention = build_attention(shape)
+        self.cross_attention = build_attention(shape, rotary=False)  # two texts have no positions in common
         self.feed_forward = FeedForward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
 
@@ -124,10 +135,11 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x, self.feed_forward), LayerCache(past, memory)
 
 
-def build_attention(shape: LayerShape) -> MultiHeadAttention:
-    """One attention of the shape that the recipe describes."""
+def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttention:
+    """One attention of the shape that the recipe describes; `rotary` only where the recipe has it too."""
+    rotary = rotary and shape.positions == "rotary"
     return MultiHeadAttention(
-        shape.d_model, shape.num_heads, shape.dim_of_head, shape.attention_dropout, shape.bias
+        shape.d_model, shape.num_heads, shape.dim_of_head, shape.attention_dropout, shape.bias, rotary
     )
 
 
@@ -143,8 +155,9 @@ def _look_back(
 
     def look(y: Tensor) -> Tensor:
         nonlocal past
-        past = past.extended(*attention.keys_values(y))
-        return attention(y, past.key, past.value, mask, maps)
+        first = past.length
+        past = past.extended(*attention.keys_values(y, first))
+        return attention(y, past.key, past.value, mask, maps, first)
 
     x = residual(x, look)
     return x, past

@@ -1,4 +1,4 @@
-"""Where a token stands: a vector for each position, added to the embeddings.
+"""Where a token stands: a vector added to its embedding, or an angle to turn queries and keys by.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -52,9 +52,32 @@ class SinusoidalPositions(Positions):
         self.register_buffer("table", sinusoids(max_len, d_model), persistent=False)
 
 
+class NoPositions(Positions):
+    """Zeros for as many positions as there may be: the rotary kind is the attention's business."""
+
+    def __init__(self, max_len: int, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.zeros(1, 1).expand(max_len, 1), persistent=False)
+
+
 class LearnedPositions(Positions):
     """One learned vector a position."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_len, d_model))
+
+
+def rotate(x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0) -> Float[Tensor, "B H L K"]:
+    """Turn each vector by its position: the i-th number of each half make a pair, turned by pos / base^(2i/K).
+
+    The product of a turned query and a turned key depends on how far apart they stand, not on where. K is even.
+    Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", equation 34.
+    """
+    precise = torch.promote_types(x.dtype, torch.float32)
+    frequency = base ** (-torch.arange(0, x.shape[-1], 2, dtype=precise, device=x.device) / x.shape[-1])
+    position = torch.arange(first, first + x.shape[-2], dtype=precise, device=x.device)
+    angle = position[:, None] * frequency
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)

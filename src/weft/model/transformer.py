@@ -13,7 +13,9 @@ from weft.config import LayerShape, Seq2SeqSection
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
 from weft.model.layers import DecoderLayer, EncoderLayer
-from weft.model.positions import LearnedPositions, Positions, SinusoidalPositions
+from weft.model.positions import LearnedPositions, NoPositions, Positions, SinusoidalPositions
+
+_POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions, "rotary": NoPositions}
 
 
 class Embedding(nn.Module):
@@ -21,18 +23,25 @@ class Embedding(nn.Module):
 
     def __init__(self, shape: LayerShape, tokens: nn.Embedding) -> None:
         super().__init__()
-        kind = SinusoidalPositions if shape.positions == "sinusoidal" else LearnedPositions
         self.tokens = tokens
-        self.positions: Positions = kind(shape.max_len, shape.d_model)
+        self.positions: Positions = _POSITIONS[shape.positions](shape.max_len, shape.d_model)
         self.scale = math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(
-        self, ids: Int[Tensor, "B L"], first: int = 0, places: Int[Tensor, "B L"] | None = None
+        self,
+        ids: Int[Tensor, "B L"],
+        first: int = 0,
+        places: Int[Tensor, "B L"] | None = None,
+        ngrams: Float[Tensor, "B L D"] | None = None,
     ) -> Float[Tensor, "B L D"]:
-        """The first id stands at position `first`, the others behind it; with `places`, each at its own."""
+        """The first id stands at position `first`, the others behind it; with `places`, each at its own.
+
+        `ngrams` are added to the token vectors before they are scaled.
+        """
         positions = self.positions(ids.shape[1], first) if places is None else self.positions.at(places)
-        return self.dropout(self.tokens(ids) * self.scale + positions)
+        tokens = self.tokens(ids) if ngrams is None else self.tokens(ids) + ngrams
+        return self.dropout(tokens * self.scale + positions)
 
 
 class Seq2SeqTransformer(nn.Module):

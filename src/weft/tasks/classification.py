@@ -152,7 +152,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     def read(self, data: Sequence[str]) -> LabelledText:
         config = self.config
-        return read_labelled(data, config.text_column, config.label_column, config.label_separator)
+        columns = (config.text_column, config.label_column, config.label_separator)
+        return read_labelled(data, *columns, settable=False)
 
     def evaluate(self, text: LabelledText) -> ClassificationScores:
         """Classify the texts and score the answers. Raises DataError for a label that the model does not know."""

@@ -112,9 +112,9 @@ def _refuse_missing(
     near = (same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6))[:1]
     key = keys.get(wanted)
     if near:
-        remedy = f"did you mean {key}={_shown(near[0])}?" if key else f"did you mean {_shown(near[0])}?"
+        remedy = f"did you mean {key}={_shown(near[0])}?" if key else f"rename {_shown(near[0])} to {wanted!r}"
     else:
-        remedy = f"set {key}=... to the right one" if key else "name the right one"
+        remedy = f"set {key}=... to the right one" if key else f"rename the right one to {wanted!r}"
     listing = ", ".join(_shown(name) for name in names[:_MOST_NAMES]) or "none"
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
     raise DataError(f"{where}: no {what} {wanted!r}; {what}s: {listing}{more}; {remedy}{hint}")
