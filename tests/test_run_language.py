@@ -50,6 +50,13 @@ TINY = (
 )
 ENDS = {"blank-line": "\n\n", "file": "\n", "line": "\n"}
 CHARACTERS = "tokenizer.kind=character"
+NGRAMS = (
+    "model.ngrams=3",
+    "model.ngram_buckets=97",
+    "model.ngram_dropout=0.3",
+    "model.positions=rotary",
+    "model.activation=relu2",
+)
 
 
 def sentences(count: int) -> list[str]:
@@ -226,12 +233,12 @@ def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_
 
 
 @pytest.mark.parametrize("packing", ["stream", "packed"])
-@pytest.mark.parametrize("kind", ["character", "bpe"])
+@pytest.mark.parametrize(("kind", "shape"), [("character", ()), ("bpe", ()), ("character", NGRAMS)])
 def test_the_loss_on_dev_is_what_evaluate_finds_afterwards(
-    train: Train, tmp_path: Path, packing: str, kind: str
+    train: Train, tmp_path: Path, packing: str, kind: str, shape: tuple[str, ...]
 ) -> None:
     dev = write(tmp_path / "dev.txt", "line", [line.upper() for line in sentences(60)])
-    verdict = train(f"batches.packing={packing}", f"tokenizer.kind={kind}", dev=dev, test=dev)
+    verdict = train(f"batches.packing={packing}", f"tokenizer.kind={kind}", *shape, dev=dev, test=dev)
     scores = evaluate(tmp_path / "out", dev)
     assert logged(tmp_path / "out", "dev_loss")[verdict.best_step] == scores.loss == verdict.test["loss"]
     assert verdict.dev["dev_bits_per_byte"] == scores.bits_per_byte == verdict.test["bits_per_byte"]
@@ -340,11 +347,22 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "packing", "kind"),
-    [("file", "stream", "character"), ("line", "stream", "bpe"), ("line", "packed", "byte")],
+    ("documents", "packing", "kind", "shape"),
+    [
+        ("file", "stream", "character", ()),
+        ("line", "stream", "bpe", ()),
+        ("line", "packed", "byte", ()),
+        ("file", "stream", "character", NGRAMS),
+    ],
 )
 def test_an_interrupted_run_goes_on_to_the_same_weights(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: str, packing: str, kind: str
+    train: Train,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    documents: str,
+    packing: str,
+    kind: str,
+    shape: tuple[str, ...],
 ) -> None:
     """Bit for bit, over the end of an epoch and with dropout and samples between."""
     text = write(tmp_path / "train.txt", documents, sentences(60))
@@ -353,6 +371,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
         f"tokenizer.kind={kind}",
         "batches.batch_size=20",
         "training.num_samples=1",
+        *shape,
     )
     request = {"documents": documents, "text": text}
     train(*settings, out=tmp_path / "whole", **request)

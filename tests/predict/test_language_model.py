@@ -126,7 +126,13 @@ def language_model(model: Any, kind: str, *, window_len: int, packed: bool, **de
 
 
 @memo
-def real(kind: str = "character", window_len: int = 30, packed: bool = False) -> LanguageModel:
+def real(
+    kind: str = "character",
+    window_len: int = 30,
+    packed: bool = False,
+    ngrams: int = 1,
+    positions: str = "sinusoidal",
+) -> LanguageModel:
     """Random weights, strong enough to have opinions, in double precision.
 
     That of characters says neither its end nor single bytes: its text is read again as it was written.
@@ -140,6 +146,10 @@ def real(kind: str = "character", window_len: int = 30, packed: bool = False) ->
         max_len=max(2, window_len),
         dropout=0.2,
         norm_first=True,
+        head_dim=12,
+        positions=positions,
+        ngrams=ngrams,
+        ngram_buckets=97,
     )
     model = CausalTransformer(shape, tokenizer_of(kind).vocab_size, PAD_ID).double().eval()
     with torch.no_grad():
@@ -365,10 +375,15 @@ def test_what_a_window_begins_with(packed: bool) -> None:
     assert model.model.beginnings == [(start, *model.tokenizer.encode("The")[:-1]), ()]
 
 
+@pytest.mark.parametrize(
+    ("ngrams", "positions"), [(1, "sinusoidal"), (1, "rotary"), (4, "rotary"), (3, "learned")]
+)
 @pytest.mark.parametrize("window_len", [1, 8, 9])
-def test_a_real_model_with_a_cache_says_what_it_would_without(window_len: int) -> None:
+def test_a_real_model_with_a_cache_says_what_it_would_without(
+    window_len: int, ngrams: int, positions: str
+) -> None:
     """Each token has the log-probability that a forward pass over what is in sight gives it."""
-    model = real(window_len=window_len)
+    model = real(window_len=window_len, ngrams=ngrams, positions=positions)
     for prompt in ("", "The cat", "The cat sat on the mat."):
         found = model.generate(prompt, temperature=4.0, max_new_tokens=25)
         written, seen, expected = model.tokenizer.encode(found.text), [EOS_ID, *model.tokenizer.encode(prompt)], []
