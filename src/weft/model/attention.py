@@ -61,13 +61,20 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
-    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets zeros."""
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-        weights = scores.softmax(-1).masked_fill(~mask, 0.0)
-    else:
+    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets zeros.
+
+    Whatever has the size of the scores is touched as seldom as possible: the queries are divided instead of them,
+    and hidden ones get a number added that leaves them no weight, which costs nothing on the way back.
+    """
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+    if mask is None:
         weights = scores.softmax(-1)
+    else:
+        hidden = torch.finfo(scores.dtype).min / 2  # infinite, a row of nothing else would be NaN
+        weights = (scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, hidden)).softmax(-1)
+        sighted = mask.any(-1, keepdim=True)
+        if not sighted.all():
+            weights = weights.masked_fill(~sighted, 0.0)
     return F.dropout(weights, dropout, training=dropout > 0) @ value, weights
 
 
