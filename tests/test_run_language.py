@@ -54,6 +54,7 @@ NGRAMS = (
     "model.ngrams=3",
     "model.ngram_buckets=97",
     "model.ngram_dropout=0.3",
+    "model.match_lengths=[2,4]",
     "model.positions=rotary",
     "model.activation=relu2",
 )

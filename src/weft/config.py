@@ -208,7 +208,8 @@ class CausalSection(LayerShape):
     """A decoder-only Transformer: each position sees those before it.
 
     `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each position; in training
-    each is left out with probability `ngram_dropout`.
+    each is left out with probability `ngram_dropout`. For each of `match_lengths` n, an embedding is added of
+    what followed when the newest n tokens stood in the window before.
     """
 
     num_decoder_layers: Layers = 4
@@ -216,6 +217,7 @@ class CausalSection(LayerShape):
     ngrams: Annotated[int, Field(ge=1, le=8)] = 1
     ngram_buckets: Annotated[int, Field(ge=1, le=2**24)] = 65_536
     ngram_dropout: Fraction = 0.0
+    match_lengths: tuple[Annotated[int, Field(ge=1, le=64)], ...] = ()
 
 
 class ClassifierSection(LayerShape):

@@ -140,7 +140,8 @@ class LanguageConfig(FolderConfig):
         return {TOKENIZER: self.tokenizer}
 
     def parameter_bound(self) -> int:
-        tables = (2 * self.vocab_size + _buckets(self.model)) * self.model.d_model
+        matches = len(self.model.match_lengths) * self.vocab_size
+        tables = (2 * self.vocab_size + _buckets(self.model) + matches) * self.model.d_model
         return tables + _stack_parameters(self.model, self.model.num_decoder_layers)
 
     def position_bound(self) -> int:

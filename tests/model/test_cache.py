@@ -5,7 +5,7 @@ import torch
 
 from weft.model.cache import CausalCache, DecoderCache, KeysValues, LayerCache
 
-N, H, T, S, K, LAYERS, REACH = 3, 2, 5, 7, 11, 2, 3
+N, H, T, S, K, LAYERS = 3, 2, 5, 7, 11, 2
 AnyCache = CausalCache | DecoderCache
 Make = Callable[..., AnyCache]
 
@@ -22,7 +22,7 @@ def drawn(rows: int, length: int, generator: torch.Generator) -> KeysValues:
 def causal(rows: int = N, seen: int = T, seed: int = 0) -> CausalCache:
     generator = torch.Generator().manual_seed(seed)
     layers = tuple(drawn(rows, seen, generator) for _ in range(LAYERS))
-    return CausalCache(layers, torch.randint(1, 100, (rows, REACH), generator=generator))
+    return CausalCache(layers, torch.randint(1, 100, (rows, seen), generator=generator))
 
 
 def decoder(rows: int = N, seen: int = T, width: int = S, seed: int = 0) -> DecoderCache:
@@ -45,7 +45,7 @@ def assert_same_rows(found: KeysValues, rows: list[int], source: KeysValues, sou
 def assert_rows(found: AnyCache, rows: list[int], source: AnyCache, source_rows: list[int]) -> None:
     """In all layers, and at the source's positions; behind them is padding."""
     if isinstance(found, CausalCache):
-        assert torch.equal(found.recent[rows], source.recent[source_rows])
+        assert torch.equal(found.ids[rows], source.ids[source_rows])
         for a, b in zip(found.layers, source.layers, strict=True):
             assert a.length == b.length
             assert_same_rows(a, rows, b, source_rows)
@@ -109,7 +109,7 @@ def test_join_refuses_other_lengths(make: Make) -> None:
 
 def test_join_refuses_other_depths(make: Make) -> None:
     whole = make()
-    rest = [whole.memory_padding if isinstance(whole, DecoderCache) else whole.recent]
+    rest = [whole.memory_padding if isinstance(whole, DecoderCache) else whole.ids]
     with pytest.raises(ValueError, match="shorter"):
         whole.join(type(whole)(whole.layers[:1], *rest))
 

@@ -1,4 +1,4 @@
-"""What must hold of the decoder-only model, whatever its shape; `model` runs over eleven of them."""
+"""What must hold of the decoder-only model, whatever its shape; `model` runs over twelve of them."""
 
 from copy import deepcopy
 from functools import cache
@@ -36,7 +36,9 @@ def section(**values: object) -> CausalSection:
 
 
 @cache
-def build(norm_first: bool, positions: str, odd: bool, ngrams: int = 1) -> CausalTransformer:
+def build(
+    norm_first: bool, positions: str, odd: bool, ngrams: int = 1, match_lengths: tuple[int, ...] = ()
+) -> CausalTransformer:
     """Far from its start values, so that no bias is zero and no gain is one."""
     torch.manual_seed(21)
     shape = section(
@@ -44,6 +46,7 @@ def build(norm_first: bool, positions: str, odd: bool, ngrams: int = 1) -> Causa
         positions=positions,
         ngrams=ngrams,
         ngram_buckets=BUCKETS,
+        match_lengths=match_lengths,
         activation="gelu" if odd else "relu",
         bias=not odd,
         tie_embeddings=odd ^ (positions == "learned"),
@@ -66,6 +69,7 @@ SHAPES = [
     (True, "rotary", True),
     (False, "rotary", False, 4),
     (True, "learned", True, 2),
+    (True, "rotary", False, 3, (1, 2)),
 ]
 
 
@@ -76,7 +80,9 @@ def model(request: pytest.FixtureRequest) -> CausalTransformer:
 
 @pytest.fixture
 def ids() -> Tensor:
-    return torch.randint(1, VOCAB, (B, T), generator=torch.Generator().manual_seed(5))
+    """The last two tokens of each row stood in it before."""
+    drawn = torch.randint(1, VOCAB, (B, T), generator=torch.Generator().manual_seed(5))
+    return torch.cat([drawn[:, :5], drawn[:, 1:3]], dim=1)
 
 
 def test_forward_is_output_of_states(model: CausalTransformer, ids: Tensor) -> None:

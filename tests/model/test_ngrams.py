@@ -1,11 +1,11 @@
-"""The hashes of n-grams, and the embedding of those that end at each position. The bag: test_classifier.py."""
+"""The hashes of n-grams, and the embeddings of those that end, or began before, at each position."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from weft.config import CausalSection
-from weft.model.ngrams import NgramEmbedding, ngram_hashes
+from weft.model.ngrams import MatchEmbedding, NgramEmbedding, ngram_hashes
 
 LENGTHS, BUCKETS, D = (7, 3, 4), 97, 6
 
@@ -100,7 +100,7 @@ def by_hand(module: NgramEmbedding, text: list[int], place: int) -> Tensor:
 def test_the_embedding_by_hand(ids: Tensor, ngrams: int) -> None:
     """A row begins without n-grams, and padding has none."""
     module = embedding(ngrams)
-    found = module(ids, torch.zeros(len(ids), ngrams - 1, dtype=torch.long))
+    found = module(ids, ids.shape[1])
     for row, length in enumerate(LENGTHS):
         text = ids[row, :length].tolist()
         for place in range(length):
@@ -108,30 +108,105 @@ def test_the_embedding_by_hand(ids: Tensor, ngrams: int) -> None:
         assert (found[row, length:] == 0).all()
 
 
-def test_ngrams_reach_back_to_recent_tokens(ids: Tensor) -> None:
-    module, whole = embedding(4), ids[:1]
-    nothing = torch.zeros(1, 3, dtype=torch.long)
-    expected = module(whole, nothing)[:, 4:]
-    torch.testing.assert_close(module(whole[:, 4:], whole[:, 1:4]), expected)
-    assert not torch.allclose(module(whole[:, 4:], nothing), expected)
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_ngrams_reach_back_to_tokens_read_before(ids: Tensor, length: int) -> None:
+    module = embedding(4)
+    expected = module(ids, ids.shape[1])[:, ids.shape[1] - length :]
+    torch.testing.assert_close(module(ids, length), expected)
+    assert expected.shape == (len(ids), length, D)
 
 
 def test_ngrams_stay_in_their_document(ids: Tensor) -> None:
-    module, nothing = embedding(3), torch.zeros(1, 2, dtype=torch.long)
+    module = embedding(3)
     segments = torch.tensor([[1, 1, 1, 2, 2, 2, 2]])
-    apart = [module(part, nothing) for part in (ids[:1, :3], ids[:1, 3:])]
-    torch.testing.assert_close(module(ids[:1], nothing, segments), torch.cat(apart, dim=1))
-    assert not torch.allclose(module(ids[:1], nothing), torch.cat(apart, dim=1))
+    apart = torch.cat([module(ids[:1, :3], 3), module(ids[:1, 3:], 4)], dim=1)
+    torch.testing.assert_close(module(ids[:1], 7, segments), apart)
+    assert not torch.allclose(module(ids[:1], 7), apart)
 
 
 def test_dropout_leaves_out_whole_ngrams_in_training_alone(ids: Tensor) -> None:
     """With pairs alone, a position has its whole vector or none; the share is as asked for."""
     module, wide = embedding(2, dropout=0.25), ids[:1].repeat(500, 1)
-    nothing = torch.zeros(500, 1, dtype=torch.long)
     torch.manual_seed(3)
-    dropped = module(wide, nothing)[:, 1:]
+    dropped = module(wide, 7)[:, 1:]
     module.eval()
-    whole = module(wide, nothing)[:, 1:]
+    whole = module(wide, 7)[:, 1:]
     kept = dropped.abs().amax(-1) > 0
     assert torch.equal(dropped, whole * kept[:, :, None])
     assert kept.float().mean().item() == pytest.approx(0.75, abs=0.03)
+
+
+VOCAB = 23
+
+
+def matches(*lengths: int) -> MatchEmbedding:
+    module = MatchEmbedding(CausalSection(d_model=D, num_heads=1, match_lengths=lengths), VOCAB, pad_id=0)
+    with torch.no_grad():
+        module.followers.weight.normal_(generator=torch.Generator().manual_seed(7))
+    return module
+
+
+def follower(text: list[int], place: int, n: int) -> int | None:
+    """What stood behind the last earlier occurrence of the n tokens that end at a place, by looking."""
+    newest = text[place - n + 1 : place + 1]
+    earlier = [end for end in range(n - 1, place) if text[end - n + 1 : end + 1] == newest]
+    return text[earlier[-1] + 1] if earlier and place >= n - 1 else None
+
+
+def matched_by_hand(module: MatchEmbedding, text: list[int], place: int) -> Tensor:
+    found = [(i, follower(text, place, n)) for i, n in enumerate(module.lengths)]
+    return sum(
+        (module.followers.weight[i * VOCAB + token] for i, token in found if token is not None), torch.zeros(D)
+    )
+
+
+@pytest.fixture
+def repetitive() -> Tensor:
+    """Four rows of three letters, the last two padded."""
+    drawn = torch.randint(1, 4, (4, 40), generator=torch.Generator().manual_seed(8))
+    return drawn.masked_fill(torch.arange(40) >= torch.tensor([40, 40, 17, 2])[:, None], 0)
+
+
+@pytest.mark.parametrize("lengths", [(1,), (3,), (2, 5)], ids=str)
+def test_matches_by_looking(repetitive: Tensor, lengths: tuple[int, ...]) -> None:
+    module, some = matches(*lengths), 0
+    found = module(repetitive, 40)
+    for row in range(4):
+        text = [token for token in repetitive[row].tolist() if token]
+        for place in range(len(text)):
+            expected = matched_by_hand(module, text, place)
+            torch.testing.assert_close(found[row, place], expected)
+            some += bool(expected.any())
+        assert (found[row, len(text) :] == 0).all()
+    assert 20 < some < 99
+
+
+def test_a_match_by_hand() -> None:
+    """9 stood before 4 first and before 5 then; 7 8 only before 9."""
+    module = matches(1, 2)
+    text = torch.tensor([[7, 8, 9, 4, 9, 5, 7, 8, 9]])
+    one, two = module.followers.weight.split(VOCAB)
+    found = module(text, 9)[0]
+    torch.testing.assert_close(found[8], one[5] + two[4])  # 9 alone was last followed by 5, 8 9 by 4
+    torch.testing.assert_close(found[7], one[9] + two[9])
+    torch.testing.assert_close(found[6], one[8])
+    assert (found[:4] == 0).all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 13])
+def test_matches_reach_back_to_tokens_read_before(repetitive: Tensor, length: int) -> None:
+    module = matches(2, 3)
+    torch.testing.assert_close(module(repetitive, length), module(repetitive, 40)[:, 40 - length :])
+
+
+def test_matches_stay_in_their_document(repetitive: Tensor) -> None:
+    module = matches(1, 3)
+    segments = torch.tensor([[1] * 15 + [2] * 25])
+    row = repetitive[:1]
+    apart = torch.cat([module(row[:, :15], 15), module(row[:, 15:], 25)], dim=1)
+    torch.testing.assert_close(module(row, 40, segments), apart)
+    assert not torch.allclose(module(row, 40), apart)
+
+
+def test_nothing_read_has_no_matches() -> None:
+    assert matches(2)(torch.empty(3, 0, dtype=torch.long), 0).shape == (3, 0, D)

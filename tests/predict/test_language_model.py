@@ -150,6 +150,7 @@ def real(
         positions=positions,
         ngrams=ngrams,
         ngram_buckets=97,
+        match_lengths=(1, 2) if ngrams > 3 else (),
     )
     model = CausalTransformer(shape, tokenizer_of(kind).vocab_size, PAD_ID).double().eval()
     with torch.no_grad():

@@ -47,12 +47,11 @@ class KeysValues:
 class CausalCache:
     """All layers of a decoder-only model; its rows have all seen equally many positions.
 
-    `recent` holds the last R tokens read, which the n-grams of the next positions reach back to; padding where
-    there were none.
+    `ids` are the tokens read, which n-grams and matches of the next positions reach back to.
     """
 
     layers: tuple[KeysValues, ...]
-    recent: Int[Tensor, "N R"]
+    ids: Int[Tensor, "N L"]
 
     @property
     def length(self) -> int:
@@ -61,13 +60,13 @@ class CausalCache:
 
     def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
         """Keep, reorder or repeat rows."""
-        return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.recent[rows])
+        return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.ids[rows])
 
     def join(self, other: "CausalCache") -> "CausalCache":
         """The rows of both, this one's first; they must have seen equally many positions."""
         _refuse_unequal(self.length, other.length)
         layers = tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True))
-        return CausalCache(layers, torch.cat([self.recent, other.recent]))
+        return CausalCache(layers, torch.cat([self.ids, other.ids]))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The decoder-only Transformer: ids in, logits of the next token out; each position sees those before it.
 
 Shapes: the legend in `weft.model.attention`. Source: Radford et al. 2018, "Improving Language Understanding by
-Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory. The n-grams
-beside the tokens, where there are any, are those of `weft.model.ngrams`.
+Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory.
+What may stand beside the tokens, n-grams and matches, is explained in `weft.model.ngrams`.
 """
 
 import torch
@@ -13,7 +13,7 @@ from weft.config import CausalSection
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import CausalCache, KeysValues
 from weft.model.layers import CausalLayer
-from weft.model.ngrams import NgramEmbedding
+from weft.model.ngrams import MatchEmbedding, NgramEmbedding
 from weft.model.positions import segment_positions
 from weft.model.transformer import Embedding, final_norm, init_weights
 
@@ -22,7 +22,7 @@ class CausalTransformer(nn.Module):
     """One stack of causal layers; `forward` gives the logits of the token after each position.
 
     `tie_embeddings` makes embedding and output projection one matrix. With `ngrams` above 1 a token's vector has
-    those of the n-grams that end there added to it.
+    those of the n-grams that end there added to it, with `match_lengths` those of what followed their like before.
     """
 
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
@@ -31,7 +31,7 @@ class CausalTransformer(nn.Module):
         self.num_heads, self.head_dim = shape.num_heads, shape.dim_of_head
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
         self.ngrams = NgramEmbedding(shape, pad_id) if shape.ngrams > 1 else None
-        self.reach = shape.ngrams - 1  # how far back the n-grams go
+        self.matches = MatchEmbedding(shape, vocab_size, pad_id) if shape.match_lengths else None
         self.decoder = nn.ModuleList(CausalLayer(shape) for _ in range(shape.num_decoder_layers))
         self.decoder_norm = final_norm(shape)
         self.projection = nn.Linear(shape.d_model, vocab_size, bias=shape.bias)
@@ -68,8 +68,8 @@ class CausalTransformer(nn.Module):
     def start(self, num_rows: int) -> CausalCache:
         """The cache of rows that have seen nothing yet."""
         nothing = self.projection.weight.new_empty(num_rows, self.num_heads, 0, self.head_dim)
-        recent = torch.full((num_rows, self.reach), self.pad_id, device=nothing.device)
-        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), recent)
+        ids = torch.empty(num_rows, 0, dtype=torch.int64, device=nothing.device)
+        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), ids)
 
     def prefill(self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None) -> CausalCache:
         """Read prompts of one length, without padding; L may be 0: the cache that decoding starts from."""
@@ -92,11 +92,11 @@ class CausalTransformer(nn.Module):
         mask = attention_mask(None, length, first + length, segments)
         mask = None if mask is None else mask.to(ids.device)
         places = None if segments is None else segment_positions(segments)
-        ngrams = None if self.ngrams is None else self.ngrams(ids, cache.recent, segments)
-        x = self.embedding(ids, first, places, ngrams)
+        read = torch.cat([cache.ids, ids], dim=1)
+        beside = [part(read, length, segments) for part in (self.ngrams, self.matches) if part is not None]
+        x = self.embedding(ids, first, places, beside)
         layers = []
         for layer, past in zip(self.decoder, cache.layers, strict=True):
             x, extended = layer(x, past, mask, record)
             layers.append(extended)
-        recent = torch.cat([cache.recent, ids], dim=1)[:, length:]
-        return self.decoder_norm(x), CausalCache(tuple(layers), recent)
+        return self.decoder_norm(x), CausalCache(tuple(layers), read)

@@ -1,7 +1,7 @@
-"""Vectors of n-grams: the mean of a whole text's, or at each position those that end there.
+"""Vectors of n-grams: the mean of a whole text's, or at each position those that end there or followed before.
 
 An n-gram of several tokens has no entry of its own but a bucket of a table, which its hash points to and which it
-may share with others. Shapes: the legend in `weft.model.attention`; R is the longest n-gram's length less 1.
+may share with others. Shapes: the legend in `weft.model.attention`; R rows of a table are summed at a position.
 Source: Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", section 2.
 """
 
@@ -61,25 +61,53 @@ class NgramEmbedding(nn.Module):
         self.hashed = _table(shape.ngram_buckets, shape.d_model)
 
     def forward(
-        self, ids: Int[Tensor, "N L"], recent: Int[Tensor, "N R"], segments: Int[Tensor, "N L"] | None = None
+        self, read: Int[Tensor, "N T"], length: int, segments: Int[Tensor, "N L"] | None = None
     ) -> Float[Tensor, "N L D"]:
-        """`recent` are the tokens before the ids, padding where there are none.
-
-        With `segments` an n-gram has no part in another document.
-        """
-        read = torch.cat([recent, ids], dim=1)
-        found = [
-            ngram_hashes(read[:, recent.shape[1] - n + 1 :], n, self.buckets, self.pad_id) for n in self.lengths
-        ]
+        """Of the last `length` tokens read. With `segments` an n-gram has no part in another document."""
+        found = [_ending(read, length, n, self.buckets, self.pad_id, segments) for n in self.lengths]
         rows = torch.stack([hashes for hashes, _ in found], dim=-1)  # N L R
         kept = torch.stack([valid for _, valid in found], dim=-1)
-        if segments is not None:
-            within = [F.pad(segments, (n - 1, 0))[:, : segments.shape[1]] == segments for n in self.lengths]
-            kept &= torch.stack(within, dim=-1)
         if self.training and self.dropout:
             kept &= torch.rand(kept.shape, device=kept.device) >= self.dropout
-        weights = kept.flatten(0, 1).to(self.hashed.weight.dtype)
-        return self.hashed(rows.flatten(0, 1), per_sample_weights=weights).unflatten(0, ids.shape)
+        return _sum_of_rows(self.hashed, rows, kept)
+
+
+class MatchEmbedding(nn.Module):
+    """At each position, for each length n, the vector of what followed when the newest n tokens stood there last.
+
+    Nothing is added where they stand for the first time. A model can learn to look back for them by itself, but
+    slowly; so it can write a name again that it has just read. Two runs of tokens are taken for equal where their
+    hashes below 2^31 are.
+    Source: the match model of Mahoney 2005, "Adaptive Weighing of Context Models for Lossless Data Compression".
+    """
+
+    def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int) -> None:
+        super().__init__()
+        self.pad_id, self.lengths, self.vocab_size = pad_id, shape.match_lengths, vocab_size
+        self.followers = _table(len(shape.match_lengths) * vocab_size, shape.d_model)
+
+    def forward(
+        self, read: Int[Tensor, "N T"], length: int, segments: Int[Tensor, "N L"] | None = None
+    ) -> Float[Tensor, "N L D"]:
+        """Of the last `length` tokens read. With `segments` no other document is looked at."""
+        found = [self._followers(read, length, n, segments) for n in self.lengths]
+        rows = torch.stack([ids + i * self.vocab_size for i, (ids, _) in enumerate(found)], dim=-1)  # N L R
+        return _sum_of_rows(self.followers, rows, torch.stack([known for _, known in found], dim=-1))
+
+    def _followers(
+        self, read: Int[Tensor, "N T"], length: int, n: int, segments: Int[Tensor, "N L"] | None
+    ) -> tuple[Int[Tensor, "N L"], Bool[Tensor, "N L"]]:
+        """What followed the last match of each position, and whether there is one."""
+        total = read.shape[1]
+        hashes, valid = _ending(read, total, n, PRIME, self.pad_id, segments)
+        place = torch.arange(total, dtype=torch.int32, device=read.device)
+        new = slice(total - length, None)
+        equal = hashes[:, new, None] == hashes[:, None, :]  # N L T: a position beside an earlier one
+        equal &= (valid[:, new, None] & valid[:, None, :]) & (place[new, None] > place)
+        if segments is not None:
+            equal &= segments[:, :, None] == segments[:, None, :]
+        behind = torch.where(equal, place + 1, 0).amax(-1) if total else place.expand(len(read), 0)
+        return read.gather(1, behind.long()), behind > 0
 
 
 def ngram_hashes(
@@ -99,6 +127,29 @@ def ngram_hashes(
         hashes = (hashes * MULTIPLIER + window) % PRIME
         valid &= window != pad_id
     return hashes % buckets, valid
+
+
+def _ending(
+    read: Int[Tensor, "N T"],
+    length: int,
+    n: int,
+    buckets: int,
+    pad_id: int,
+    segments: Int[Tensor, "N L"] | None,
+) -> tuple[Int[Tensor, "N L"], Bool[Tensor, "N L"]]:
+    """The hash of the n-gram that ends at each of the last `length` tokens, and whether it is a real one."""
+    reached = F.pad(read, (n - 1, 0), value=pad_id)[:, read.shape[1] - length :]
+    hashes, valid = ngram_hashes(reached, n, buckets, pad_id)
+    if segments is not None:  # then nothing was read before
+        valid &= F.pad(segments, (n - 1, 0))[:, :length] == segments
+    return hashes, valid
+
+
+def _sum_of_rows(
+    table: nn.EmbeddingBag, rows: Int[Tensor, "N L R"], kept: Bool[Tensor, "N L R"]
+) -> Float[Tensor, "N L D"]:
+    weights = kept.flatten(0, 1).to(table.weight.dtype)
+    return table(rows.flatten(0, 1), per_sample_weights=weights).unflatten(0, rows.shape[:2])
 
 
 def _table(buckets: int, d_model: int) -> nn.EmbeddingBag:

@@ -4,7 +4,7 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -33,15 +33,14 @@ class Embedding(nn.Module):
         ids: Int[Tensor, "B L"],
         first: int = 0,
         places: Int[Tensor, "B L"] | None = None,
-        ngrams: Float[Tensor, "B L D"] | None = None,
+        beside: Sequence[Float[Tensor, "B L D"]] = (),
     ) -> Float[Tensor, "B L D"]:
         """The first id stands at position `first`, the others behind it; with `places`, each at its own.
 
-        `ngrams` are added to the token vectors before they are scaled.
+        What stands `beside` the tokens is added to their vectors before they are scaled.
         """
         positions = self.positions(ids.shape[1], first) if places is None else self.positions.at(places)
-        tokens = self.tokens(ids) if ngrams is None else self.tokens(ids) + ngrams
-        return self.dropout(tokens * self.scale + positions)
+        return self.dropout(sum(beside, self.tokens(ids)) * self.scale + positions)
 
 
 class Seq2SeqTransformer(nn.Module):
