@@ -48,7 +48,7 @@ MULTI30K = {
     "test": "multi30k/test_2016_flickr.en,multi30k/test_2016_flickr.de",
 }
 EN_CN_TEST = "en-cn/simplified/dev.txt"
-SHORT = (
+PHRASES = (
     "model.num_encoder_layers=1",
     "model.d_model=64",
     "model.d_ff=256",
@@ -57,6 +57,21 @@ SHORT = (
     "training.learning_rate=0.002",
     "training.weight_decay=0.1",
     "batches.tokens_per_batch=8192",
+)
+QUESTIONS = (
+    "model.num_encoder_layers=2",
+    "model.d_model=64",
+    "model.d_ff=256",
+    "model.ngrams=3",
+    "model.ngram_buckets=20000",
+    "model.dropout=0.3",
+    "model.head_dropout=0.5",
+    "tokenizer.kind=bpe",
+    "tokenizer.vocab_size=1000",
+    "training.max_steps=900",
+    "training.learning_rate=0.002",
+    "training.weight_decay=0.1",
+    "batches.tokens_per_batch=4096",
 )
 MEASUREMENTS = {
     "demo": Measurement("demo"),
@@ -72,9 +87,9 @@ MEASUREMENTS = {
     "imdb-s5": Measurement("imdb-classifier", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
     "imdb": Measurement("classify-fast", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
     "trec": Measurement(
-        "classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse", *SHORT)
+        "classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse", *QUESTIONS)
     ),
-    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv", SHORT),
+    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv", PHRASES),
 }
 
 
