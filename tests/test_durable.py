@@ -136,6 +136,23 @@ def test_error_inside_replacing_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+def test_every_file_has_the_usual_mode(tmp_path: Path) -> None:
+    """Whoever wrote it: a library that makes its file private must not lock colleagues out."""
+    (tmp_path / "plain").touch()
+    with durable.replacing(tmp_path / "a") as temporary:
+        temporary.touch(mode=0o600)
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
+    durable.make_folder(tmp_path / "a" / "b")
+    durable.make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match=r"file/x: cannot be written \(Not a directory\)"):
+        durable.make_folder(tmp_path / "file" / "x")
+
+
 def test_nothing_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="cannot be written"), durable.replacing(tmp_path / "a"):
         pass

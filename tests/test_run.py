@@ -262,6 +262,33 @@ def test_a_changed_key_is_refused_with_the_difference(
     assert tree(tmp_path / "out") == before
 
 
+def test_many_differences_are_shown_in_part(train: Train, tmp_path: Path) -> None:
+    train()
+    changed = ("dropout=0.3", "d_ff=20", "num_heads=1", "bias=false", "norm_first=false", "activation=gelu")
+    settings = [f"model.{c}" for c in changed] + [
+        f"training.{c}" for c in ("seed=3", "betas=[0.5,0.5]", "eps=0.1")
+    ]
+    with pytest.raises(UsageError, match=r"; and 1 more; go on with the same") as caught:
+        train(*settings)
+    assert str(caught.value).count(" was ") == 8
+
+
+def test_a_folder_of_another_task_is_refused_in_few_words(train: Train, tmp_path: Path) -> None:
+    train()
+    table = tmp_path / "rows.csv"
+    table.write_text("text,label\n" + "".join(f"a text {i},{i % 2}\n" for i in range(20)), "utf-8")
+    wanted = f"{tmp_path / 'out'} holds a run of translation, and this is classification; give another --out"
+    with pytest.raises(UsageError) as caught:
+        weft.train(recipe="classify-fast", train=str(table), out=str(tmp_path / "out"))
+    assert str(caught.value) == wanted
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(train: Train, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match="cannot be written"):
+        train(out=tmp_path / "file" / "x")
+
+
 def test_changed_data_is_refused(train: Train, tmp_path: Path, write_pairs: Write) -> None:
     text = Path(write_pairs(60))
     train(text=str(text))

@@ -51,6 +51,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         with _as_folder_error(path):
             yield temporary
+            temporary.chmod(0o666 & ~_umask())  # as any new file, whoever wrote it: some make theirs private
             sync(temporary)
             os.replace(temporary, path)
             sync(path.parent)
@@ -159,6 +160,18 @@ def _check_file(folder: Path, name: str, entry: Any) -> None:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where they are missing. Raises FolderError where that cannot be."""
+    with _as_folder_error(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @contextlib.contextmanager

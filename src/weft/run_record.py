@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, run_files
 
 MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every"}
+MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
 
 
@@ -92,21 +93,28 @@ def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[s
     """
     facts = {"recipe": recipe.model_dump(mode="json"), **origin, "command": command, "weft_version": VERSION}
     if not files.recipe.is_file():
-        files.folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(files.folder)
         durable.remove_leftovers(files.folder)
         durable.write_json(files.recipe, facts)
         return False
     old = durable.read_json(files.recipe)
     if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
         raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
+    begun = build_recipe(old["recipe"], str(out))
+    if begun.task != recipe.task:
+        raise UsageError(f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --out")
     # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
-    differences = [*_recipe_lines(build_recipe(old["recipe"], str(out)), recipe)] or [*_origin_lines(old, origin)]
+    differences = [*_recipe_lines(begun, recipe)] or [*_origin_lines(old, origin)]
     if differences:
-        raise UsageError(
-            f"{out} holds a run that differs: {'; '.join(differences)}; go on with the same, or give another --out"
-        )
+        shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
+        raise UsageError(f"{out} holds a run that differs: {shown}; go on with the same, or give another --out")
     durable.write_json(files.recipe, {**old, "recipe": facts["recipe"]})
     return True
+
+
+def _and_more(differences: Sequence[str]) -> list[str]:
+    more = len(differences) - MOST_DIFFERENCES
+    return [f"and {more} more"] if more > 0 else []
 
 
 def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:

@@ -112,7 +112,10 @@ def test_without_matplotlib_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = command(*arguments, "--output", tmp_path / "p.png")
-    assert (ended.code, ended.messages) == (2, ["weft: a picture needs matplotlib: pip install 'weft[plot]'"])
+    assert (ended.code, ended.messages) == (
+        2,
+        ["weft: a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"],
+    )
     assert list(tmp_path.iterdir()) == []
 
 

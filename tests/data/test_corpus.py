@@ -412,3 +412,15 @@ class TestRealCorpora:
         train, dev, test = split_off(text, None, None, seed=1)
         assert time.perf_counter() - start < 2
         assert [len(part) for part in (train, dev, test) if part] == [48_000, 1000, 1000]
+
+
+def test_languages_the_other_way_round_are_said(tmp_path: Path) -> None:
+    """The settings, or a model's languages, decide; a name that says the opposite is worth a note."""
+    aligned = f"{write(tmp_path / 'a.de', 'Hund')},{write(tmp_path / 'a.en-GB', 'dog')}"
+    (note,) = read_pairs([aligned], "en", "de").notes
+    assert note == f"{aligned}: named de to en-GB, but read as en to de; is that right?"
+    assert read_pairs([aligned], "de", "en").notes == []
+    assert read_pairs([aligned]).notes == []
+    assert read_pairs([aligned], "fr", "it").notes == []
+    table = write(tmp_path / "pairs.de-en.tsv", "Hund\tdog")
+    assert "named de to en" in read_pairs([table], "en", "de").notes[0]

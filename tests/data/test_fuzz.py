@@ -45,7 +45,7 @@ SURROGATE = "\ud800"
 @cache
 def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Tokenizer:
     if kind in WORDS:
-        pytest.importorskip(kind, reason=f"{kind} is not installed (pip install 'weft[classic]')")
+        pytest.importorskip(kind, reason=f"{kind} is not installed (pip install '.[classic]')")
     words = {"kind": "word", "words": kind} if kind in (*WORDS, "whitespace") else {"kind": kind}
     section = SideSection.model_validate({**words, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase})
     return train_tokenizer(TEXTS * 3, section)

@@ -18,7 +18,7 @@ def _words(package: str, **more: object) -> SideSection:
 
 
 def _step(package: str) -> Step:
-    pytest.importorskip(package, reason=f"{package} is not installed (pip install 'weft[classic]')")
+    pytest.importorskip(package, reason=f"{package} is not installed (pip install '.[classic]')")
     return load_steps(_words(package))[1][0]
 
 
@@ -50,9 +50,9 @@ def test_simplified_comes_before_words() -> None:
 @pytest.mark.parametrize(
     ("settings", "module", "message"),
     [
-        (_words("nltk"), "nltk.tokenize", r'words = "nltk" needs the nltk package; .* \'weft\[classic\]\''),
-        (_words("spacy"), "spacy", r'words = "spacy" needs the spacy package; .* \'weft\[classic\]\''),
-        (SideSection(simplified=True), "opencc", r"simplified = true needs the opencc package; .* 'weft\[zh\]'"),
+        (_words("nltk"), "nltk.tokenize", r"words = .nltk. needs the nltk package; .* '\.\[classic\]'"),
+        (_words("spacy"), "spacy", r"words = .spacy. needs the spacy package; .* '\.\[classic\]'"),
+        (SideSection(simplified=True), "opencc", r"simplified = true needs the opencc package; .* '\.\[zh\]'"),
     ],
 )
 def test_without_its_package_the_error_names_the_extra(

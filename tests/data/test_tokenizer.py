@@ -210,7 +210,7 @@ def test_traditional_characters_are_simplified_first() -> None:
 
 def test_without_opencc_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opencc", None)
-    with pytest.raises(UsageError, match=r"pip install 'weft\[zh\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[zh\]' in the folder"):
         train_tokenizer(["汉语"], _side("character", simplified=True))
 
 
@@ -286,7 +286,7 @@ def test_a_word_behind_a_tab_or_an_end_of_line_is_never_taken_for_a_byte() -> No
 
 @pytest.mark.parametrize("package", ["nltk", "spacy"])
 def test_words_of_a_package_are_learned_and_given_back(package: str) -> None:
-    pytest.importorskip(package, reason=f"{package} is not installed (pip install 'weft[classic]')")
+    pytest.importorskip(package, reason=f"{package} is not installed (pip install '.[classic]')")
     tokenizer = train_tokenizer(["A dog, a hen.\nAnd so on."] * 2, _side("word", words=package))
     assert tokenizer.pieces(tokenizer.encode("A dog.\nAnd a hen,")) == [
         *("▁A", "▁dog", "▁.", "▁\n", "▁And", "▁a", "▁hen", "▁,")

@@ -95,7 +95,7 @@ def _refuse_strays(what: Picture, given: list[str]) -> None:
 
 def _need_matplotlib() -> None:
     if util.find_spec("matplotlib") is None:
-        raise UsageError("a picture needs matplotlib: pip install 'weft[plot]'")
+        raise UsageError("a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source")
 
 
 def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int, max_len: int) -> "Figure":

@@ -180,6 +180,8 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         named = languages.pair_from_name(paths[0].name) or (None, None)
         rows = read_tsv(paths[0], dropped, notes)
     pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
+    if _swapped(pair, named):
+        notes.append(f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?")
     return _keep(rows, dropped, notes, [str(path) for path in paths], pair)
 
 
@@ -207,7 +209,11 @@ def first_bytes(path: Path, wanted: str) -> bytes:
             raise DataError(f"{path}: is not a regular file; write the text to a file first")
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix in _NOT_READ:
-        raise DataError(f"{path}: {_NOT_READ[suffix]} not read; convert to {wanted}")
+        rows = suffix in (".csv", ".jsonl", ".ndjson")
+        hint = (
+            "; for labelled rows take a recipe of classification, such as --recipe classify-fast" if rows else ""
+        )
+        raise DataError(f"{path}: {_NOT_READ[suffix]} not read; convert to {wanted}{hint}")
     head = read_head(path)
     if not head:
         raise DataError(f"{path}: is empty (0 bytes)")
@@ -220,6 +226,12 @@ def _is_xml(path: Path, head: bytes) -> bool:
     for mark in (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         head = head.removeprefix(mark)
     return head.replace(b"\0", b"").lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE"))
+
+
+def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> bool:
+    """Whether a file's name has the two languages the other way round."""
+    there = [language and languages.primary(language) for language in named]
+    return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
 
 
 def _tmx_languages(path: Path, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:

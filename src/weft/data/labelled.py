@@ -246,7 +246,8 @@ def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
     if lines:
         rows = "1 row has" if len(lines) == 1 else f"{len(lines):,} rows have"
         raise DataError(
-            f"{name}:{lines[0]}: no label ({rows} none: empty, nan or null); label each row or take it out"
+            f"{name}:{lines[0]}: no label ({rows} none: empty, nan or null); label each row or take it out, or, "
+            "where a text may have several labels or none, set data.label_separator"
         )
 
 

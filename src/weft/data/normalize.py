@@ -46,7 +46,8 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
             functions.append(step.load())
         except ImportError:
             raise UsageError(
-                f"{key} needs the {step.package} package; install it with: pip install 'weft[{step.extra}]'"
+                f"{key} needs the {step.package} package; install it with: pip install '.[{step.extra}]' in "
+                "the folder of Weft's source"
             ) from None
         versions[step.name] = metadata.version(step.package)
     return versions, functions
