@@ -1,3 +1,4 @@
+# make reliability: all fault tests, and their table in docs/reliability.md.
 # make demo: the main job on the built-in corpus.  make test: every check that a push must pass.
 # PIP_ARGS reaches pip, for example for PyTorch's processor build (see README.md).
 PYTHON ?= python3
@@ -6,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-long bench style clean
+.PHONY: demo test test-long reliability bench style clean
 
 demo: $(READY)
 	$(BIN)/weft demo
@@ -19,6 +20,9 @@ test-long: style
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+reliability: $(READY)
+	$(BIN)/python -m pytest -q tests/faults --reliability docs/reliability.md
 
 style: $(READY)
 	$(BIN)/ruff format --check

@@ -62,14 +62,15 @@ model_folder: config machine durable
 model_card: config model_folder
 training.loss: config machine
 training.schedule: config machine
-training.optimizer: config machine
+training.distributed: training.loss
+training.optimizer: config machine training.distributed
 training.checkpoint: config machine durable
 training.log: config machine durable training.checkpoint
 training.trainer: config machine durable training
 
 predict: config data.normalize data.segment data.tokenizer decoding predict
 tasks: config durable machine evaluation texts data model decoding model_folder training predict tasks
-run_record: config durable model_folder
+run_record: config durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 inspection: config durable machine data model decoding model_folder training predict tasks inspection
 cli: *

@@ -21,6 +21,7 @@ from weft.model_folder import run_files
 from weft.run_record import Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
+from weft.training import trainer
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Verdict]
@@ -145,7 +146,7 @@ def test_an_interrupted_run_says_so_and_goes_on(
 
 
 def test_a_run_that_diverges_says_so(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_step(monkeypatch, 6, lambda: monkeypatch.setattr(Trainer, "_clip", lambda self: float("nan")))
+    at_step(monkeypatch, 6, lambda: monkeypatch.setattr(trainer, "clip_gradients", lambda *_: float("nan")))
     with pytest.raises(DivergedError):
         train()
     written = read_verdict(tmp_path / "out")
@@ -431,6 +432,7 @@ import os, signal, sys
 from pathlib import Path
 import weft
 from weft import durable
+from weft.training import trainer
 from weft.training.trainer import Trainer
 
 out, text, point, *settings = sys.argv[1:]

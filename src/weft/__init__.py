@@ -67,12 +67,15 @@ def train(
     test: str | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
+    fresh: bool = False,
+    allow_data_change: bool = False,
     quiet: bool = False,
 ) -> "Verdict":
     """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it stopped.
 
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts, `train`, `dev`
-    and `test` name files as on the command line. Raises weft.errors.WeftError, by kind.
+    and `test` name files as on the command line, `fresh` and `allow_data_change` are its flags.
+    Raises weft.errors.WeftError, by kind.
     """
     from weft.config import load_recipe
     from weft.model_folder import run_files
@@ -87,6 +90,8 @@ def train(
         dev=dev,
         test=test,
         start_from=None if start_from is None else Path(start_from),
+        fresh=fresh,
+        allow_data_change=allow_data_change,
     )
     return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
 

@@ -275,6 +275,7 @@ class TrainingSection(Section):
     grad_accum_steps: Count = 1
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     threads: Count | None = None
+    parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2
     num_samples: Amount = 4
 

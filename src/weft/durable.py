@@ -6,9 +6,11 @@ carries a manifest with the size and SHA-256 of each of its files.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
+import platform
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +19,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from weft.errors import FolderError
+from weft.errors import FolderError, UsageError
 
 MANIFEST = "manifest.json"
 TEMPORARY = ".weft-tmp-"
@@ -44,6 +46,14 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to a file, which may be new, and flush it to the disk. Raises FolderError where that fails."""
+    with _as_folder_error(path), path.open("ab") as file:
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; what is written there takes its name at the end."""
@@ -61,15 +71,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def writing_folder(path: Path, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
+def writing_folder(path: Path, facts: Mapping[str, Any] | None = None, replace: bool = False) -> Iterator[Path]:
     """Hand out a temporary folder beside `path`; with a manifest added, it takes its name at the end.
 
-    `facts` are kept in the manifest beside the list of files. `path` must not exist yet: a folder is
-    never written over. Raises FolderError where it exists or cannot be written; nothing is left behind.
+    `facts` are kept in the manifest beside the list of files. A folder that stands there goes, if `replace`, once
+    the new one is whole; else it is never written over. Raises FolderError where it may not be replaced or cannot
+    be written; nothing is left behind.
     """
-    if path.exists():
+    if path.exists() and not replace:
         raise FolderError(f"{path}: exists already; a folder is never written over")
-    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    temporary, old = (path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}") for _ in range(2))
     try:
         with _as_folder_error(path):
             temporary.mkdir(parents=True)
@@ -80,10 +91,13 @@ def writing_folder(path: Path, facts: Mapping[str, Any] | None = None) -> Iterat
             names = [p.relative_to(temporary).as_posix() for p in inside if p.is_file()]
             write_manifest(temporary, [name for name in names if name != MANIFEST], facts)
             sync(temporary)
+            if path.exists():
+                os.replace(path, old)
             os.replace(temporary, path)
             sync(path.parent)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in (temporary, old):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_manifest(folder: Path, names: Iterable[str], facts: Mapping[str, Any] | None = None) -> None:
@@ -160,6 +174,41 @@ def _check_file(folder: Path, name: str, entry: Any) -> None:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+@contextlib.contextmanager
+def held(path: Path, folder: Path) -> Iterator[bool]:
+    """Hold the lock file `path` of a folder; process and host are written in it. False where there are no locks.
+
+    The system frees a lock when its process ends, however it ends, so a dead one never has to be removed. Raises
+    UsageError, naming who holds it, where that is another process.
+    """
+    with _as_folder_error(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _lock(descriptor, path, folder)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path, folder: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(descriptor, 1000).decode("utf-8", "replace").strip() or "another process"
+        raise UsageError(f"{folder} is in use by {who}; wait for it, stop it, or give another --out") from None
+    except OSError:  # some network file systems have none
+        return False
+    with _as_folder_error(path):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+    return True
+
+
+def rename(path: Path, other: Path) -> None:
+    """Give a file or folder another name on its file system. Raises FolderError where that cannot be."""
+    with _as_folder_error(path):
+        path.rename(other)
 
 
 def make_folder(path: Path) -> None:

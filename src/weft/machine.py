@@ -52,6 +52,13 @@ def choose_machine(precision: str = "auto", threads: int | None = None) -> Machi
     return Machine(device, chosen, threads, f"bfloat16 products measured at {gain:.1f} times float32's speed")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory, of a GPU or of the machine, did not suffice."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(m in str(error) for m in ("can't allocate memory", "bad_alloc"))
+
+
 def usable_cores() -> int:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -47,6 +47,7 @@ class RunFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.lock = folder / "lock"
         self.recipe = folder / "recipe.json"
         self.machine = folder / "machine.json"
         self.metrics = folder / "metrics.jsonl"

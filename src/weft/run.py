@@ -3,9 +3,14 @@
 Everything that a run needs lies in its folder, so that the same command goes on where it stopped.
 """
 
+import contextlib
+import signal
+import threading
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -14,8 +19,8 @@ from weft import durable, model_folder
 from weft.config import Recipe
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.tokenizer import Tokenizer
-from weft.errors import FolderError, UsageError
-from weft.machine import Machine, choose_machine
+from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.machine import Machine, choose_machine, is_out_of_memory, usable_cores
 from weft.model.transformer import count_parameters
 from weft.model_card import model_card
 from weft.model_folder import RunFiles, StoredModel, run_files
@@ -23,14 +28,19 @@ from weft.run_record import (
     ENDED,
     Verdict,
     begin_or_go_on,
+    checkpoint_facts,
+    enter_stage,
+    read_overrides,
     read_verdict,
     refuse_foreign,
+    set_aside,
     writing_verdict,
 )
 from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
-from weft.training.checkpoint import Checkpoints, load_state
+from weft.training.checkpoint import Checkpoints
+from weft.training.distributed import World, is_lost_process, joined_world, refuse_few_batches
 from weft.training.log import Log
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
@@ -45,7 +55,11 @@ AnyTask = Task[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked: a recipe, the text beside it, where to write, and an own model to start from."""
+    """What was asked: a recipe, the text beside it, where to write, and an own model to start from.
+
+    `fresh` begins anew where the folder holds a run, which is set aside; `allow_data_change` goes on with other
+    text.
+    """
 
     recipe: Recipe
     out: Path
@@ -54,45 +68,61 @@ class Request:
     test: str | None = None
     start_from: Path | None = None
     command: str = ""
+    fresh: bool = False
+    allow_data_change: bool = False
 
 
 def train(request: Request, log: Log | None = None) -> Verdict:
     """Train, or go on training, and leave a model folder at `request.out`.
 
-    A run that has ended is left as it is. Raises WeftError by kind; verdict.json then says the same.
+    A run that has ended is left as it is. Under `torchrun` the processes train one model together. Raises
+    WeftError by kind; verdict.json then says the same.
     """
     files = run_files(request.out)
     refuse_foreign(request.out)
-    log = log or Log(files.metrics)
     kind = TASKS[request.recipe.task]
-    with writing_verdict(files.verdict) as verdict:
+    with (
+        joined_world(request.recipe.training.parallel) as world,
+        writing_verdict(record := files.verdict if world.is_first else None) as verdict,
+        _ending_clearly(verdict, request.command),
+        contextlib.ExitStack() as locks,
+    ):
+        log = (log or Log(files.metrics)) if world.is_first else Log(quiet=True)
         start = _open_start(request.start_from, kind)
         texts = kind.gather(request.recipe, Sources(request.train, request.dev, request.test))
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
+        refuse_few_batches(recipe.training.grad_accum_steps, world)
         origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from)}
-        if begin_or_go_on(request.out, files, recipe, origin, request.command):
+        with world.in_turn():
+            if world.is_first:
+                _take_folder(request, recipe, origin, locks, log)
             if (ended := _ended(request.out, recipe)) is not None:
                 log.note(_how_to_extend(request.out, ended))
                 return ended
-            log.note(f"going on with the run in {request.out}")
-        machine = _settle_machine(files, recipe)
-        tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
-        task = kind.build(recipe, texts, tokenizers, machine)
-        if start is not None:
-            start.load_weights(task.model)
-
-        prepared = task.prepare(files.stores, texts, recipe)
-        batches = prepared.batches
-        plan = make_plan(recipe, batches)
-        verdict.notes += [*_start_notes(request), *texts.notes, *prepared.notes]
+        enter_stage(record, verdict, "preparing")
+        with world.in_turn():  # the first writes down what the others then read
+            machine = _settle_machine(files, recipe, world)
+            enter_stage(record, verdict, "learning the tokenizers")
+            tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
+            enter_stage(record, verdict, "encoding the text")
+            task = kind.build(recipe, texts, tokenizers, machine)
+            if start is not None:
+                start.load_weights(task.model)
+            prepared = task.prepare(files.stores, texts, recipe)
+            evaluate = task.dev_evaluation(files, texts, recipe)
+        plan = make_plan(recipe, prepared.batches)
+        verdict.notes += [*_start_notes(request), *read_overrides(files), *texts.notes, *prepared.notes]
         _announce(log, prepared.description, task, plan, verdict.notes)
-        log.note(f"about {_expected_minutes(task, batches, recipe, plan):.1f} minutes of training from the start")
 
+        enter_stage(record, verdict, "training")
+        minutes = _expected_minutes(task, prepared.batches, recipe, plan) / world.size
+        log.note(f"about {minutes:.1f} minutes of training from the start{world.describe()}")
+        world.shard(task.model)
         d_model = recipe.model.d_model
-        checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints)
+        checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         trainer = Trainer(
             model=task.model,
-            batches=batches,
+            batches=prepared.batches,
             compute_loss=task.compute_loss,
             optimizer=build_optimizer(task.model, recipe.training),
             settings=recipe.training,
@@ -100,7 +130,8 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             rate=lambda step: learning_rate(recipe.training, d_model, step, plan.max_steps),
             checkpoints=checkpoints,
             log=log,
-            evaluate=task.dev_evaluation(files, texts, recipe),
+            evaluate=evaluate,
+            world=world,
         )
         try:
             outcome = trainer.run()
@@ -108,8 +139,9 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             verdict.step, verdict.best_step = trainer.progress.step, trainer.progress.best_step
             verdict.dev = dict(trainer.progress.best_scores)
             verdict.evaluations_since_best = trainer.progress.evaluations_since_best
-            verdict.notes += checkpoints.notes
-        _publish(request, texts, task, checkpoints, verdict)
+        if world.is_first:
+            published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
+            _publish(request, texts, published, checkpoints, verdict)
         verdict.outcome, verdict.exit_code = outcome, 0
         verdict.reason = f"{outcome} after {verdict.step:,} steps"
     return verdict
@@ -122,6 +154,71 @@ def make_plan(recipe: Recipe, batches: Batches[Any]) -> Plan:
     steps = settings.max_steps or min(max(EPOCHS * epoch, FEWEST_STEPS), MOST_STEPS)
     eval_every = settings.eval_every or max(steps // EVALUATIONS, 1)
     return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
+
+
+def _take_folder(
+    request: Request, recipe: Recipe, origin: Mapping[str, Any], locks: contextlib.ExitStack, log: Log
+) -> None:
+    """Hold the run's folder for this process alone; set an earlier run aside where asked; begin, or go on."""
+    out, files, overrides = request.out, run_files(request.out), []
+    if request.fresh and files.recipe.is_file():
+        with durable.held(files.lock, out):
+            overrides.append(f"--fresh: an earlier run was set aside as {set_aside(out)}")
+        log.note(overrides[0])
+    durable.make_folder(files.folder)
+    if not locks.enter_context(durable.held(files.lock, out)):
+        log.note(f"note: the file system of {out} has no locks; start no second run in it")
+    for folder in (out, files.folder, files.stores):
+        durable.remove_leftovers(folder)
+    goes_on = begin_or_go_on(
+        out,
+        recipe,
+        origin,
+        command=request.command,
+        overrides=overrides,
+        allow_data_change=request.allow_data_change,
+    )
+    if goes_on and _ended(out, recipe) is None:
+        if model_folder.is_finished(out) and not Checkpoints(files.checkpoints, 1).holds_any:
+            raise UsageError(
+                f"{out}: its checkpoints are gone; train its model further with --from {out} and another --out"
+            )
+        log.note(f"going on with the run in {out}")
+
+
+@contextlib.contextmanager
+def _ending_clearly(verdict: Verdict, command: str) -> Iterator[None]:
+    """Say what memory did not suffice for; stop on SIGTERM wherever the run stands; name what goes on."""
+    again = f"the same command goes on: {command.replace(' --fresh', '')}" if command else "the same call goes on"
+    try:
+        with _terminable():
+            yield
+    except Interrupted as error:
+        raise Interrupted(f"{error}; {again}") from error
+    except Exception as error:
+        if is_out_of_memory(error):
+            remedy = "give it less text, a smaller model, or more memory"
+            raise OutOfMemoryError(f"out of memory while {verdict.stage}; {remedy}") from error
+        if is_lost_process(error):
+            raise Interrupted(f"another process of the run has gone; {again}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the block as an error does, so that the verdict is written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Interrupted("stopped by SIGTERM")
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _open_start(folder: Path | None, kind: type[AnyTask]) -> StoredModel | None:
@@ -158,14 +255,24 @@ def _how_to_extend(out: Path, verdict: Verdict) -> str:
     return f"{out} is finished ({verdict.reason}); to train it further, give the same command with {more}"
 
 
-def _settle_machine(files: RunFiles, recipe: Recipe) -> Machine:
-    """What the run's first start chose, else choose now and write it down."""
+def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
+    """What the run's first start chose, else choose now and write it down; processes share this machine's cores.
+
+    Raises UsageError where the first start had a GPU and this machine has none.
+    """
+    mine = max(usable_cores() // world.local_size, 1)
     if files.machine.is_file():
         try:
-            return Machine(**durable.read_json(files.machine))
+            machine = Machine(**durable.read_json(files.machine))
         except TypeError:
             raise FolderError(f"{files.machine}: does not describe a machine; restore the file") from None
-    machine = choose_machine(recipe.training.precision, recipe.training.threads)
+        if machine.device == "cuda" and not torch.cuda.is_available():
+            raise UsageError(
+                f"{files.folder.parent}: was begun on a GPU, and this machine has none; go on where there is one"
+            )
+        return machine if world.size == 1 else replace(machine, threads=min(machine.threads, mine))
+    shared = mine if world.size > 1 else None
+    machine = choose_machine(recipe.training.precision, recipe.training.threads or shared)
     durable.write_json(files.machine, asdict(machine))
     return machine
 
@@ -175,15 +282,23 @@ def _settle_tokenizers(
 ) -> tuple[Tokenizer, ...]:
     """The run's own tokenizers once it has begun; else those of the model it starts from, or newly learned."""
     if files.tokenizers.is_dir():
+        if request.allow_data_change:
+            known = TextHashes.load(files.train_hashes)
+            _write_hashes(files.train_hashes, known.joined(TextHashes.of(kind.overlap_rows(texts.train))))
         return read_tokenizers(files.tokenizers)
     if request.start_from is not None:
         tokenizers = kind.load(request.start_from, Machine("cpu", "float32", 1, "")).tokenizers
     else:
         tokenizers = kind.learn_tokenizers(recipe, texts)
-    with durable.replacing(files.train_hashes) as temporary:  # before what says that the run has begun
-        TextHashes.of(kind.overlap_rows(texts.train)).save(temporary)
+    hashes = TextHashes.of(kind.overlap_rows(texts.train))
+    _write_hashes(files.train_hashes, hashes)  # before what says that the run has begun
     write_tokenizers(files.tokenizers, tokenizers)
     return tokenizers
+
+
+def _write_hashes(path: Path, hashes: TextHashes) -> None:
+    with durable.replacing(path) as temporary:
+        hashes.save(temporary)
 
 
 def _start_notes(request: Request) -> list[str]:
@@ -202,8 +317,7 @@ def _announce(log: Log, description: str, task: AnyTask, plan: Plan, notes: list
 
 
 def _expected_minutes(task: AnyTask, batches: Batches[Any], recipe: Recipe, plan: Plan) -> float:
-    """Time one batch of middling length, forward and backward, without leaving a trace in the run."""
-    random = torch.get_rng_state()
+    """Time one batch of middling length, forward and backward; every step sets its random numbers itself."""
     middle = batches.batch(0, batches.num_batches(0) // 2)
     for _ in range(2):
         started = time.perf_counter()
@@ -211,7 +325,6 @@ def _expected_minutes(task: AnyTask, batches: Batches[Any], recipe: Recipe, plan
         (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
         seconds = time.perf_counter() - started
     task.model.zero_grad()
-    torch.set_rng_state(random)
     return seconds * recipe.training.grad_accum_steps * plan.max_steps / 60
 
 
@@ -219,18 +332,23 @@ def _publish(
     request: Request, texts: Texts[Any], task: AnyTask, checkpoints: Checkpoints, verdict: Verdict
 ) -> None:
     """Write the model folder from the best checkpoint, scored on test where there is one."""
-    best = checkpoints.best()
-    if best is not None:
-        tensors = load_state(best).model
+    record = run_files(request.out).verdict
+    enter_stage(record, verdict, "scoring")
+    if (best := checkpoints.load_best(verdict.best_step)) is not None:
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
-                parameter.copy_(tensors[name])
+                parameter.copy_(best.model[name])
+        if verdict.best_step and best.progress.step != verdict.best_step:
+            verdict.best_step, verdict.dev = best.progress.best_step, dict(best.progress.best_scores)
+    verdict.notes += checkpoints.notes
     task.model.eval()
     test_lines: list[str] = []
     if texts.test is not None:
         scores = task.evaluate(texts.test)
         verdict.test, verdict.test_summary, test_lines = scores.to_json(), scores.summary(), scores.lines()
-        hashes, rows = TextHashes.of(task.overlap_rows(texts.train)), task.overlap_rows(texts.test)
+        hashes = TextHashes.load(run_files(request.out).train_hashes)
+        rows = task.overlap_rows(texts.test)
         verdict.notes += contamination_notes(hashes, rows, texts.test.where, texts.unit)
+    enter_stage(record, verdict, "publishing")
     facts = {"texts": texts.facts(), "steps": verdict.step, "best_step": verdict.best_step}
     task.save(request.out, facts, model_card(task.config, facts, asdict(verdict), test_lines, request.command))

@@ -1,7 +1,12 @@
 """What a run writes about itself: what it is trained from, and how it ended."""
 
 import contextlib
+import hashlib
+import itertools
+import os
+import shutil
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,22 +15,26 @@ from typing import Any
 from weft import durable
 from weft.config import Recipe, build_recipe, recipe_difference
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
-from weft.model_folder import VERSION, RunFiles, run_files
+from weft.model_folder import VERSION, RunFiles, is_finished, run_files
+from weft.training.checkpoint import Checkpoints
 
-MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every"}
+MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every", "training.parallel"}
 MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
+READING = "reading"  # the first stage, before the run has its folder
 
 
 @dataclass
 class Verdict:
     """How a run ended: done, stopped early, interrupted or failed; never better than the truth.
 
-    `reason` is one line; `dev` and `test` hold scores; `notes` what a reader of the scores should know.
+    While it runs, the outcome is "running"; it stays so where the process was killed. `stage` is what was being
+    done last; `reason` is one line; `dev` and `test` hold scores; `notes` what a reader of them should know.
     """
 
     outcome: str = "failed"
     exit_code: int = 1
+    stage: str = READING
     reason: str = ""
     step: int = 0
     best_step: int = 0
@@ -38,11 +47,10 @@ class Verdict:
 
 
 @contextlib.contextmanager
-def writing_verdict(path: Path) -> Iterator[Verdict]:
-    """Hand out a verdict and write it when the block ends, however it ends.
+def writing_verdict(path: Path | None) -> Iterator[Verdict]:
+    """Hand out a verdict and write it, where there is a path, when the block ends, however it ends.
 
-    A block that never came to train anything (`step` 0) leaves an earlier verdict in place, and writes none
-    where the run has no folder yet.
+    A block that never came to `enter_stage` writes nothing: the folder is not there yet, or is not its own.
     """
     verdict, started = Verdict(), time.monotonic()
     try:
@@ -55,17 +63,34 @@ def writing_verdict(path: Path) -> Iterator[Verdict]:
         verdict.outcome, verdict.exit_code, verdict.reason = "interrupted", 130, "left at once by Ctrl-C"
         raise
     except Exception as error:
-        verdict.reason = f"{type(error).__name__}: {error}"
+        verdict.outcome, verdict.reason = "failed", f"{type(error).__name__}: {error}"
         raise
     finally:
         verdict.seconds = round(time.monotonic() - started, 1)
-        if path.parent.is_dir() and (verdict.step or not path.is_file()):
-            durable.write_json(path, asdict(verdict))
+        if path is not None and verdict.stage != READING:
+            try:
+                durable.write_json(path, asdict(verdict))
+            except FolderError:
+                if verdict.outcome in ENDED:  # else an error is on its way that says more
+                    raise
+
+
+def enter_stage(path: Path | None, verdict: Verdict, stage: str) -> None:
+    """Write down what is done next, so that nothing else is read where this process is killed."""
+    verdict.outcome, verdict.stage = "running", stage
+    verdict.reason = f"running as process {os.getpid()}, or killed; the same command goes on"
+    if path is not None:
+        durable.write_json(path, asdict(verdict))
 
 
 def read_verdict(path: Path) -> Verdict | None:
-    """The verdict of an earlier start, if there was one."""
-    return Verdict(**durable.read_json(path)) if path.is_file() else None
+    """The verdict of an earlier start, if there was one. Raises FolderError where it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        return Verdict(**durable.read_json(path))
+    except TypeError:
+        raise FolderError(f"{path}: is no verdict of this version; remove the file") from None
 
 
 def refuse_foreign(out: Path) -> None:
@@ -81,35 +106,96 @@ def _is_barely_begun(out: Path) -> bool:
     files = run_files(out)
     inside = [*files.folder.iterdir()] if files.folder.is_dir() else []
     return all(p == files.folder for p in out.iterdir()) and all(
-        p.name.startswith(durable.TEMPORARY) for p in inside
+        p == files.lock or p.name.startswith(durable.TEMPORARY) for p in inside
     )
 
 
-def begin_or_go_on(out: Path, files: RunFiles, recipe: Recipe, origin: Mapping[str, Any], command: str) -> bool:
+def set_aside(out: Path) -> Path:
+    """Give a run's folder another name beside it, so that nothing is lost; the new name."""
+    free = (out.with_name(f"{out.name}.before-{n}") for n in itertools.count(1))
+    aside = next(path for path in free if not path.exists())
+    durable.rename(out, aside)
+    return aside
+
+
+def begin_or_go_on(
+    out: Path,
+    recipe: Recipe,
+    origin: Mapping[str, Any],
+    *,
+    command: str,
+    overrides: Sequence[str] = (),
+    allow_data_change: bool = False,
+) -> bool:
     """Write down what the run is trained from, or compare it; True where the run has begun before.
 
     `origin` describes the texts and the model it starts from. Raises UsageError, with the difference, where the
-    folder's run was begun from something else; only lengths of the run may change.
+    folder's run was begun from something else and has saved a step; only lengths of the run may change, and the
+    texts with `allow_data_change`. `overrides` say what was allowed against a check; they stay in the record.
     """
+    files = run_files(out)
     facts = {"recipe": recipe.model_dump(mode="json"), **origin, "command": command, "weft_version": VERSION}
     if not files.recipe.is_file():
-        durable.make_folder(files.folder)
-        durable.remove_leftovers(files.folder)
-        durable.write_json(files.recipe, facts)
+        _begin(files, {**facts, "overrides": [*overrides]})
         return False
     old = durable.read_json(files.recipe)
     if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
         raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
-    begun = build_recipe(old["recipe"], str(out))
+    begun, texts = build_recipe(old["recipe"], str(out)), [*_text_lines(old["texts"], origin["texts"])]
+    # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
+    differences = [*_recipe_lines(begun, recipe)] or [
+        *([] if allow_data_change else texts),
+        *_start_lines(old, origin),
+    ]
+    if differences and not (Checkpoints(files.checkpoints, 1).holds_any or is_finished(out)):
+        _begin(files, {**facts, "overrides": [*overrides]})  # nothing is lost: it has never saved a step
+        return False
     if begun.task != recipe.task:
         raise UsageError(f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --out")
-    # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
-    differences = [*_recipe_lines(begun, recipe)] or [*_origin_lines(old, origin)]
     if differences:
         shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
-        raise UsageError(f"{out} holds a run that differs: {shown}; go on with the same, or give another --out")
-    durable.write_json(files.recipe, {**old, "recipe": facts["recipe"]})
+        hint = ", or allow it with --allow-data-change" if differences == texts else ""
+        raise UsageError(
+            f"{out} holds a run that differs: {shown}; go on with the same, or give another --out{hint}"
+        )
+    reached = Checkpoints(files.checkpoints, 1).newest_step
+    changes = [f"--allow-data-change: {'; '.join(texts)}, at step {reached}"] if texts else []
+    known = [*old.get("overrides", []), *overrides, *changes]
+    durable.write_json(
+        files.recipe,
+        {
+            **old,
+            "recipe": facts["recipe"],
+            "texts": origin["texts"] if texts else old["texts"],
+            "overrides": known,
+        },
+    )
     return True
+
+
+def read_overrides(files: RunFiles) -> list[str]:
+    """What was allowed against a check, at this start of the run or an earlier one."""
+    return list(durable.read_json(files.recipe).get("overrides", []))
+
+
+def checkpoint_facts(files: RunFiles) -> dict[str, str]:
+    """What every checkpoint says of its origin: the run's mark, and hashes of its recipe and its texts."""
+    record = durable.read_json(files.recipe)
+    hashes = {
+        key: hashlib.sha256(durable.to_json(record[key]).encode()).hexdigest() for key in ("recipe", "texts")
+    }
+    return {"run": str(record.get("run", "")), **hashes}
+
+
+def _begin(files: RunFiles, facts: Mapping[str, Any]) -> None:
+    """Empty the run's folder of what a start left that never saved a step, and write down what it begins from."""
+    durable.make_folder(files.folder)
+    for path in files.folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path != files.lock:
+            path.unlink()
+    durable.write_json(files.recipe, {"run": uuid.uuid4().hex, **facts})
 
 
 def _and_more(differences: Sequence[str]) -> list[str]:
@@ -127,11 +213,14 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _origin_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    for part in sorted(old["texts"].keys() | new["texts"].keys()):
-        before, now = old["texts"].get(part), new["texts"].get(part)
+def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for part in sorted(old.keys() | new.keys()):
+        before, now = old.get(part), new.get(part)
         if (before or {}).get("sha256") != (now or {}).get("sha256"):
             yield f"the {part} text was {_size(before)}, is {_size(now)}"
+
+
+def _start_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old["from"] != new["from"]:
         yield f"the model to start from was {old['from'] or 'none'}, is {new['from'] or 'none'}"
 

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
 from weft import durable
 from weft.errors import FolderError
 from weft.training import checkpoint
 from weft.training.checkpoint import Checkpoints, Progress, State, load_state
 
-FILES = ("model.safetensors", "optimizer.safetensors", "random.safetensors", "progress.json")
+FILES = ("model.safetensors", "optimizer.safetensors", "progress.json")
+FACTS = {"format": checkpoint.FORMAT}
 
 
-def state(step: int) -> State:
-    """A state of which every part names its step."""
+def state(step: int, best: int | None = None) -> State:
+    """A state of which every part names its step; the best step is the one before, unless told otherwise."""
     part = {"w": torch.full((3, 2), float(step)), "b": torch.arange(2.0) + step}
-    random = {"cpu": torch.full((5,), step % 256, dtype=torch.uint8)}
-    progress = Progress(step, 2, 3, 4 * step, 0.5, step - 1, {"dev_bleu": 1.5}, 1)
-    return State(part, {"0.exp_avg": part["w"] + 1}, random, progress)
+    progress = Progress(step, 2, 3, 4 * step, 0.5, step - 1 if best is None else best, {"dev_bleu": 1.5}, 1)
+    return State(part, {"0.exp_avg": part["w"] + 1}, progress)
 
 
 def names(folder: Path) -> set[str]:
@@ -30,7 +29,7 @@ def names(folder: Path) -> set[str]:
 
 
 def assert_same(a: State, b: State) -> None:
-    for ours, theirs in ((a.model, b.model), (a.optimizer, b.optimizer), (a.random, b.random)):
+    for ours, theirs in ((a.model, b.model), (a.optimizer, b.optimizer)):
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours)
     assert a.progress == b.progress
@@ -39,7 +38,7 @@ def assert_same(a: State, b: State) -> None:
 def saved(folder: Path, *steps: int, keep: int = 9, best: int | None = None) -> Checkpoints:
     checkpoints = Checkpoints(folder, keep)
     for step in steps:
-        checkpoints.save(state(step), best=step == best)
+        checkpoints.save(state(step, best if best and best <= step else 0))
     return checkpoints
 
 
@@ -53,7 +52,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 7)
     loaded = Checkpoints(tmp_path, 2).load_latest()
     assert loaded is not None
-    assert_same(loaded, state(7))
+    assert_same(loaded, state(7, best=0))
     assert names(tmp_path) == {"step-7", "latest"}
     assert names(tmp_path / "step-7") == {*FILES, "manifest.json"}
     assert checkpoints.notes == []
@@ -62,7 +61,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 def test_an_empty_or_missing_folder_has_no_state(tmp_path: Path) -> None:
     assert Checkpoints(tmp_path, 2).load_latest() is None
     assert Checkpoints(tmp_path / "none", 2).load_latest() is None
-    assert Checkpoints(tmp_path / "none", 2).best() is None
+    assert Checkpoints(tmp_path / "none", 2).load_best(3) is None
 
 
 def test_facts_stand_in_the_manifest(tmp_path: Path) -> None:
@@ -73,10 +72,12 @@ def test_facts_stand_in_the_manifest(tmp_path: Path) -> None:
 
 def test_the_newest_are_kept_and_the_best(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 10, 20, 30, 40, 50, keep=2, best=20)
-    assert names(tmp_path) == {"step-20", "step-40", "step-50", "latest", "best"}
-    assert checkpoints.best() == tmp_path / "step-20"
-    checkpoints.save(state(60), best=True)
-    assert names(tmp_path) == {"step-50", "step-60", "latest", "best"}
+    assert names(tmp_path) == {"step-20", "step-40", "step-50", "latest"}
+    best = checkpoints.load_best(20)
+    assert best is not None
+    assert best.progress.step == 20
+    checkpoints.save(state(60, best=60))
+    assert names(tmp_path) == {"step-50", "step-60", "latest"}
 
 
 def test_keep_one(tmp_path: Path) -> None:
@@ -85,7 +86,9 @@ def test_keep_one(tmp_path: Path) -> None:
 
 
 def test_without_scores_the_newest_is_the_best(tmp_path: Path) -> None:
-    assert saved(tmp_path, 1, 2).best() == tmp_path / "step-2"
+    newest = saved(tmp_path, 1, 2).load_best(0)
+    assert newest is not None
+    assert newest.progress.step == 2
 
 
 def test_order_is_that_of_numbers(tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_a_damaged_one_is_set_aside_and_the_one_before_used(tmp_path: Path, name
     checkpoints = Checkpoints(tmp_path, 2)
     loaded = checkpoints.load_latest()
     assert loaded is not None
-    assert_same(loaded, state(1))
+    assert_same(loaded, state(1, best=0))
     assert names(tmp_path) == {"step-1", "damaged-step-2", "latest"}
     assert len(checkpoints.notes) == 1
     assert name in checkpoints.notes[0]
@@ -146,7 +149,7 @@ def test_a_kind_of_state_that_is_missing_is_an_error(tmp_path: Path, name: str) 
     """Even where the manifest does not list it."""
     path = saved(tmp_path, 1).folder / "step-1"
     (path / name).unlink()
-    durable.write_manifest(path, [n for n in FILES if n != name])
+    durable.write_manifest(path, [n for n in FILES if n != name], FACTS)
     with pytest.raises(FolderError, match=f"lacks {name}"):
         load_state(path)
 
@@ -155,7 +158,7 @@ def test_progress_of_another_version_is_an_error(tmp_path: Path) -> None:
     path = saved(tmp_path, 1).folder / "step-1"
     for content in ({"steps": 1}, [1]):
         durable.write_json(path / "progress.json", content)
-        durable.write_manifest(path, FILES)
+        durable.write_manifest(path, FILES, FACTS)
         with pytest.raises(FolderError, match="not this version's progress"):
             load_state(path)
 
@@ -192,12 +195,10 @@ def test_leftovers_are_removed_and_a_pointer_to_nothing_is_ignored(tmp_path: Pat
     (tmp_path / ".weft-tmp-abc" / "model.safetensors").write_bytes(b"half")
     (tmp_path / ".weft-tmp-def").write_bytes(b"half")
     (tmp_path / "latest").write_text("step-99")
-    (tmp_path / "best").write_text("step-98")
     loaded = checkpoints.load_latest()
     assert loaded is not None
     assert loaded.progress.step == 1
-    assert names(tmp_path) == {"step-1", "latest", "best"}
-    assert checkpoints.best() == tmp_path / "step-1"
+    assert names(tmp_path) == {"step-1", "latest"}
 
 
 SAVE_WITHIN = """
@@ -208,10 +209,10 @@ from weft.errors import FolderError
 from weft.training.checkpoint import Checkpoints, Progress, State
 checkpoints = Checkpoints(Path(sys.argv[1]), 1)
 big = {"w": torch.zeros(50_000)}
-checkpoints.save(State(big, big, big, Progress(step=1)))
+checkpoints.save(State(big, big, Progress(step=1)))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    checkpoints.save(State(big, big, big, Progress(step=2)))
+    checkpoints.save(State(big, big, Progress(step=2)))
 except FolderError as error:
     print(error)
 """
@@ -233,12 +234,3 @@ def test_a_malformed_tensor_file_is_an_error(tmp_path: Path, content: bytes) -> 
     path.write_bytes(content)
     with pytest.raises(FolderError, match="not a sound safetensors file"):
         checkpoint.read_tensors(path)
-
-
-def test_random_state_round_trip() -> None:
-    torch.manual_seed(4)
-    torch.rand(3)
-    stored = checkpoint.random_tensors()
-    first: Tensor = torch.rand(5)
-    checkpoint.set_random_tensors(stored)
-    assert torch.equal(torch.rand(5), first)

@@ -1,5 +1,6 @@
 """Verbs that make a model: demo, train."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -58,6 +59,12 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")
     ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew; a run that --out holds is set aside, not removed.")
+    ] = False,
+    allow_data_change: Annotated[
+        bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
+    ] = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
     from weft.config import load_recipe
@@ -79,8 +86,12 @@ def train(
             test=test,
             start_from=start_from,
             command=shlex.join(["weft", *sys.argv[1:]]),
+            fresh=fresh,
+            allow_data_change=allow_data_change,
         )
     )
+    if os.environ.get("RANK", "0") != "0":  # of several processes the first speaks
+        return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
     tries = {

@@ -45,6 +45,10 @@ class TextHashes:
         with path.open("wb") as file:
             np.save(file, np.concatenate([np.array([len(self.rows)], np.uint64), self.rows]), allow_pickle=False)
 
+    def joined(self, other: "TextHashes") -> "TextHashes":
+        """The hashes of both texts."""
+        return TextHashes(np.union1d(self.rows, other.rows))
+
     def shared(self, rows: Iterable[Sequence[str]]) -> list[int]:
         """Numbers of the rows that occur in this text."""
         return [int(i) for i in np.flatnonzero(np.isin(_hashes(rows), self.rows))]

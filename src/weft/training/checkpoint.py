@@ -1,17 +1,17 @@
 """A run's state on disk: one file for each kind, whole or not at all, and never the last good one lost.
 
-A checkpoint is the folder `step-<n>`: model, optimizer and random state as safetensors, progress as JSON, and
-a manifest with their SHA-256. `latest` and `best` are files that hold a checkpoint's name; `latest` moves
-only when the new checkpoint is on disk, and old ones go only after that.
+A checkpoint is the folder `step-<n>`: model and optimizer as safetensors, progress as JSON, and a manifest with
+their SHA-256. `latest` is a file with the newest one's name, for people; it moves only when that is on disk, and
+old ones go only after that. Which one is the best stands in the progress. Learning rates, random numbers and the
+order of the batches are functions of the progress and the recipe, and need no file.
 """
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -19,18 +19,18 @@ from torch import Tensor
 from weft import durable
 from weft.errors import FolderError
 
-MODEL, OPTIMIZER, RANDOM, PROGRESS = (
-    "model.safetensors",
-    "optimizer.safetensors",
-    "random.safetensors",
-    "progress.json",
-)
-LATEST, BEST, DAMAGED = "latest", "best", "damaged-"
+MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
+FORMAT = 2  # of the files above, kept in the manifest
+LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
 @dataclass
 class Progress:
-    """Where a run stands: what a checkpoint keeps beside weights, optimizer and random state."""
+    """Where a run stands: what a checkpoint keeps beside weights and optimizer.
+
+    `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation that belongs to
+    `step` was put off by a signal.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -40,6 +40,7 @@ class Progress:
     best_step: int = 0
     best_scores: dict[str, float] = field(default_factory=dict)
     evaluations_since_best: int = 0
+    evaluation_due: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,36 +49,31 @@ class State:
 
     model: Mapping[str, Tensor]
     optimizer: Mapping[str, Tensor]
-    random: Mapping[str, Tensor]
     progress: Progress
 
 
 class Checkpoints:
     """The checkpoints of one run, in one folder.
 
-    `facts` (what the run is trained from) are written into every manifest.
+    `facts` (what the run is trained from) are written into every manifest. One of them, `run`, is the run's own
+    mark, by which a checkpoint that was put here from another run is told.
     """
 
     def __init__(self, folder: Path, keep: int, facts: Mapping[str, Any] | None = None) -> None:
         self.folder, self.keep, self.facts = folder, keep, dict(facts or {})
         self.notes: list[str] = []
 
-    def save(self, state: State, best: bool = False) -> Path:
-        """Write a checkpoint, move the pointers, then remove what is no longer needed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def save(self, state: State) -> Path:
+        """Write a checkpoint, then remove what is needed no longer: not the best one, nor the newest `keep`."""
+        durable.make_folder(self.folder)
         step = state.progress.step
         path = self.folder / f"step-{step}"
-        if path.exists():
-            shutil.rmtree(path)
-        with durable.writing_folder(path, {"step": step, **self.facts}) as temporary:
+        facts = {"format": FORMAT, "step": step, **self.facts}
+        with durable.writing_folder(path, facts, replace=True) as temporary:
             save_file(dict(state.model), temporary / MODEL)
             save_file(dict(state.optimizer), temporary / OPTIMIZER)
-            save_file(dict(state.random), temporary / RANDOM)
             durable.write_json(temporary / PROGRESS, asdict(state.progress))
-        if best:
-            durable.write_text(self.folder / BEST, path.name)
-        durable.write_text(self.folder / LATEST, path.name)
-        self._rotate()
+        self._settle(state.progress)
         return path
 
     def load_latest(self) -> State | None:
@@ -87,51 +83,79 @@ class Checkpoints:
         FolderError where there are checkpoints and none is sound: a run is never silently begun anew.
         """
         durable.remove_leftovers(self.folder)
-        paths = self._newest_first()
-        for path in paths:
+        state = self._first_sound(self._newest_first())
+        if state is not None:  # the process may have ended before it came to this
+            self._settle(state.progress)
+        return state
+
+    def load_best(self, step: int) -> State | None:
+        """The checkpoint of the best step; where there is none, or a damaged one, the newest sound one."""
+        best = self.folder / f"step-{step}"
+        return self._first_sound([*([best] if best.is_dir() else []), *self._newest_first()])
+
+    @property
+    def newest_step(self) -> int:
+        """The step of the newest checkpoint; 0 where there is none."""
+        return next((_step_of(path) or 0 for path in self._newest_first()), 0)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a checkpoint, sound or not."""
+        return bool(self._newest_first()) or any(self.folder.glob(f"{DAMAGED}*"))
+
+    def keep_failure(self, facts: Mapping[str, Any]) -> None:
+        """Write down which micro-batches made a loss or gradient that is not finite."""
+        durable.make_folder(self.folder)
+        durable.write_json(self.folder / FAILURE, facts)
+
+    def _settle(self, progress: Progress) -> None:
+        """Point to the newest checkpoint, and remove those that are neither among the newest nor the best."""
+        durable.write_text(self.folder / LATEST, f"step-{progress.step}")
+        for old in self._newest_first()[self.keep :]:
+            if old != self.folder / f"step-{progress.best_step}":
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _first_sound(self, paths: list[Path]) -> State | None:
+        """The first that can be loaded; those before it are set aside."""
+        for path in dict.fromkeys(paths):
             try:
-                return load_state(path)
+                return self._load(path)
             except FolderError as error:
                 aside = path.with_name(DAMAGED + path.name)
                 shutil.rmtree(aside, ignore_errors=True)  # the same step, damaged before
-                path.rename(aside)
+                durable.rename(path, aside)
                 self.notes.append(f"checkpoint set aside as {DAMAGED}{path.name}: {error}")
-        if paths or any(self.folder.glob(f"{DAMAGED}*")):
+        if self.holds_any:
             why = "; ".join(self.notes) or f"those set aside as {DAMAGED}* are all there is"
-            raise FolderError(f"{self.folder}: no sound checkpoint is left; {why}; give another --out")
+            raise FolderError(f"{self.folder}: no sound checkpoint is left; {why}; begin anew with --fresh")
         return None
 
-    def best(self) -> Path | None:
-        """The checkpoint with the best dev score, else the newest."""
-        for name in (BEST, LATEST):
-            pointer = self.folder / name
-            if pointer.is_file() and (path := self.folder / pointer.read_text().strip()).is_dir():
-                return path
-        return next(iter(self._newest_first()), None)
+    def _load(self, path: Path) -> State:
+        state, manifest = load_state(path), durable.read_json(path / durable.MANIFEST)
+        if manifest.get("run") != self.facts.get("run"):
+            raise FolderError(f"{path}: is a checkpoint of another run; put it back where it belongs")
+        return state
 
     def _newest_first(self) -> list[Path]:
-        steps = {p: _step_of(p) for p in self.folder.glob("step-*")} if self.folder.is_dir() else {}
+        steps = {p: _step_of(p) for p in self.folder.glob("step-*") if p.is_dir()}
         return sorted((p for p, step in steps.items() if step is not None), key=lambda p: -(steps[p] or 0))
-
-    def _rotate(self) -> None:
-        best = self.best()
-        for path in self._newest_first()[self.keep :]:
-            if path != best:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def load_state(path: Path) -> State:
     """Read one checkpoint, every file checked against its manifest. Raises FolderError."""
     manifest = durable.read_manifest(path)
-    missing = {MODEL, OPTIMIZER, RANDOM, PROGRESS} - set(manifest["files"])
+    if manifest.get("format") != FORMAT:
+        raise FolderError(f"{path}: is of format {manifest.get('format')}, this version reads {FORMAT}")
+    missing = {MODEL, OPTIMIZER, PROGRESS} - set(manifest["files"])
     if missing:
         raise FolderError(f"{path}: lacks {', '.join(sorted(missing))}; the checkpoint is incomplete")
-    try:
-        progress = Progress(**durable.read_json(path / PROGRESS))
-    except TypeError as error:
-        raise FolderError(f"{path / PROGRESS}: not this version's progress ({error})") from None
-    model, optimizer, random = (read_tensors(path / name) for name in (MODEL, OPTIMIZER, RANDOM))
-    return State(model, optimizer, random, progress)
+    written = durable.read_json(path / PROGRESS)
+    names = {field.name for field in fields(Progress)}
+    if not isinstance(written, dict) or written.keys() != names:
+        raise FolderError(
+            f"{path / PROGRESS}: does not hold {', '.join(sorted(names))}; not this version's progress"
+        )
+    return State(read_tensors(path / MODEL), read_tensors(path / OPTIMIZER), Progress(**written))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -144,20 +168,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise FolderError(f"{path}: not a sound safetensors file ({str(error)[:100]})") from None
 
 
-def random_tensors() -> dict[str, Tensor]:
-    """The state of torch's random generators, the processor's and each GPU's."""
-    states = {"cpu": torch.get_rng_state()}
-    return states | {f"cuda.{i}": s for i, s in enumerate(torch.cuda.get_rng_state_all())}
-
-
-def set_random_tensors(states: Mapping[str, Tensor]) -> None:
-    """Put back what `random_tensors` gave; a GPU that is not there any more is left out."""
-    torch.set_rng_state(states["cpu"])
-    for i in range(torch.cuda.device_count()):
-        if f"cuda.{i}" in states:
-            torch.cuda.set_rng_state(states[f"cuda.{i}"], i)
-
-
 def _step_of(path: Path) -> int | None:
-    number = path.name.removeprefix("step-")
-    return int(number) if number.isdecimal() and path.is_dir() else None
+    """The step that a checkpoint's manifest names; else, where that is damaged, the one of its name."""
+    try:
+        return int(durable.read_json(path / durable.MANIFEST)["step"])
+    except (FolderError, KeyError, TypeError, ValueError):
+        number = path.name.removeprefix("step-")
+        return int(number) if number.isdecimal() else None

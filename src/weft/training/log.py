@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -125,11 +124,8 @@ class Log:
     def _append(self, line: Mapping[str, Any]) -> None:
         if self.metrics is None:
             return
-        self.metrics.parent.mkdir(parents=True, exist_ok=True)
-        with self.metrics.open("ab") as file:
-            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        durable.make_folder(self.metrics.parent)
+        durable.append_line(self.metrics, json.dumps(line, ensure_ascii=False).encode())
 
 
 def _rounded(value: float) -> str:

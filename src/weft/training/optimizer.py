@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from weft.config import TrainingSection
 from weft.errors import FolderError
+from weft.training.distributed import like, whole
 
 
 def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.Optimizer:
@@ -81,24 +82,44 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `<parameter number>.<name>`."""
+    """The optimizer's state as named tensors, `<parameter number>.<name>`; of several processes, each must ask."""
     state = optimizer.state_dict()["state"]
     return {
-        f"{number}.{name}": value.detach().contiguous()
+        f"{number}.{name}": whole(value)
         for number, values in state.items()
         for name, value in values.items()
         if isinstance(value, Tensor)
     }
 
 
-def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` gave. Raises FolderError where it belongs to another model."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+def load_optimizer_tensors(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], begun: bool = True
+) -> None:
+    """Put back what `optimizer_tensors` gave, once the optimizer has `begun`.
+
+    Raises FolderError where it belongs to another model, or lacks what this optimizer keeps.
+    """
+    expected = _state_names(optimizer) if begun else {}
+    for key in expected.keys() - tensors.keys():
+        raise FolderError(f"optimizer state {key} is missing; the checkpoint is incomplete")
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
+        parameter = expected.get(key)
+        if parameter is None or (value.ndim and value.shape != parameter.shape):
+            raise FolderError(f"optimizer state {key} does not fit the model; the checkpoint is not this run's")
         number, _, name = key.partition(".")
-        state.setdefault(int(number), {})[name] = value
-    for index, values in state.items():
-        if index >= len(parameters) or any(v.ndim and v.shape != parameters[index].shape for v in values.values()):
-            raise FolderError(f"optimizer state {index} does not fit the model; the checkpoint is not this run's")
+        state.setdefault(int(number), {})[name] = like(value, parameter) if value.ndim else value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def _state_names(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Every name that `optimizer_tensors` gives after a step, with its parameter."""
+    numbered = enumerate((group, p) for group in optimizer.param_groups for p in group["params"])
+    return {f"{i}.{name}": p for i, (group, p) in numbered for name in _kept(group)}
+
+
+def _kept(group: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is kept of each parameter of a group: moments for Adam, momentum, if any, for SGD and Muon."""
+    if "betas" in group:
+        return ("step", "exp_avg", "exp_avg_sq")
+    return ("momentum_buffer",) if group["momentum"] else ()

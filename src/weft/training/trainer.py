@@ -1,9 +1,11 @@
 """The order of events: take a step; log, evaluate and save when due; stop when done.
 
-It is handed model, batches, loss and optimizer ready-made and knows nothing of text.
+It is handed model, batches, loss and optimizer ready-made and knows nothing of text. Several processes may train
+one model together (`World`): they share the micro-batches of every update, and each does the same as the others.
 """
 
 import contextlib
+import math
 import signal
 import threading
 import time
@@ -12,15 +14,20 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
 from weft.config import TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
-from weft.training.checkpoint import Checkpoints, Progress, State, random_tensors, set_random_tensors
+from weft.machine import is_out_of_memory
+from weft.training.checkpoint import Checkpoints, Progress, State
+from weft.training.distributed import World, clip_gradients, copy_into, whole
 from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
 from weft.training.optimizer import load_optimizer_tensors, optimizer_tensors, set_learning_rate
+
+CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
 class Batch(Protocol):
@@ -73,12 +80,15 @@ class Trainer(Generic[B]):
         checkpoints: Checkpoints,
         log: Log,
         evaluate: Evaluate | None = None,
+        world: World | None = None,
     ) -> None:
-        self.model, self.batches, self.compute_loss, self.optimizer = model, batches, compute_loss, optimizer
+        self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
+        self.world = world or World()
+        self.compute_loss = self.world.joined(model, compute_loss)
         self.progress = Progress()
-        self._stop_asked = False
+        self._stop_asked = self._evaluating = False
 
     def run(self) -> str:
         """Go on from the latest checkpoint, or begin; returns why it ended: "done" or "stopped early".
@@ -86,114 +96,148 @@ class Trainer(Generic[B]):
         Raises Interrupted after a first SIGINT or SIGTERM, with everything saved; DivergedError before a
         non-finite gradient touches the weights; OutOfMemoryError with the batch that did not fit.
         """
-        if (state := self.checkpoints.load_latest()) is not None:
+        with self.world.in_turn():  # the first sets damaged checkpoints aside
+            state = self.checkpoints.load_latest()
+        if state is not None:
             self.restore(state)
         self.log.rewind(self.progress.step)
         if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
             return "stopped early"
         self.model.train()
         with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps):
-            while self.progress.step < self.plan.max_steps:
+            if self.progress.evaluation_due:
+                self._conclude()
+            while not self._finished():
                 self._take_step()
-                last = self.progress.step == self.plan.max_steps
-                improved = self._evaluate() if self._due(self.plan.eval_every) or last else False
-                stop_early = self._out_of_patience()
-                stop = self._stop_asked or stop_early
-                if improved or stop or last or self._due(self.plan.save_every):
-                    self.checkpoints.save(self.state(), best=improved)
-                if stop_early:
-                    return "stopped early"
-                if self._stop_asked and not last:
-                    raise Interrupted(
-                        f"interrupted after step {self.progress.step}; the same command goes on from there"
-                    )
-        return "done"
+                self._conclude()
+        return "stopped early" if self._out_of_patience() else "done"
 
     def state(self) -> State:
-        """What a checkpoint holds now."""
-        weights = {name: p.detach().contiguous() for name, p in self.model.named_parameters()}
-        return State(weights, optimizer_tensors(self.optimizer), random_tensors(), self.progress)
+        """What a checkpoint holds now; of several processes, each must ask."""
+        weights = {name: whole(p) for name, p in self.model.named_parameters()}
+        return State(weights, optimizer_tensors(self.optimizer), self.progress)
 
     def restore(self, state: State) -> None:
         """Stand where `state` was taken. Raises FolderError where it is not this model's, or not whole."""
         shapes = {name: p.shape for name, p in self.model.named_parameters()}
-        if {name: t.shape for name, t in state.model.items()} != shapes or "cpu" not in state.random:
-            raise FolderError(
-                f"{self.checkpoints.folder}: weights or random state are not this run's; restore the folder"
-            )
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(state.model[name])
-        load_optimizer_tensors(self.optimizer, state.optimizer)
-        set_random_tensors(state.random)
+        if {name: t.shape for name, t in state.model.items()} != shapes:
+            raise FolderError(f"{self.checkpoints.folder}: its weights are not this run's; restore the folder")
+        for name, parameter in self.model.named_parameters():
+            copy_into(parameter, state.model[name])
+        load_optimizer_tensors(self.optimizer, state.optimizer, begun=state.progress.step > 0)
         self.progress = state.progress
+
+    def _finished(self) -> bool:
+        return self.progress.step >= self.plan.max_steps or self._out_of_patience()
+
+    def _conclude(self) -> None:
+        """What follows a step: evaluate and save where due; leave where that was asked for."""
+        stopping = self.world.any(self._stop_asked)
+        due = self._due(self.plan.eval_every) or self.progress.step == self.plan.max_steps
+        self.progress.evaluation_due |= due and self.evaluate is not None
+        improved = self._evaluate() if self.progress.evaluation_due and not stopping else False
+        stop = self.progress.evaluation_due or (stopping and not self._finished())
+        if improved or stop or self._finished() or self._due(self.plan.save_every):
+            self._save()
+        if stop:
+            raise Interrupted(f"interrupted after step {self.progress.step}, which is saved")
+
+    def _save(self) -> None:
+        state = self.state()
+        broken = [name for name, tensor in state.model.items() if not tensor.isfinite().all()]
+        if broken:
+            raise DivergedError(
+                f"after step {self.progress.step}, {broken[0]} holds numbers that are not finite, which were not "
+                f"saved; {CALMER}"
+            )
+        if self.world.is_first:
+            self.checkpoints.save(state)
 
     def _take_step(self) -> None:
         started = time.perf_counter()
         rate = self.rate(self.progress.step + 1)
         set_learning_rate(self.optimizer, rate)
-        micro_batches = [self._next_batch() for _ in range(self.settings.grad_accum_steps)]
-        num_tgt_tokens = sum(b.num_tgt_tokens for b in micro_batches)
-        sums = [self._forward_backward(b, num_tgt_tokens) for b in micro_batches]
-        norm = self._clip()
-        loss = sum(float(s.loss_sum.detach()) for s in sums) / max(num_tgt_tokens, 1)
-        self._refuse_non_finite(loss, norm)
-        self.optimizer.step()
+        places = [self._next_place() for _ in range(self.settings.grad_accum_steps)]
+        mine = [(place, self.batches.batch(*place)) for place in self.world.share(places)]
+        tokens, num_tgt_tokens = self.world.sums(
+            sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine), sum(b.num_tgt_tokens for _, b in mine)
+        )
+        loss_sum = 0.0
+        for number, (place, batch) in enumerate(mine, start=1):
+            with self.world.adding_up(last=number == len(mine)):
+                loss_sum += self._forward_backward(place, batch, num_tgt_tokens)
+        norm = clip_gradients(self.model, self.settings.grad_clip_norm)
+        loss = self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1)
+        self._refuse_non_finite(loss, norm, places)
+        with self._naming_memory("the optimizer's step"):
+            self.optimizer.step()
         self.optimizer.zero_grad()
-        tokens = num_tgt_tokens + sum(b.num_src_tokens for b in micro_batches)
         self.progress.step += 1
-        self.progress.tokens += tokens
+        self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
-        self.log.step(self.progress, StepFacts(loss, rate, norm, tokens, seconds))
+        self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds))
 
-    def _forward_backward(self, batch: B, num_tgt_tokens: int) -> LossSums:
-        try:
+    def _forward_backward(self, place: tuple[int, int], batch: B, num_tgt_tokens: float) -> float:
+        """Add one micro-batch's part to the gradients; its summed loss."""
+        seed_random(self.settings.seed, *place)
+        with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
-            (sums.loss_sum / max(num_tgt_tokens, 1)).backward()  # type: ignore[no-untyped-call]
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise self._out_of_memory(batch) from error
-        except RuntimeError as error:
-            if "can't allocate memory" not in str(error):
-                raise
-            raise self._out_of_memory(batch) from error
-        return sums
+            (sums.loss_sum * self.world.size / max(num_tgt_tokens, 1)).backward()  # type: ignore[no-untyped-call]
+        return float(sums.loss_sum.detach())
 
-    def _next_batch(self) -> B:
+    def _next_place(self) -> tuple[int, int]:
+        """Epoch and position of the next micro-batch, which counts as taken."""
         here = self.progress
         while here.position >= self.batches.num_batches(here.epoch):
             here.epoch, here.position = here.epoch + 1, 0
-        batch = self.batches.batch(here.epoch, here.position)
         here.position += 1
-        return batch
+        return here.epoch, here.position - 1
 
-    def _clip(self) -> float:
-        limit = self.settings.grad_clip_norm
-        return float(nn.utils.clip_grad_norm_(self.model.parameters(), limit or float("inf")))
-
-    def _refuse_non_finite(self, loss: float, norm: float) -> None:
+    def _refuse_non_finite(self, loss: float, norm: float, places: list[tuple[int, int]]) -> None:
         if torch.tensor([loss, norm]).isfinite().all():
             return
-        here = self.progress
+        step = self.progress.step + 1
+        if self.world.is_first:
+            self.checkpoints.keep_failure(
+                {"step": step, "loss": str(loss), "grad_norm": str(norm), "batches": places}
+            )
+        epoch, position = places[-1]
         raise DivergedError(
-            f"step {here.step + 1} (epoch {here.epoch}, batch {here.position - 1}): loss {loss}, gradient "
-            f"norm {norm}; the weights before it are kept; lower training.learning_rate or raise "
-            "training.warmup_steps"
+            f"step {step} (epoch {epoch}, batch {position}): loss {loss}, gradient norm {norm}; the weights "
+            f"before it are kept; {CALMER}"
         )
 
-    def _out_of_memory(self, batch: B) -> OutOfMemoryError:
-        return OutOfMemoryError(
-            f"out of memory at step {self.progress.step + 1} in a batch of {batch.describe()}; lower "
-            "batches.tokens_per_batch and raise training.grad_accum_steps by as much"
-        )
+    @contextlib.contextmanager
+    def _naming_memory(self, what: str) -> Iterator[None]:
+        """Say at which step, and in what, the memory did not suffice."""
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"out of memory at step {self.progress.step + 1} in {what}; lower batches.tokens_per_batch and "
+                "raise training.grad_accum_steps by as much"
+            ) from error
 
     def _evaluate(self) -> bool:
-        """Score on dev where there is one; True where the deciding score is the best so far."""
-        if self.evaluate is None:
-            return False
+        """Score on dev; True where the deciding score is the best so far. A signal puts it off to a next start."""
+        assert self.evaluate is not None
         self.model.eval()
-        scores = dict(self.evaluate(self.progress.step))
-        self.model.train()
+        try:
+            self._evaluating = True
+            with self._naming_memory("the evaluation on dev"):
+                scores = dict(self.evaluate(self.progress.step))
+        except _PutOff:
+            return False
+        finally:
+            self._evaluating = False
+            self.model.train()
+        self.progress.evaluation_due = False
+        for name, value in scores.items():
+            if not math.isfinite(value):
+                raise DivergedError(f"after step {self.progress.step}, {name} is {value}; {CALMER}")
         best = self.progress.best_scores
         improved = not best or _rank(scores) > _rank(best)
         if improved:
@@ -221,6 +265,8 @@ class Trainer(Generic[B]):
                 raise KeyboardInterrupt
             self._stop_asked = True
             self.log.note("stopping after this step; press Ctrl-C again to leave at once")
+            if self._evaluating and self.world.size == 1:  # several must leave it together
+                raise _PutOff
 
         previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -228,6 +274,20 @@ class Trainer(Generic[B]):
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+
+
+class _PutOff(Exception):
+    """An evaluation that is to be done at the next start instead."""
+
+
+def seed_random(seed: int, epoch: int, position: int) -> None:
+    """Set torch's random generators, on every device, for one micro-batch.
+
+    What is drawn in it (dropout) depends on nothing else: not on how often the run was stopped, nor on which of
+    how many processes does it.
+    """
+    drawn = np.random.SeedSequence([seed, epoch, position]).generate_state(1, np.uint64)
+    torch.manual_seed(int(drawn[0] >> np.uint64(1)))
 
 
 def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:

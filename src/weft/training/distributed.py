@@ -1,0 +1,200 @@
+"""Several processes that train one model, as `torchrun` starts them: who does what, and how tensors meet.
+
+The run is the same whatever their number. An update has `grad_accum_steps` micro-batches, which the processes
+share; gradients are sums over all of them, divided once. Two ways: `ddp` keeps the whole model in each process (Li
+et al. 2020, "PyTorch Distributed"), `fsdp` a part of it (Zhao et al. 2023, "PyTorch FSDP", in its second form,
+which shards each parameter). Checkpoints hold whole tensors, so any number of processes can go on from them.
+"""
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from weft.errors import UsageError
+from weft.training.loss import LossSums
+
+Parallel = Literal["ddp", "fsdp"]
+PATIENCE = timedelta(minutes=60)  # for the others, while the first encodes a large corpus
+DOORS = ("states", "output", "prefill", "decode", "start")  # what is called of a model or layer besides forward
+
+T = TypeVar("T")
+B = TypeVar("B")
+
+
+@dataclass
+class World:
+    """The processes of a run; this one is number `rank` of `size`. One alone is a world as well."""
+
+    rank: int = 0
+    size: int = 1
+    local_size: int = 1
+    parallel: Parallel = "ddp"
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes and speaks."""
+        return self.rank == 0
+
+    def describe(self) -> str:
+        """What to say of it after a run's length: nothing of one process alone."""
+        return f", by {self.size} processes ({self.parallel})" if self.size > 1 else ""
+
+    def share(self, items: Sequence[T]) -> Sequence[T]:
+        """This process's part of what all of them share."""
+        return items[self.rank :: self.size]
+
+    def sums(self, *numbers: float) -> list[float]:
+        """Each number summed over all processes."""
+        if self.size == 1:
+            return list(numbers)
+        added = torch.tensor(numbers, dtype=torch.float64, device=_device())
+        dist.all_reduce(added)
+        return [float(number) for number in added]
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so for at least one of them; all get the same answer."""
+        return self.sums(flag)[0] > 0
+
+    @contextlib.contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Let the first process go through the block before the others do: what it writes, they find."""
+        if self.size > 1 and not self.is_first:
+            dist.barrier()
+        yield
+        if self.size > 1 and self.is_first:
+            dist.barrier()
+
+    def shard(self, model: nn.Module) -> None:
+        """With `fsdp`, leave each process a part of every parameter; before an optimizer is built over them."""
+        if self.size == 1 or self.parallel == "ddp":
+            return
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # of views, which nothing here writes to
+        mesh = init_device_mesh(_device().type, (self.size,))
+        for part in (*_layers(model), model):
+            fully_shard(part, mesh=mesh)
+            for door in DOORS:
+                if hasattr(part, door):
+                    register_fsdp_forward_method(part, door)
+        self._sharded = model
+
+    def joined(self, model: nn.Module, compute_loss: Callable[[B], LossSums]) -> Callable[[B], LossSums]:
+        """`compute_loss` such that its backward pass leaves the mean of all processes' gradients in each."""
+        if self.size == 1 or self.parallel == "fsdp":
+            return compute_loss
+        self._reducer = DistributedDataParallel(_LossOf(model, compute_loss))
+        return self._reducer
+
+    @contextlib.contextmanager
+    def adding_up(self, last: bool) -> Iterator[None]:
+        """Around the forward and backward pass of one micro-batch: gradients meet at the `last` of an update."""
+        if self.size == 1 or last:
+            self._meet(True)
+            yield
+        elif self.parallel == "ddp":
+            with self._reducer.no_sync():
+                yield
+        else:
+            self._meet(False)
+            yield
+
+    def _meet(self, whether: bool) -> None:
+        if self.size > 1 and self.parallel == "fsdp":
+            assert isinstance(self._sharded, FSDPModule)
+            self._sharded.set_requires_gradient_sync(whether)
+
+
+@contextlib.contextmanager
+def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
+    """The world that torchrun's environment describes; one process alone where it describes none."""
+    if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
+        yield World()
+        return
+    local_rank, local_size = (
+        int(os.environ.get(n, d)) for n, d in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))
+    )
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    try:
+        yield World(dist.get_rank(), dist.get_world_size(), local_size, parallel)
+    finally:
+        dist.destroy_process_group()
+
+
+def is_lost_process(error: BaseException) -> bool:
+    """Whether another process of the run has gone, or did not answer in time."""
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+
+
+def refuse_few_batches(grad_accum_steps: int, world: World) -> None:
+    """Raise UsageError where an update has fewer micro-batches than there are processes to share them."""
+    if grad_accum_steps < world.size:
+        raise UsageError(
+            f"training.grad_accum_steps = {grad_accum_steps}: {world.size} processes share the micro-batches of "
+            f"an update; set it to a multiple of {world.size}, and for an update as large as now lower "
+            "batches.tokens_per_batch by as much"
+        )
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor, on the processor or GPU where it is; of a sharded one, each process must ask."""
+    full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return full.detach().contiguous()
+
+
+def like(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """A whole tensor on the parameter's device, and in its parts where the parameter is sharded."""
+    if not isinstance(parameter, DTensor):
+        return tensor
+    placed = tensor.to(parameter.device)
+    return distribute_tensor(placed, parameter.device_mesh, parameter.placements, src_data_rank=None)
+
+
+def copy_into(parameter: Tensor, tensor: Tensor) -> None:
+    """Give a parameter, sharded or not, the values of a whole tensor."""
+    with torch.no_grad():
+        parameter.copy_(like(tensor, parameter))
+
+
+def clip_gradients(model: nn.Module, limit: float | None) -> float:
+    """Scale all gradients down to a common norm of at most `limit`; the norm before."""
+    norm = nn.utils.clip_grad_norm_(model.parameters(), limit or float("inf"))
+    return float(whole(norm))
+
+
+def _layers(module: nn.Module) -> list[nn.Module]:
+    """The parts of the outermost lists of modules."""
+    if isinstance(module, nn.ModuleList):
+        return list(module)
+    return [layer for child in module.children() for layer in _layers(child)]
+
+
+class _LossOf(nn.Module):
+    """A loss as a module, for gradients are joined in a module's forward pass.
+
+    It has the model's parameters and not its buffers, which are tables that are the same in every process.
+    """
+
+    def __init__(self, model: nn.Module, compute_loss: Callable[[Any], LossSums]) -> None:
+        super().__init__()
+        self.parameters_of_model = nn.ParameterList(model.parameters())
+        self.compute_loss = compute_loss
+
+    def forward(self, batch: Any) -> LossSums:
+        return self.compute_loss(batch)
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
