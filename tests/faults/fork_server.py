@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # optimizers import it at their first use, which would be in every fork
 
 from weft.config import load_recipe
 from weft.errors import WeftError
