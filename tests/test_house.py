@@ -21,19 +21,20 @@ durable:
 machine:
 evaluation:
 samples: samples
-texts: config samples data.check data.corpus data.documents data.labelled data.split
+texts: config samples data.check data.corpus data.documents data.labelled data.signature data.split
+checkup: config data texts
 
 data.languages:
 data.scripts:
 data.segment:
 data.split:
-data.alignment:
 data.formats: data.formats data.languages
 data.corpus: data.formats data.languages data.split
-data.check: data.alignment data.corpus data.split
+data.check: data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts data.split
 data.overlap: data.split
-data.documents: data.check data.corpus data.formats data.split
-data.labelled: data.check data.corpus data.formats data.split
+data.documents: data.corpus data.formats data.split
+data.labelled: data.formats data.split
+data.signature: data.tokenizer
 data.normalize: config
 data.pipeline: config
 data.pieces: data.pipeline
@@ -72,7 +73,7 @@ predict: config data.normalize data.segment data.tokenizer decoding predict
 tasks: config durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
-inspection: config durable machine data model decoding model_folder training predict tasks inspection
+inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection
 cli: *
 __main__: *
 __init__: *

@@ -197,12 +197,14 @@ def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write
         "calibration_error",
         "num_texts",
         "notes",
+        "data_signature",
+        "contaminated",
     }
     written = verdict_of(tmp_path / "out")
     assert set(written["test"]) == keys
     assert written["test"]["num_texts"] == 20
     assert written["test_summary"].startswith("accuracy ")
-    assert written["test_summary"].endswith("  20 texts")
+    assert written["test_summary"].endswith(f"  20 texts  {written['test']['data_signature']}")
     files = run_files(tmp_path / "out")
     assert [line["step"] for line in lines_of(files.metrics) if "dev_accuracy" in line] == [6, 12]
     samples = lines_of(files.samples)
@@ -273,7 +275,7 @@ def test_half_of_a_character_is_no_obstacle(train: Train, tmp_path: Path, write:
     """JSON can spell it; UTF-8, in which everything is written down, cannot."""
     rows = [(f"\ud83d {text}", label) for text, label in made_rows(80)]
     path = write(rows, "rows.jsonl")
-    verdict = train("training.eval_every=12", text=path, dev=path, test=path)
+    verdict = train("training.eval_every=12", text=path, dev=path, test=path, allow_bad_data=True)
     assert verdict.outcome == "done"
     assert lines_of(run_files(tmp_path / "out").samples)[0]["text"].startswith("\ufffd ")
 
@@ -326,7 +328,8 @@ def test_what_was_logged_of_dev_is_what_evaluation_finds(trained: Path) -> None:
 
 def test_what_the_test_scored_is_what_evaluation_finds(trained: Path) -> None:
     task = load(trained)
-    scores = task.evaluate(task.read([str(trained.parent / "test.csv")]))
+    text = task.read([str(trained.parent / "test.csv")])
+    scores = task.scored(text, task.evaluate(text), None)
     assert json.loads(json.dumps(scores.to_json())) == verdict_of(trained)["test"]
     assert scores.lines()[0] in (trained / "README.md").read_text("utf-8")
 
@@ -662,6 +665,6 @@ def test_doubtful_labels_are_said(train: Train, tmp_path: Path, write: Write) ->
     rows = made_rows(60)
     verdict = train("training.max_steps=1", text=write([*rows, ("fish was glad", "High")]))
     assert any("'high' (" in note and "'High' (1 row)" in note for note in verdict.notes)
-    dev = write([row for row in rows if row[1] != "low"], "dev.csv")
+    dev = write([(f"{text} now", label) for text, label in rows if label != "low"], "dev.csv")
     verdict = train("training.max_steps=1", text=write(rows), dev=dev, out=tmp_path / "second")
     assert any("no row of dev has the label 'low'" in note for note in verdict.notes)

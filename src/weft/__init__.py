@@ -69,12 +69,13 @@ def train(
     settings: Sequence[str] = (),
     fresh: bool = False,
     allow_data_change: bool = False,
+    allow_bad_data: bool = False,
     quiet: bool = False,
 ) -> "Verdict":
     """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it stopped.
 
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts, `train`, `dev`
-    and `test` name files as on the command line, `fresh` and `allow_data_change` are its flags.
+    and `test` name files as on the command line; `fresh`, `allow_data_change` and `allow_bad_data` are its flags.
     Raises weft.errors.WeftError, by kind.
     """
     from weft.config import load_recipe
@@ -92,6 +93,7 @@ def train(
         start_from=None if start_from is None else Path(start_from),
         fresh=fresh,
         allow_data_change=allow_data_change,
+        allow_bad_data=allow_bad_data,
     )
     return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
 

@@ -16,9 +16,12 @@ def model_card(
 ) -> str:
     """The card as Markdown; `test_lines` are the scores of the test set as a person reads them."""
     texts = [
-        f"{name}: {part['size']} from {', '.join(part['files'])} (sha256 {part['sha256'][:16]})"
+        f"{name}: {part['size']} from {', '.join(part['files'])} "
+        f"(sha256 {part['sha256'][:16]}; {part['signature']})"
         for name, part in facts["texts"].items()
     ]
+    overridden = facts["texts"]["train"].get("overridden", ())
+    texts += [f"trained in spite of: {', '.join(overridden)} (--allow-bad-data)"] if overridden else []
     title, shape, use = _portrait(config)
     best = verdict["best_step"]
     which = f"those of step {best:,}, the best on dev" if best else "the last"

@@ -17,7 +17,7 @@ import torch
 
 from weft import durable, model_folder
 from weft.config import Recipe
-from weft.data.overlap import TextHashes, contamination_notes
+from weft.data.overlap import TextHashes
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.machine import Machine, choose_machine, is_out_of_memory, usable_cores
@@ -70,6 +70,7 @@ class Request:
     command: str = ""
     fresh: bool = False
     allow_data_change: bool = False
+    allow_bad_data: bool = False
 
 
 def train(request: Request, log: Log | None = None) -> Verdict:
@@ -90,6 +91,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         log = (log or Log(files.metrics)) if world.is_first else Log(quiet=True)
         start = _open_start(request.start_from, kind)
         texts = kind.gather(request.recipe, Sources(request.train, request.dev, request.test))
+        texts = texts.accepted(request.allow_bad_data)
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
         refuse_few_batches(recipe.training.grad_accum_steps, world)
         origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from)}
@@ -344,11 +346,10 @@ def _publish(
     task.model.eval()
     test_lines: list[str] = []
     if texts.test is not None:
-        scores = task.evaluate(texts.test)
-        verdict.test, verdict.test_summary, test_lines = scores.to_json(), scores.summary(), scores.lines()
         hashes = TextHashes.load(run_files(request.out).train_hashes)
-        rows = task.overlap_rows(texts.test)
-        verdict.notes += contamination_notes(hashes, rows, texts.test.where, texts.unit)
+        scored = task.scored(texts.test, task.evaluate(texts.test), hashes)
+        verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
+        verdict.notes += scored.contamination
     enter_stage(record, verdict, "publishing")
     facts = {"texts": texts.facts(), "steps": verdict.step, "best_step": verdict.best_step}
     task.save(request.out, facts, model_card(task.config, facts, asdict(verdict), test_lines, request.command))

@@ -1,18 +1,18 @@
 """The text of a run in its three parts: training, dev and test; given, generated, or split off by seed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from weft import samples
 from weft.config import DocumentsSection, PairsSection, RowsSection
-from weft.data.check import Finding, look_over
+from weft.data.check.finding import Finding, counted
+from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
 from weft.data.corpus import ParallelText, fingerprint, from_pairs, read_pairs, split_off
 from weft.data.documents import (
     Documents,
     fingerprint_documents,
     from_documents,
-    look_over_documents,
     read_documents,
     split_documents,
 )
@@ -20,12 +20,12 @@ from weft.data.labelled import (
     LabelledText,
     fingerprint_labelled,
     from_rows,
-    look_over_labelled,
     read_labelled,
     split_labelled,
 )
+from weft.data.signature import signature
 from weft.data.split import MIN_PAIRS
-from weft.errors import UsageError
+from weft.errors import DataError, UsageError
 
 SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
 
@@ -40,6 +40,7 @@ class Corpus(Protocol):
     @property
     def dropped(self) -> dict[str, int]: ...
     def __len__(self) -> int: ...
+    def rows(self, /) -> Iterator[tuple[str, ...]]: ...
     def where(self, i: int, /) -> str: ...
 
 
@@ -48,7 +49,11 @@ C = TypeVar("C", bound=Corpus)
 
 @dataclass(frozen=True)
 class Texts(Generic[C]):
-    """The three parts; `unit` is what they are counted in; `notes` say what was split off, left out or noticed."""
+    """The three parts; `unit` is what they are counted in; `notes` say what was split off, left out or noticed.
+
+    `findings` are what the data doctor says of the files that were given; `overridden` the codes of the fatal ones
+    that the run goes on in spite of.
+    """
 
     train: C
     dev: C | None
@@ -56,15 +61,38 @@ class Texts(Generic[C]):
     unit: str
     fingerprint: Callable[[C], str]
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    overridden: tuple[str, ...] = ()
+
+    def accepted(self, in_spite_of_fatal: bool) -> "Texts[C]":
+        """The same, once nothing fatal stands against training, or the person trains in spite of it: then noted.
+
+        Raises DataError with a line for each fatal finding.
+        """
+        fatal = [finding for finding in self.findings if finding.severity == "fatal"]
+        if fatal and not in_spite_of_fatal:
+            how = "to train all the same, and have it recorded, add --allow-bad-data; weft check shows more"
+            raise DataError("\n".join([*(f"{f.message}; {f.remedy}" for f in fatal), how]))
+        notes = tuple(f"trained all the same (--allow-bad-data): {finding.message}" for finding in fatal)
+        codes = tuple(dict.fromkeys(finding.code for finding in fatal))
+        return replace(self, notes=(*self.notes, *notes), overridden=codes)
 
     def facts(self) -> dict[str, Any]:
-        """Fingerprint, size and files of each part."""
+        """Fingerprint, signature, size and files of each part; of training also what was overridden."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {
-            name: {"sha256": self.fingerprint(part), "size": counted(len(part), self.unit), "files": part.files}
+        facts: dict[str, dict[str, Any]] = {
+            name: {
+                "sha256": self.fingerprint(part),
+                "signature": signature(part.rows()),
+                "size": counted(len(part), self.unit),
+                "files": part.files,
+            }
             for name, part in parts.items()
             if part is not None
         }
+        if self.overridden:
+            facts["train"]["overridden"] = list(self.overridden)
+        return facts
 
 
 @dataclass(frozen=True)
@@ -99,14 +127,16 @@ def gather_pairs(data: PairsSection, given: Sources, seed: int) -> Texts[Paralle
     test = read_pairs([given.test], whole.src_lang, whole.tgt_lang) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
     kept, split_dev, split_test = split_off(whole, *sizes, seed)
+    findings = examine_pairs(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "pairs"),
         *_split_notes(split_dev, split_test, "pairs"),
         *_dev_notes(kept, dev or split_dev, test or split_test, "pairs"),
         *_small_notes(kept),
-        *_finding_notes(look_over(kept)),
+        *_finding_notes(findings),
     ]
-    return Texts(kept, dev or split_dev, test or split_test, "pairs", fingerprint, tuple(notes))
+    parts = (kept, dev or split_dev, test or split_test)
+    return Texts(*parts, "pairs", fingerprint, tuple(notes), tuple(findings))
 
 
 def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts[Documents]:
@@ -119,13 +149,15 @@ def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts
     test = read_documents(given.test, data.documents) if given.test else None
     shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
     kept, split_dev, split_test = split_documents(whole, *shares, seed)
+    findings = examine_documents(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "documents"),
         *_share_notes(whole, split_dev, split_test),
         *_dev_notes(kept, dev or split_dev, test or split_test, "documents"),
-        *_finding_notes(look_over_documents(kept)),
+        *_finding_notes(findings),
     ]
-    return Texts(kept, dev or split_dev, test or split_test, "documents", fingerprint_documents, tuple(notes))
+    parts = (kept, dev or split_dev, test or split_test)
+    return Texts(*parts, "documents", fingerprint_documents, tuple(notes), tuple(findings))
 
 
 def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledText]:
@@ -139,13 +171,15 @@ def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledT
     test = read_labelled(given.test, *columns) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
     kept, split_dev, split_test = split_labelled(whole, *sizes, seed)
+    findings = examine_rows(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "rows"),
         *_split_notes(split_dev, split_test, "rows"),
         *_dev_notes(kept, dev or split_dev, test or split_test, "rows"),
-        *_finding_notes(look_over_labelled(kept)),
+        *_finding_notes(findings),
     ]
-    return Texts(kept, dev or split_dev, test or split_test, "rows", fingerprint_labelled, tuple(notes))
+    parts = (kept, dev or split_dev, test or split_test)
+    return Texts(*parts, "rows", fingerprint_labelled, tuple(notes), tuple(findings))
 
 
 def _builtin_pairs(name: str, src_lang: str | None, tgt_lang: str | None) -> Texts[ParallelText]:
@@ -221,9 +255,8 @@ def _small_notes(train: ParallelText) -> Iterator[str]:
 
 
 def _finding_notes(findings: Sequence[Finding]) -> Iterator[str]:
-    return (f"{f.message}; {f.remedy}" for f in findings if f.severity != "note")
-
-
-def counted(number: int, unit: str) -> str:
-    """A number with its unit, "1 pair" or "2 pairs"."""
-    return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number:,} {unit}"
+    """The warnings but those that are said already; what is fatal stops the run."""
+    said = ("dropped-", "missing-label")
+    return (
+        f"{f.message}; {f.remedy}" for f in findings if f.severity == "warning" and not f.code.startswith(said)
+    )

@@ -230,6 +230,8 @@ def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_pat
         "calibration_error",
         "num_texts",
         "notes",
+        "data_signature",
+        "contaminated",
     }
     assert set(found) == keys
     assert found["notes"] == []

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
-VERBS = ["demo", "train", "translate", "generate", "classify", "evaluate", "score", "inspect", "plot"]
+VERBS = ["demo", "check", "train", "translate", "generate", "classify", "evaluate", "score", "inspect", "plot"]
 
 
 def test_help_lists_only_verbs_that_work(command: Command) -> None:

@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.data.check import Finding
+from weft.data.check.finding import Finding
+from weft.data.check.rows import check_against, look_over_labelled, refuse_untrainable
 from weft.data.corpus import fold
 from weft.data.labelled import (
     LabelledText,
-    check_against,
     fingerprint_labelled,
     from_rows,
     label_counts,
-    look_over_labelled,
     read_labelled,
-    refuse_untrainable,
     split_labelled,
 )
 from weft.errors import DataError, UsageError

@@ -8,14 +8,8 @@ import pytest
 
 import weft
 from weft import durable
-from weft.data.labelled import (
-    LabelledText,
-    check_against,
-    label_counts,
-    look_over_labelled,
-    read_labelled,
-    refuse_untrainable,
-)
+from weft.data.check.rows import check_against, look_over_labelled, refuse_untrainable
+from weft.data.labelled import LabelledText, label_counts, read_labelled
 from weft.errors import DataError, FolderError
 from weft.machine import Machine
 from weft.tasks.classification import Classification

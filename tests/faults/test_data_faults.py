@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from weft.data.check import look_over
+from weft import samples
+from weft.checkup import check_up
+from weft.config import load_recipe
+from weft.data.check.pairs import look_over
 from weft.data.corpus import ParallelText, read_lines, read_pairs
 from weft.data.formats import source
 from weft.errors import DataError
+from weft.texts import Sources
 
 WORDS = ("red", "green", "a", "wonderful", "house", "stands", "incomprehensibly")
 
@@ -77,15 +81,60 @@ def test_D1_pairs_with_an_empty_side_are_dropped_together_and_counted(tmp_path: 
     assert text.where(text.src.index("source 299")).endswith("train.en:300")
 
 
-def test_D1_a_shift_by_one_line_is_warned_of_with_the_first_suspicious_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [0, 1, 600, 900])
+def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(tmp_path: Path, start: int) -> None:
     src = sentences(1000)
     tgt = [line.replace("e", "ee") for line in src]
     assert warnings(read_pairs([write_aligned(tmp_path, src, tgt)])) == {}
-    for start in (0, 600):
-        rotated = tgt[:start] + tgt[start + 1 :] + tgt[start : start + 1]
-        message = warnings(read_pairs([write_aligned(tmp_path, src, rotated)]))["shifted-lines"]
-        line = int(message.split("train.en:")[1].split(":")[0])
-        assert abs(line - start) <= 20
+    rotated = tgt[:start] + tgt[start + 1 :] + tgt[start : start + 1]
+    found = look_over(read_pairs([write_aligned(tmp_path, src, rotated)]))
+    (finding,) = [finding for finding in found if finding.severity == "fatal"]
+    assert finding.code == "shifted-lines"
+    line = int(finding.message.split("train.en:")[1].split(":")[0])
+    assert abs(line - (start + 1)) <= 3, "only the lengths say where; lines count from 1"
+
+
+@pytest.mark.parametrize("start", [200, 1234])
+@pytest.mark.parametrize("lang", ["de", "zh"])
+def test_D1_in_sentences_the_very_line_is_named(tmp_path: Path, start: int, lang: str) -> None:
+    src, tgt = map(list, zip(*samples.pairs("everyday", "en", lang).train[:2000], strict=True))
+    del tgt[start]
+    found = look_over(read_pairs([write_aligned(tmp_path, src[:-1], tgt)]))
+    (finding,) = [finding for finding in found if finding.severity == "fatal"]
+    assert finding.code == "shifted-lines"
+    assert f"train.en:{start + 1}: from here to " in finding.message
+    assert finding.examples[0].text.startswith(src[start])
+    (finding,) = check_up(load_recipe(None), Sources((write_aligned(tmp_path, src, tgt),))).findings
+    assert finding.code == "unequal-lines"
+    assert finding.message.endswith(f"train.en:{start + 1}")
+
+
+def test_D1_a_few_shifted_lines_are_warned_of_and_each_stretch_is_known(tmp_path: Path) -> None:
+    src = sentences(3000)
+    tgt = [line.replace("e", "ee") for line in src]
+    for start, end in ((500, 540), (2000, 2030)):
+        tgt[start:end] = [*tgt[start + 1 : end], "a stray line"]
+    (finding,) = [
+        f for f in look_over(read_pairs([write_aligned(tmp_path, src, tgt)])) if f.code == "shifted-lines"
+    ]
+    assert finding.severity == "warning"
+    assert "train.en:501: from here" in finding.message
+    assert "1 stretch more" in finding.message
+    truly = {*range(500, 540), *range(2000, 2030)}
+    assert len(truly.symmetric_difference(finding.rows)) <= 4
+
+
+def test_D1_of_unequal_files_the_place_where_they_part_is_named(tmp_path: Path) -> None:
+    src = sentences(1000)
+    tgt = [line.replace("e", "ee") for line in src]
+    data = write_aligned(tmp_path, src, tgt[:499] + tgt[500:])
+    with pytest.raises(DataError):
+        read_pairs([data])
+    (finding,) = check_up(load_recipe(None), Sources((data,))).findings
+    assert (finding.severity, finding.code) == ("fatal", "unequal-lines")
+    assert "train.en has 1,000 lines but" in finding.message
+    line = int(finding.message.rsplit(":", 1)[1])
+    assert abs(line - 500) <= 3
 
 
 @pytest.mark.parametrize("character", ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import look, measure, train, use
+from weft.cli import check, look, measure, train, use
 
 app = typer.Typer(
     name="weft",
@@ -28,6 +28,7 @@ def weft(
 
 VERBS = (
     train.demo,
+    check.check,
     train.train,
     use.translate,
     use.generate,

@@ -19,7 +19,9 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
+    from weft.data.overlap import TextHashes
     from weft.machine import choose_machine
+    from weft.model_folder import run_files
     from weft.tasks.choice import load_task
     from weft.tasks.translation import Translation
 
@@ -31,12 +33,16 @@ def evaluate(
         raise UsageError(f"--beam-size: {folder} holds a model for {task.name}, which searches nothing")
     else:
         scores = task.evaluate(text)
-    found = scores.to_json()
-    notes = [*_reading_notes(text, task.unit), *found.get("notes", ()), *_overlap_notes(folder, task, text)]
+    hashes = run_files(folder).train_hashes
+    scored = task.scored(text, scores, TextHashes.load(hashes) if hashes.is_file() else None)
+    found = scored.to_json()
+    notes = [*_reading_notes(text, task.unit), *found.get("notes", ())]
+    if not hashes.is_file():
+        notes.append("not checked for overlap with training: the folder has no run/train-hashes.npy")
     if as_json:
-        print(json.dumps({**found, "notes": notes}, ensure_ascii=False))
+        print(json.dumps({**found, "notes": [*scored.contamination, *notes]}, ensure_ascii=False))
         return
-    for line in [*scores.lines(), *(f"note: {note}" for note in notes)]:
+    for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
         print(line)
 
 
@@ -66,16 +72,6 @@ def score(
 
 
 def _reading_notes(text: Any, unit: str) -> list[str]:
-    from weft.texts import counted
+    from weft.data.check.finding import counted
 
     return [*text.notes, *(f"left out: {counted(n, unit)} ({why})" for why, n in text.dropped.items() if n)]
-
-
-def _overlap_notes(folder: Path, task: Any, text: Any) -> list[str]:
-    from weft.data.overlap import TextHashes, contamination_notes
-    from weft.model_folder import run_files
-
-    hashes = run_files(folder).train_hashes
-    if not hashes.is_file():
-        return ["not checked for overlap with training: the folder has no run/train-hashes.npy"]
-    return contamination_notes(TextHashes.load(hashes), task.overlap_rows(text), text.where, task.unit)

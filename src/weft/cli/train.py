@@ -65,6 +65,9 @@ def train(
     allow_data_change: Annotated[
         bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
     ] = False,
+    allow_bad_data: Annotated[
+        bool, typer.Option("--allow-bad-data", help="Train on text that the data doctor refuses; it is recorded.")
+    ] = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
     from weft.config import load_recipe
@@ -88,6 +91,7 @@ def train(
             command=shlex.join(["weft", *sys.argv[1:]]),
             fresh=fresh,
             allow_data_change=allow_data_change,
+            allow_bad_data=allow_bad_data,
         )
     )
     if os.environ.get("RANK", "0") != "0":  # of several processes the first speaks

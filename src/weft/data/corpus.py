@@ -29,6 +29,7 @@ __all__ = [
     "from_pairs",
     "read_lines",
     "read_pairs",
+    "split_at_comma",
     "split_off",
 ]
 
@@ -81,6 +82,10 @@ class ParallelText:
     def where(self, i: int) -> str:
         """`file:line` of pair i; of two aligned files the source side."""
         return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Source and target of each pair."""
+        return zip(self.src, self.tgt, strict=True)
 
     def select(self, indices: Iterable[int]) -> "ParallelText":
         """The pairs at these indices, in this order; what reading dropped stays with the whole."""
@@ -166,7 +171,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
-    paths = _split_at_comma(item)
+    paths = split_at_comma(item)
     heads = [first_bytes(path, "UTF-8 text, source<TAB>target on each line") for path in paths]
     dropped: Counter[str] = Counter()
     notes: list[str] = []
@@ -185,7 +190,7 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     return _keep(rows, dropped, notes, [str(path) for path in paths], pair)
 
 
-def _split_at_comma(item: str) -> list[Path]:
+def split_at_comma(item: str) -> list[Path]:
     """One path, or the two that a comma joins; a file that exists may have a comma in its name."""
     cuts = [i for i, character in enumerate(item) if character == ","]
     if not item.strip():

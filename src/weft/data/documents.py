@@ -3,7 +3,6 @@
 DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document: blank lines, lines, or files.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from weft.data.check import Finding
 from weft.data.corpus import first_bytes
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash
@@ -22,12 +20,8 @@ Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
-MIN_CHARS = 10_000
-ENORMOUS_CHARS = 1_000_000
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
 _REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out part
-# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, and the mark of a failed decoding.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd]")
 
 
 @dataclass(frozen=True)
@@ -56,6 +50,10 @@ class Documents:
     def where(self, i: int) -> str:
         """`file:line` where document i begins."""
         return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Each document."""
+        return ((text,) for text in self.texts)
 
     def select(self, indices: Iterable[int]) -> "Documents":
         """The documents at these indices, in this order; what reading dropped stays with the whole."""
@@ -116,18 +114,6 @@ def split_documents(
             f"data.dev_share = {dev_share} and data.test_share = {test_share} leave no text for training"
         )
     return train, dev, test
-
-
-def look_over_documents(documents: Documents) -> list[Finding]:
-    """Everything suspicious in one text, the gravest first."""
-    findings = [
-        *_too_small(documents),
-        *_repeated(documents),
-        *_control_characters(documents),
-        *_enormous(documents),
-        *_as_read(documents),
-    ]
-    return sorted(findings, key=lambda finding: ("fatal", "warning", "note").index(finding.severity))
 
 
 def _utf8(text: str) -> bytes:
@@ -275,81 +261,3 @@ def _stretch(whole: Documents, first: int, last: int) -> Documents | None:
             part.file_of.append(file)
         start += len(text)
     return part if part.texts else None
-
-
-def _too_small(documents: Documents) -> Iterator[Finding]:
-    size = sum(map(len, documents.texts))
-    if size < MIN_CHARS:
-        yield Finding(
-            "warning",
-            "too-small",
-            f"{', '.join(documents.files)}: too small: {size:,} characters are too few to learn a language from",
-            f"bring at least {MIN_CHARS:,} characters to try things out, and millions for fluent text",
-            size,
-        )
-
-
-def _repeated(documents: Documents) -> Iterator[Finding]:
-    seen: set[bytes] = set()
-    again = []
-    for i, text in enumerate(documents.texts if len(documents) > 1 else ()):
-        key = keyed_hash(0, fold(text))
-        if key in seen:
-            again.append(i)
-        seen.add(key)
-    if again:
-        share = len(again) / len(documents)
-        counts = f"{_count(len(again))}, {share:.1%}; the first is named"
-        yield Finding(
-            "warning" if share > 0.2 else "note",
-            "duplicates",
-            f"{documents.where(again[0])}: the document has occurred before ({counts})",
-            "drop repeats, or their weight in training is what you want",
-            len(again),
-        )
-
-
-def _control_characters(documents: Documents) -> Iterator[Finding]:
-    counts = [len(_CONTROL.findall(text)) for text in documents.texts]
-    if any(counts):
-        first = next(i for i, count in enumerate(counts) if count)
-        what = "control characters, unusual line separators or marks of failed decoding"
-        yield Finding(
-            "warning" if sum(counts) * 1_000 > sum(map(len, documents.texts)) else "note",
-            "control-characters",
-            f"{_place(documents, first, _CONTROL)}: {what} ({sum(counts):,} characters; the first is named)",
-            "look how the text was converted to UTF-8",
-            sum(counts),
-        )
-
-
-def _place(documents: Documents, i: int, pattern: re.Pattern[str]) -> str:
-    """`file:line` of what the pattern finds first in document i."""
-    found = pattern.search(documents.texts[i])
-    line = documents.lines[i] + documents.texts[i].count("\n", 0, found.start() if found else 0)
-    return f"{documents.files[documents.file_of[i]]}:{line}"
-
-
-def _enormous(documents: Documents) -> Iterator[Finding]:
-    sizes = [len(text) for text in documents.texts]
-    size = max(sizes, default=0)
-    if size > ENORMOUS_CHARS:
-        yield Finding(
-            "note",
-            "enormous-document",
-            f"{documents.where(sizes.index(size))}: one document of {size:,} characters",
-            "nothing to do if it is one text; else set data.documents to what ends a document",
-            1,
-        )
-
-
-def _as_read(documents: Documents) -> Iterator[Finding]:
-    for reason, count in sorted(documents.dropped.items()):
-        message = f"{', '.join(documents.files)}: {_count(count)} dropped: {reason}"
-        yield Finding("note", "dropped-documents", message, "nothing to do if that was to be expected", count)
-    for note in documents.notes:
-        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
-
-
-def _count(number: int) -> str:
-    return "1 document" if number == 1 else f"{number:,} documents"

@@ -1,14 +1,12 @@
-"""Labelled text: rows of tables, each with its labels and its origin, held out, fingerprinted and looked over.
+"""Labelled text: rows of tables, each with its labels and its origin, held out and fingerprinted.
 
 A label is a word or a number as text. In single-label text every row has exactly one, in multi-label text any
 number.
 """
 
-import difflib
 import json
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from weft.data import split
-from weft.data.check import Finding
 from weft.data.formats.table import read_table
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
@@ -25,8 +22,6 @@ from weft.errors import DataError, UsageError
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
 _BREAKS = re.compile(r"[\r\n]+")
-_FEW_ROWS = 5
-_IMBALANCE = 10
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -55,6 +50,10 @@ class LabelledText:
     def where(self, i: int) -> str:
         """`file:line` of row i."""
         return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Text and labels of each row."""
+        return ((text, *labels) for text, labels in zip(self.texts, self.labels, strict=True))
 
     def select(self, indices: Iterable[int]) -> "LabelledText":
         """The rows at these indices, in this order; what reading dropped stays with the whole."""
@@ -147,43 +146,6 @@ def label_counts(text: LabelledText) -> dict[str, int]:
     """How many rows have each label, the labels sorted."""
     counts = Counter(label for labels in text.labels for label in labels)
     return {label: counts[label] for label in sorted(counts)}
-
-
-def look_over_labelled(text: LabelledText) -> list[Finding]:
-    """Everything suspicious in labelled text, the gravest first."""
-    findings = [
-        *_nothing_to_tell_apart(text),
-        *_too_small(text),
-        *_case_variants(text),
-        *_rare(text),
-        *_contradictions(text),
-        *_imbalance(text),
-        *_as_read(text),
-    ]
-    return sorted(findings, key=lambda finding: ("fatal", "warning", "note").index(finding.severity))
-
-
-def refuse_untrainable(text: LabelledText) -> None:
-    """Raises DataError where there is nothing to learn: one label alone, or the same labels in every row."""
-    for finding in _nothing_to_tell_apart(text):
-        raise DataError(f"{finding.message}; {finding.remedy}")
-
-
-def check_against(train_labels: Sequence[str], part: LabelledText, name: str) -> list[str]:
-    """What to say of a dev or test text: which labels of training it lacks.
-
-    Raises DataError naming the first label that training has not, and where it stands.
-    """
-    known, counts = set(train_labels), label_counts(part)
-    for index, labels in enumerate(part.labels):
-        for label in labels:
-            if label not in known:
-                raise _unseen(train_labels, part.where(index), label, counts[label], name)
-    absent = [label for label in train_labels if label not in counts]
-    if not absent:
-        return []
-    where = ", ".join(part.files)
-    return [f"{where}: no row of {name} has the label {named(absent)}; its scores tell nothing of it"]
 
 
 def _read_file(
@@ -305,7 +267,7 @@ def _strata(text: LabelledText) -> list[list[int]]:
     """Rows by their rarest label; a text that occurs with different labels belongs to none."""
     counts = label_counts(text)
     folded = list(map(fold, text.texts))
-    several = _with_several_labels(folded, text.labels)
+    several = with_several_labels(folded, text.labels)
     strata: dict[str, list[int]] = {}
     for index, labels in enumerate(text.labels):
         if folded[index] not in several:
@@ -314,7 +276,7 @@ def _strata(text: LabelledText) -> list[list[int]]:
     return [strata[label] for label in sorted(strata)]
 
 
-def _with_several_labels(folded: Sequence[str], labels: Sequence[Labels]) -> dict[str, int]:
+def with_several_labels(folded: Sequence[str], labels: Sequence[Labels]) -> dict[str, int]:
     """Of the texts that occur with different labels, the first row that differs from the text's first."""
     first: dict[str, Labels] = {}
     several: dict[str, int] = {}
@@ -342,134 +304,12 @@ def _cut(
     return train, dev_text, test_text
 
 
-def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
-    different = set(text.labels)
-    if len(different) == 1:
-        (labels,) = different
-        which = f"the label {named(labels)}" if labels else "no label"
-        yield Finding(
-            "fatal",
-            "one-label",
-            f"{', '.join(text.files)}: every row has {which}: there is nothing to tell apart",
-            "bring rows with other labels too, or name another column with data.label_column",
-            len(text),
-        )
-
-
-def _too_small(text: LabelledText) -> Iterator[Finding]:
-    if len(text) < MIN_PAIRS:
-        yield Finding(
-            "warning",
-            "too-small",
-            f"{', '.join(text.files)}: too small: {_rows(len(text))} are too few to learn from",
-            f"bring at least {MIN_PAIRS} rows to try things out, and some hundreds of each label for use",
-            len(text),
-        )
-
-
-def _case_variants(text: LabelledText) -> Iterator[Finding]:
-    """Labels that differ in case or width alone."""
-    counts = label_counts(text)
-    alike: dict[str, list[str]] = {}
-    for label in counts:
-        alike.setdefault(unicodedata.normalize("NFKC", label).casefold(), []).append(label)
-    for variants in alike.values():
-        if len(variants) > 1:
-            variants.sort(key=lambda label: (-counts[label], label))
-            where = text.where(_first_with(text, variants[1]))
-            listing = " and ".join(f"{_quoted(label)} ({_rows(counts[label])})" for label in variants)
-            yield Finding(
-                "warning",
-                "label-variants",
-                f"{where}: labels that differ in case alone count as different labels: {listing}",
-                "write them alike if they mean the same",
-                sum(counts[label] for label in variants[1:]),
-            )
-
-
-def _rare(text: LabelledText) -> Iterator[Finding]:
-    counts = label_counts(text)
-    rare = sorted((label for label in counts if counts[label] < _FEW_ROWS), key=lambda label: counts[label])
-    if rare:
-        has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
-        yield Finding(
-            "warning",
-            "rare-labels",
-            f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {_FEW_ROWS} rows: {named(rare)}",
-            "bring more of them, or join them with others: so few can be neither learned nor scored",
-            len(rare),
-        )
-
-
-def _contradictions(text: LabelledText) -> Iterator[Finding]:
-    folded = list(map(fold, text.texts))
-    several = _with_several_labels(folded, text.labels)
-    if several:
-        again = min(several.values())
-        first = folded.index(folded[again])
-        yield Finding(
-            "warning",
-            "contradictions",
-            f"{text.where(again)}: the text of {text.where(first)} again, labelled {named(text.labels[again])} "
-            f"and not {named(text.labels[first])} ({len(several):,} such texts; the first is named)",
-            "look which label is right; such texts are not held out",
-            len(several),
-        )
-
-
-def _imbalance(text: LabelledText) -> Iterator[Finding]:
-    counts = label_counts(text)
-    if len(counts) < 2:
-        return
-    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
-    if counts[most] > _IMBALANCE * counts[least]:
-        yield Finding(
-            "note",
-            "imbalance",
-            f"{', '.join(text.files)}: {_quoted(most)} has {_rows(counts[most])}, {_quoted(least)} "
-            f"{_rows(counts[least])}",
-            "judge by macro-F1 rather than accuracy; training.class_weights=balanced weighs rare labels up",
-            counts[least],
-        )
-
-
-def _as_read(text: LabelledText) -> Iterator[Finding]:
-    for reason, count in sorted(text.dropped.items()):
-        yield Finding(
-            "warning" if count > 0.1 * (len(text) + count) else "note",
-            "dropped-rows",
-            f"{', '.join(text.files)}: {_rows(count)} dropped: {reason}",
-            "nothing to do if that was to be expected; else look at the files",
-            count,
-        )
-    for note in text.notes:
-        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
-
-
-def _first_with(text: LabelledText, label: str) -> int:
-    return next(i for i, labels in enumerate(text.labels) if label in labels)
-
-
-def _unseen(known: Sequence[str], where: str, label: str, count: int, name: str) -> DataError:
-    same = [other for other in known if other.casefold() == label.casefold()]
-    near = (same or difflib.get_close_matches(label, known, n=1, cutoff=0.8))[:1]
-    hint = f"did you mean {_quoted(near[0])}?" if near else "train with rows of it, or take them out"
-    return DataError(
-        f"{where}: the label {_quoted(label)} ({_rows(count)} of {name}) is not among those of training: "
-        f"{named(known)}; {hint}"
-    )
-
-
 def named(labels: Sequence[str]) -> str:
     """The first few labels, quoted, and how many more there are."""
     more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
-    return (", ".join(_quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
+    return (", ".join(quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
 
 
-def _quoted(label: str) -> str:
+def quoted(label: str) -> str:
     """As Python writes it, so that nothing invisible stays unseen; long ones are cut."""
     return repr(label if len(label) <= 40 else f"{label[:40]}…")
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"

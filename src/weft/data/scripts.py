@@ -24,7 +24,7 @@ def count_scripts(texts: Sequence[str]) -> Counter[str]:
     scripts: Counter[str] = Counter()
     for letter, count in letters.items():
         if letter.isalpha():
-            scripts[_script_of(letter)] += count
+            scripts[script_of(letter)] += count
     return scripts
 
 
@@ -38,6 +38,7 @@ def is_spaceless(scripts: Counter[str]) -> bool:
     return 2 * sum(scripts[name] for name in _SPACELESS) > scripts.total()
 
 
-def _script_of(letter: str) -> str:
+def script_of(letter: str) -> str:
+    """The script of a letter; Han and both kana are one."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]
     return _GROUPS.get(first, first)

@@ -39,22 +39,22 @@ def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
 
 def _page(data: dict[str, Any]) -> str:
     """The page with style, script and data inside; only these two, known by their hashes, may act in it."""
-    style, script = _asset("attention.css"), _asset("attention.js")
+    style, script = asset("attention.css"), asset("attention.js")
     policy = (
-        f"default-src 'none'; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
+        f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "style": style, "script": script, "data": _UNSAFE.sub(_escaped, _json(data))}
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("attention.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("attention.html"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     """A file of the page, with line ends as the browser will hash them."""
     content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
     return content.replace("\r\n", "\n")
 
 
-def _fingerprint(content: str) -> str:
+def fingerprint(content: str) -> str:
     """The hash by which a content security policy allows an inline element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 

@@ -12,8 +12,10 @@ import torch
 
 from weft import model_folder
 from weft.config import ClassificationRecipe
+from weft.data.check.finding import counted
+from weft.data.check.rows import check_against, refuse_untrainable
 from weft.data.label_batches import LabelBatch, LabelBatches, padded_label_batches
-from weft.data.labelled import LabelledText, check_against, named, read_labelled, refuse_untrainable
+from weft.data.labelled import LabelledText, named, read_labelled
 from weft.data.languages import UNKNOWN
 from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
@@ -35,7 +37,7 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, counted, gather_rows
+from weft.texts import Sources, Texts, gather_rows
 from weft.training.loss import ClassLoss, LossSums
 
 _SCORED_TOKENS = 8192  # of one batch while scoring

@@ -11,6 +11,7 @@ import torch
 
 from weft import model_folder
 from weft.config import LanguageRecipe
+from weft.data.check.finding import counted
 from weft.data.documents import Documents, read_documents
 from weft.data.languages import UNKNOWN
 from weft.data.store import TextStore, prepare_text_store
@@ -32,7 +33,7 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, counted, gather_documents
+from weft.texts import Sources, Texts, gather_documents
 from weft.training.loss import CrossEntropy, LossSums
 
 _SCORED_TOKENS = 8192  # of one batch while scoring

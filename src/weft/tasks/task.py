@@ -12,6 +12,8 @@ from torch import nn
 
 from weft import durable, model_folder
 from weft.config import Recipe, SideSection, recipe_difference
+from weft.data.overlap import TextHashes, contamination_notes
+from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, UsageError
 from weft.machine import Machine
@@ -27,6 +29,34 @@ class Scores(Protocol):
     def summary(self) -> str: ...
     def lines(self) -> list[str]: ...
     def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores with what their reader must know of the text: its signature, and whether it was trained on.
+
+    `contamination` is empty where no row of it was, and where nothing is known of the training text.
+    """
+
+    scores: Scores
+    signature: str
+    contamination: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """One line."""
+        return "  ".join([self.scores.summary(), self.signature, *self.contamination])
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        return [*self.scores.lines(), f"text  {self.signature}", *(f"note: {mark}" for mark in self.contamination)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The scores' own dictionary, with `data_signature` and `contaminated` (a sentence or none)."""
+        return {
+            **self.scores.to_json(),
+            "data_signature": self.signature,
+            "contaminated": self.contamination[0] if self.contamination else None,
+        }
 
 
 R = TypeVar("R", bound=Recipe)
@@ -107,6 +137,13 @@ class Task(ABC, Generic[R, C, B]):
     @abstractmethod
     def overlap_rows(text: C) -> Sequence[Sequence[str]]:
         """What must not occur in training as well, for a score to mean something: pairs, or texts."""
+
+    def scored(self, text: C, scores: Scores, trained_on: TextHashes | None) -> Scored:
+        """The scores of a text, with its signature and, where the training text is known, what they share."""
+        marks: list[str] = []
+        if trained_on is not None:
+            marks = contamination_notes(trained_on, self.overlap_rows(text), text.where, self.unit)
+        return Scored(scores, signature(text.rows(), self.tokenizers), tuple(marks))
 
     @abstractmethod
     def predictor(self) -> Any:

@@ -11,6 +11,7 @@ import torch
 from weft import model_folder
 from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe, with_values
 from weft.data.batches import Batch, Batches, padded_batches
+from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.languages import UNKNOWN
 from weft.data.store import ParallelStore, prepare_store
@@ -32,7 +33,7 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, counted, gather_pairs
+from weft.texts import Sources, Texts, gather_pairs
 from weft.training.loss import CrossEntropy, LossSums
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent

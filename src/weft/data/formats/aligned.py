@@ -32,5 +32,5 @@ def _refuse_unequal(src_path: Path, src_count: int, tgt_path: Path, tgt_count: i
     if src_count != tgt_count:
         raise DataError(
             f"{src_path} has {src_count} lines but {tgt_path} has {tgt_count}; "
-            "line n of one must translate line n of the other"
+            "line n of one must translate line n of the other; weft check says where they part"
         )

@@ -55,6 +55,18 @@ def read_table(
         )
 
 
+def column_names(path: Path) -> list[str]:
+    """The columns of a table; of JSON Lines the first object's keys. Raises DataError as `read_table` does."""
+    kind, dropped = _kind(path), Counter[str]()
+    if kind == "json":
+        numbered = _lines_of(enumerate(lines.read_lines_within(path), start=1), dropped)
+        number, line = next(((n, line) for n, line in numbered if line is not None), (1, "{}"))
+        return list(_parse(f"{path}:{number}", line))
+    rows = _CsvReader(path, dropped).rows() if kind == "csv" else _tsv_rows(path, dropped)
+    _, names = next(rows, (1, []))
+    return [name.strip() for name in names or ()]
+
+
 def _kind(path: Path) -> str:
     """`csv`, `tsv` or `json` by the name, after refusing what cannot be a table."""
     with open_file(path):

@@ -1,22 +1,14 @@
 """The data doctor finds what is wrong, near where it is wrong, and is silent about sound corpora."""
 
-import os
 import random
 import time
 from pathlib import Path
 
 import pytest
 
-from weft.data.check import Finding, look_over, overlap
+from weft.data.check.finding import Finding
+from weft.data.check.pairs import look_over
 from weft.data.corpus import ParallelText, from_pairs, read_pairs
-
-
-@pytest.fixture
-def corpora() -> Path:
-    folder = Path(os.environ.get("WEFT_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")
-    return folder
 
 
 def made(count: int, seed: int = 1) -> list[tuple[str, str]]:
@@ -64,9 +56,9 @@ class TestShift:
     @pytest.mark.parametrize("at", [0, 100, 500, 900])
     def test_a_lost_line_is_found_near_its_place(self, at: int) -> None:
         finding = found(corpus(shifted(made(1000), at)), "shifted-lines")
-        assert finding.severity == "warning"
-        assert at - 10 <= line_of(finding) <= at + 20
-        assert finding.count > 0.8 * (1000 - at)
+        assert finding.severity == "fatal"
+        assert abs(line_of(finding) - (at + 1)) <= 4, "only the lengths say where"
+        assert finding.count > 0.95 * (1000 - at) - 5
 
     def test_a_line_too_much_that_is_made_up_for_later(self) -> None:
         pairs = made(1000)
@@ -164,32 +156,6 @@ class TestFindings:
         assert len(set(severities)) == 2
 
 
-class TestOverlap:
-    def test_exact_and_folded_counts_with_places(self) -> None:
-        train = corpus([("Hello.", "Hallo."), ("One", "Eins"), ("Two", "Zwei")])
-        test = from_pairs(
-            [("Hello.", "Hallo."), ("hello", "hallo!"), ("One", "Uno"), ("Dos", "Zwei"), ("x", "y")],
-            "t.tsv",
-            "en",
-            "de",
-        )
-        result = overlap(train, test)
-        assert result.test_size == 5
-        assert (result.exact_pairs, result.exact_sources, result.exact_targets) == (1, 2, 2)
-        assert (result.folded_pairs, result.folded_sources, result.folded_targets) == (2, 3, 3)
-        assert result.examples == [("t.tsv:1", "made.tsv:1"), ("t.tsv:2", "made.tsv:1")]
-        assert result.pairs == [0, 1]
-
-    def test_separate_sets_do_not_overlap(self) -> None:
-        result = overlap(corpus([("a", "b")]), corpus([("c", "d")]))
-        assert (result.folded_pairs, result.folded_sources, result.folded_targets, result.examples) == (
-            0,
-            0,
-            0,
-            [],
-        )
-
-
 class TestRealCorpora:
     def load(self, corpora: Path, name: str) -> ParallelText:
         return read_pairs([name.format(corpora)])
@@ -221,15 +187,12 @@ class TestRealCorpora:
         whole = self.load(corpora, name)
         middle = len(whole) // 2
         pairs = list(zip(whole.src, whole.tgt, strict=True))
-        assert abs(line_of(found(corpus(shifted(pairs, middle)), "shifted-lines")) - middle) <= 20
-        assert abs(line_of(found(corpus(shifted(pairs[:400], 200)), "shifted-lines")) - 200) <= 20
+        assert abs(line_of(found(corpus(shifted(pairs, middle)), "shifted-lines")) - (middle + 1)) <= 2
+        assert abs(line_of(found(corpus(shifted(pairs[:400], 200)), "shifted-lines")) - 201) <= 5
 
-    def test_29_000_pairs_take_under_a_second_and_a_half(self, corpora: Path) -> None:
+    def test_29_000_pairs_take_seconds(self, corpora: Path) -> None:
+        """By the processor's time, whatever else runs: training on them takes a quarter of an hour."""
         text = self.load(corpora, "{0}/multi30k/train.en,{0}/multi30k/train.de")
-        start = time.perf_counter()
+        start = time.process_time()
         look_over(text)
-        assert time.perf_counter() - start < 1.5
-
-    def test_known_overlap(self, corpora: Path) -> None:
-        result = overlap(self.load(corpora, "{0}/en-cn/train.txt"), self.load(corpora, "{0}/en-cn/dev.txt"))
-        assert (result.exact_pairs, result.exact_sources, result.exact_targets) == (0, 85, 104)
+        assert time.process_time() - start < 10

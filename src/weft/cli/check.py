@@ -1,0 +1,98 @@
+"""The verb that looks text over before anything is trained: check."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.use import AsJson
+
+if TYPE_CHECKING:
+    from weft.checkup import Checkup
+    from weft.config import Recipe
+    from weft.data.check.finding import Finding
+
+FATAL_EXIT = 3  # as for text that training refuses
+
+
+def check(
+    data: Annotated[list[str], typer.Argument(help="Text to train on: pairs, documents or labelled rows.")],
+    dev: Annotated[str | None, typer.Option(help="Text that is to choose the best step.")] = None,
+    test: Annotated[str | None, typer.Option(help="Text that is to be scored.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="The recipe that the text is for; else it is guessed.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write the whole report: page.html, or data as .json.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look text over for what would make training wrong; exit 3 where there is such a thing."""
+    from weft.checkup import check_up
+    from weft.texts import Sources
+
+    if output is not None:
+        from weft.inspection.report import FORMATS, refuse_other_suffixes
+
+        refuse_other_suffixes(output, FORMATS)
+    wanted, notes = _recipe(recipe, settings or [], data[0])
+    found = check_up(wanted, Sources(tuple(data), dev, test))
+    found.notes += notes
+    if output is not None:
+        from weft.inspection.check_page import write_checkup
+
+        write_checkup(found, output)
+        print(f"written to {output}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+    else:
+        print("\n".join(_report(found)))
+    if found.is_fatal:
+        raise typer.Exit(FATAL_EXIT)
+
+
+def _recipe(name: str | None, settings: list[str], first: str) -> tuple["Recipe", list[str]]:
+    """The recipe that the text is for; where none is named, a guess at its task, which is said."""
+    from weft.checkup import guess_task
+    from weft.config import load_recipe
+
+    if name is not None or any(setting.partition("=")[0].strip() == "task" for setting in settings):
+        return load_recipe(name, settings), []
+    columns = dict(setting.partition("=")[::2] for setting in settings)
+    asked = (columns.get("data.text_column", "text"), columns.get("data.label_column", "label"))
+    task = guess_task(first, *asked)
+    note = f"taken for text of {task}, by the look of {first}; else name a recipe, or --set task=..."
+    return load_recipe(None, [f"task={task}", *settings]), [note]
+
+
+def _report(found: "Checkup") -> Iterator[str]:
+    """The whole report, a finding on two lines and its examples below."""
+    yield from found.notes
+    for name, numbers in found.parts.items():
+        yield f"{name}: {_numbers(numbers)}"
+    for finding in found.findings:
+        yield from _shown(finding)
+    counts = found.counts()
+    said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
+    yield f"\n{said}; " + (
+        "training on this would be wrong" if found.is_fatal else "nothing stands against training"
+    )
+
+
+def _numbers(numbers: dict[str, Any]) -> str:
+    lengths = (f"{name} {c['characters']['median']:,.0f} characters" for name, c in numbers["columns"].items())
+    languages = " to ".join(numbers["languages"].values()) if "languages" in numbers else ""
+    parts = [f"{numbers['rows']:,} rows", languages, f"median length: {', '.join(lengths)}", numbers["signature"]]
+    return "; ".join(part for part in parts if part)
+
+
+def _shown(finding: "Finding") -> Iterator[str]:
+    yield f"\n{finding.severity.upper():8} {finding.code} ({finding.part}): {finding.message}"
+    yield f"{'':8} {finding.remedy}"
+    yield from (f"{'':10} {where}: {text}" for where, text in finding.examples)

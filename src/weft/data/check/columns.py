@@ -1,0 +1,47 @@
+"""The columns of a table: which there are, which are read, and which say the same in every row."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.data.check.finding import Finding
+from weft.data.formats.table import column_names, read_table
+
+_MOST_NAMED = 20
+
+
+def look_over_columns(path: Path, text_column: str, label_column: str) -> Iterator[Finding]:
+    """A note on what is read, and one on columns of a single value. Raises DataError as reading does."""
+    names = list(dict.fromkeys(name for name in column_names(path) if name))
+    listing = ", ".join(names[:_MOST_NAMED]) + (
+        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    )
+    yield Finding(
+        "note",
+        "columns",
+        f"{path}:1: columns: {listing}; texts are read from {text_column!r}, labels from {label_column!r}",
+        "if that is not what you mean, set data.text_column and data.label_column",
+        len(names),
+    )
+    if len(names) > 2 and (same := _constant(path, names)):
+        yield Finding(
+            "note",
+            "constant-columns",
+            f"{path}:1: the same in every row: {', '.join(same[:_MOST_NAMED])}",
+            "nothing to do unless they are to be read: nothing can be learned from them",
+            len(same),
+        )
+
+
+def _constant(path: Path, names: list[str]) -> list[str]:
+    """Columns of one value, in tables of two rows and more; in JSON only those that every object has."""
+    first: dict[str, str] = {}
+    varying: set[str] = set()
+    size = 0
+    for _, row in read_table(path, names, Counter(), []):
+        size += 1
+        for name in names:
+            value = str(row[name])
+            if first.setdefault(name, value) != value:
+                varying.add(name)
+    return [name for name in names if name not in varying] if size > 1 else []

@@ -1,0 +1,100 @@
+"""What in documents would spoil a language model: the checks of documents, one short function each."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from weft.data.check.finding import NUM_EXAMPLES, Example, Finding, Rows, as_read, counted, excerpt, gravest_first
+from weft.data.check.repeats import near_repeats, repeats
+from weft.data.check.words import Vocabulary, Words
+from weft.data.check.writing import CONTROL, markup, misread, wrong_script
+from weft.data.documents import Documents
+
+MIN_CHARS = 10_000
+ENORMOUS_CHARS = 1_000_000
+
+
+def look_over_documents(documents: Documents, in_training: bool = True) -> list[Finding]:
+    """Everything suspicious in one text, the gravest first; of dev and test not what concerns learning alone."""
+    rows = Rows(len(documents), "documents", documents.where, documents.texts.__getitem__)
+    sides = (documents.texts,)
+    findings = [
+        *(_too_small(documents) if in_training else ()),
+        *_repeated(documents, rows, in_training),
+        *_control_characters(documents, rows),
+        *misread(rows, sides),
+        *markup(rows, sides),
+        *wrong_script(rows, sides),
+        *_enormous(documents, rows),
+        *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
+    ]
+    return gravest_first(findings)
+
+
+def _too_small(documents: Documents) -> Iterator[Finding]:
+    size = sum(map(len, documents.texts))
+    if size < MIN_CHARS:
+        yield Finding(
+            "warning",
+            "too-small",
+            f"{', '.join(documents.files)}: too small: {size:,} characters are too few to learn a language from",
+            f"bring at least {MIN_CHARS:,} characters to try things out, and millions for fluent text",
+            size,
+        )
+
+
+def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[Finding]:
+    """Documents that occur again, as they are or but for a word."""
+    if rows.size < 2:
+        return
+    words = Words(documents.texts, Vocabulary())
+    again, _ = repeats(words.folded)
+    remedy = "drop repeats, or their weight in training is what you want"
+    yield from rows.shares(again, "duplicates", "the document has occurred before", remedy, 0.2)
+    near = sorted(near_repeats(words).keys() - set(again)) if also_nearly else []
+    what = "but for a word or a few, the document has occurred before"
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+
+
+def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
+    counts = [len(CONTROL.findall(text)) for text in documents.texts]
+    found = [i for i, count in enumerate(counts) if count]
+    if found:
+        examples = _places(documents, found, CONTROL)
+        what = "control characters, unusual line separators or marks of failed decoding"
+        yield Finding(
+            "warning" if sum(counts) * 1_000 > sum(map(len, documents.texts)) else "note",
+            "control-characters",
+            f"{examples[0].where}: {what} ({sum(counts):,} characters; the first is named)",
+            "look how the text was converted to UTF-8",
+            sum(counts),
+            tuple(found),
+            examples,
+        )
+
+
+def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]) -> tuple[Example, ...]:
+    """`file:line` and surroundings of what the pattern finds first in each of the documents."""
+    examples = []
+    for i in found[:NUM_EXAMPLES]:
+        text, match = documents.texts[i], pattern.search(documents.texts[i])
+        start = match.start() if match else 0
+        line = documents.lines[i] + text.count("\n", 0, start)
+        where = f"{documents.files[documents.file_of[i]]}:{line}"
+        examples.append(Example(where, excerpt(text, start)))
+    return tuple(examples)
+
+
+def _enormous(documents: Documents, rows: Rows) -> Iterator[Finding]:
+    found = [i for i, text in enumerate(documents.texts) if len(text) > ENORMOUS_CHARS]
+    if found:
+        size = len(documents.texts[found[0]])
+        yield Finding(
+            "note",
+            "enormous-document",
+            f"{rows.where(found[0])}: a document of {size:,} characters ({counted(len(found), 'documents')} over "
+            f"{ENORMOUS_CHARS:,})",
+            "nothing to do if it is one text; else set data.documents to what ends a document",
+            len(found),
+            tuple(found),
+            rows.examples(found),
+        )

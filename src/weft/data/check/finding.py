@@ -1,0 +1,119 @@
+"""What a check says: one finding, its place, its remedy, and the rows that it is about."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+Severity = Literal["note", "warning", "fatal"]
+
+NUM_EXAMPLES = 5  # rows that a finding shows
+EXAMPLE_CHARS = 160  # of a row's text
+_ORDER = ("fatal", "warning", "note")
+
+
+class Example(NamedTuple):
+    """One row of a finding: `file:line`, and the beginning of what stands there."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth knowing: `message` is one line with file and line, `remedy` says what to do about it.
+
+    fatal: training would be wrong, or a score would mean nothing. warning: a good share of the text. note: less.
+    `count` is how many rows (or characters, or labels) it is about; `rows` are their numbers in the text, where
+    it is about rows, and `examples` the first of them. `part` is train, dev or test.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    remedy: str
+    count: int
+    rows: tuple[int, ...] = ()
+    examples: tuple[Example, ...] = ()
+    part: str = "train"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dictionary, without the numbers of the rows, which only this reading of the text has."""
+        return {
+            "part": self.part,
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+            "count": self.count,
+            "remedy": self.remedy,
+            "examples": [example._asdict() for example in self.examples],
+        }
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of any kind of text, as a check names and shows them; `unit` is their plural."""
+
+    size: int
+    unit: str
+    where: Callable[[int], str]
+    show: Callable[[int], str]
+
+    def examples(self, indices: Sequence[int]) -> tuple[Example, ...]:
+        """The first of the rows at `indices`."""
+        return tuple(Example(self.where(i), excerpt(self.show(i))) for i in indices[:NUM_EXAMPLES])
+
+    def shares(
+        self, found: Sequence[int], code: str, what: str, remedy: str, warn: float, fatal: float = 2.0
+    ) -> Iterator[Finding]:
+        """A note for rows that have something; above a share of the text a warning, or fatal."""
+        if found:
+            share = len(found) / self.size
+            many = f"{counted(len(found), self.unit)}, {share:.1%}; the first is named"
+            yield Finding(
+                "fatal" if share > fatal else "warning" if share > warn else "note",
+                code,
+                f"{self.where(found[0])}: {what} ({many})",
+                remedy,
+                len(found),
+                tuple(found),
+                self.examples(found),
+            )
+
+
+def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Fatal ones, then warnings, then notes; else in the order that they came in."""
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
+
+
+def as_read(
+    rows: Rows, files: Sequence[str], dropped: dict[str, int], notes: Sequence[str], warn: float = 0.1
+) -> Iterator[Finding]:
+    """What reading left out, with a warning above a share of the text, and what it took for granted."""
+    for reason, count in sorted(dropped.items()):
+        yield Finding(
+            "warning" if count > warn * (rows.size + count) else "note",
+            f"dropped-{rows.unit}",
+            f"{', '.join(files)}: {counted(count, rows.unit)} dropped: {reason}",
+            "nothing to do if that was to be expected; else look at the files",
+            count,
+        )
+    for note in notes:
+        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
+
+
+def counted(number: int, unit: str) -> str:
+    """A number with its unit, "1 pair" or "2 pairs"."""
+    return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number:,} {unit}"
+
+
+def excerpt(text: str, around: int = 0) -> str:
+    """A part of a text from about `around` on, on one line, with … where something is left out."""
+    start = max(0, around - EXAMPLE_CHARS // 2) if len(text) > EXAMPLE_CHARS else 0
+    part = text[start : start + EXAMPLE_CHARS]
+    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in part)
+    return ("…" if start else "") + shown + ("…" if start + EXAMPLE_CHARS < len(text) else "")
+
+
+def _escaped(letter: str) -> str:
+    """White space as a space, what cannot be seen by its number."""
+    return " " if letter in "\t\n\r\u00a0\u3000" else f"\\u{{{ord(letter):x}}}"

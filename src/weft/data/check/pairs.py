@@ -1,0 +1,260 @@
+"""What in parallel text would make training wrong: the checks of pairs, one short function each."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from weft.data.check.alignment import Alignment, Shift
+from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
+from weft.data.check.repeats import conflicts, near_repeats, repeats
+from weft.data.check.sides import SideModel, Sides, judge_sides
+from weft.data.check.words import Vocabulary, Words
+from weft.data.check.writing import control_characters, long_texts, markup, misread, wrong_script
+from weft.data.corpus import ParallelText
+from weft.data.languages import UNKNOWN, primary
+from weft.data.scripts import count_scripts, main_script
+from weft.data.split import MIN_PAIRS
+
+WRONG_SHARE = 0.05  # of the pairs: from here on training would learn the mistake as well
+_UNLIKE_LENGTHS = 4.0  # spreads of the corpus's own length ratio
+_UNLIKE_FACTOR = 1.8  # and at least so many times longer, for where nearly all ratios are the same
+_RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
+_LETTER = re.compile(r"[^\W\d_]{2}")
+# Where a language is written in one script, files whose scripts are the other way round have changed places.
+_SCRIPT_OF = {
+    "Han and kana": {"zh", "ja", "yue", "wuu", "lzh"},
+    "HANGUL": {"ko"},
+    "CYRILLIC": {"ru", "uk", "bg", "be", "mk"},
+    "GREEK": {"el"},
+    "ARABIC": {"ar", "fa", "ur"},
+    "HEBREW": {"he", "yi"},
+    "THAI": {"th"},
+    "DEVANAGARI": {"hi", "mr", "ne", "sa"},
+    "LATIN": {
+        "en",
+        "de",
+        "fr",
+        "es",
+        "it",
+        "pt",
+        "nl",
+        "sv",
+        "da",
+        "nb",
+        "no",
+        "fi",
+        "pl",
+        "cs",
+        "tr",
+        "vi",
+        "id",
+    },
+}
+# Some of the commonest words of a few languages in one script, to tell which of two files is in which.
+_COMMON_WORDS = {
+    "en": "the of and to in is that it was for with as his on be at by this had not are but from have",
+    "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an werden",
+    "fr": "de la le et les des en un du une que est pour qui dans par plus pas au sur ne se avec son",
+    "es": "de la que el en y a los se del las un por con no una su para es al lo como más",
+    "it": "di e il la che in un a per una del sono con non i si le da al come dei nel più",
+    "pt": "de a o que e do da em um para com não uma os no se na por mais as dos como",
+    "nl": "de van het een en in is dat op te zijn met voor niet aan er om ook als dan maar",
+    "sv": "och i att det som en på är av för med till den har de inte om ett han men var",
+}
+
+
+class PairText:
+    """Pairs measured once for all checks; `model` tells the languages apart as the training text does."""
+
+    def __init__(self, text: ParallelText, model: SideModel | None = None) -> None:
+        vocabulary = Vocabulary()
+        self.text = text
+        self.model = model or SideModel(text.src, text.tgt)
+        self.sides = (text.src, text.tgt)
+        self.rows = Rows(len(text), "pairs", text.where, lambda i: f"{text.src[i]}  |  {text.tgt[i]}")
+        self.src, self.tgt = Words(text.src, vocabulary), Words(text.tgt, vocabulary)
+        self.alignment = Alignment(self.src, self.tgt)
+
+
+def look_over(text: ParallelText, model: SideModel | None = None) -> list[Finding]:
+    """Everything suspicious in one corpus, the gravest first. Some seconds for 100,000 pairs."""
+    return look_over_pairs(PairText(text, model))
+
+
+def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
+    """As `look_over`; what matters only where a model learns from the text is left out for dev and test."""
+    text, judged = pairs.text, judge_sides(pairs.model, *pairs.sides)
+    findings = [
+        *(_too_small(pairs) if in_training else ()),
+        *_sides_changed(pairs),
+        *_out_of_step(pairs),
+        *_swapped(pairs, judged),
+        *_untranslated(pairs, judged),
+        *_unlike_lengths(pairs),
+        *_unlike_numbers(pairs),
+        *_repeated(pairs),
+        *wrong_script(pairs.rows, pairs.sides),
+        *misread(pairs.rows, pairs.sides),
+        *control_characters(pairs.rows, pairs.sides),
+        *markup(pairs.rows, pairs.sides),
+        *long_texts(pairs.rows, pairs.sides),
+        *as_read(pairs.rows, text.files, text.dropped, text.notes),
+    ]
+    return gravest_first(findings)
+
+
+def _too_small(pairs: PairText) -> Iterator[Finding]:
+    size = pairs.rows.size
+    if size < MIN_PAIRS:
+        yield Finding(
+            "warning",
+            "too-small",
+            f"{', '.join(pairs.text.files)}: too small: {size} pairs are too few to learn a language from",
+            f"bring at least {MIN_PAIRS} pairs to try things out, and tens of thousands for usable translations",
+            size,
+        )
+
+
+def _sides_changed(pairs: PairText) -> Iterator[Finding]:
+    """Source and target as wholes: each in the language that the other was said to be."""
+    text = pairs.text
+    if _have_changed_places(text):
+        yield Finding(
+            "fatal",
+            "swapped-files",
+            f"{', '.join(text.files)}: the source looks like {text.tgt_lang} and the target like {text.src_lang}",
+            "give the two sides in the other order, or set data.src_lang and data.tgt_lang the other way round",
+            pairs.rows.size,
+            (),
+            pairs.rows.examples([0]),
+        )
+
+
+def _out_of_step(pairs: PairText) -> Iterator[Finding]:
+    """Shifted stretches; else sides that do not go together at all; else single pairs that look like strangers."""
+    rows, alignment = pairs.rows, pairs.alignment
+    shifts = alignment.find_shifts()
+    if shifts:
+        yield _shifted(pairs, shifts)
+    elif rows.size >= MIN_PAIRS and alignment.seems_unrelated():
+        yield Finding(
+            "fatal",
+            "unrelated-sides",
+            f"{rows.where(0)}: lengths, endings, numbers and words of both sides agree no better than by chance",
+            "make sure that both sides are in the same order and that line n translates line n",
+            rows.size,
+            (),
+            rows.examples(range(rows.size)),
+        )
+        return
+    inside = {i for shift in shifts for i in range(shift.first, shift.last + 1)}
+    strangers = [i for i in alignment.strangers() if i not in inside]
+    what = "the two sides look like strangers: little in them agrees as elsewhere in the text"
+    remedy = "look whether these lines translate each other"
+    yield from rows.shares(strangers, "strangers", what, remedy, 0.05)
+
+
+def _shifted(pairs: PairText, shifts: list[Shift]) -> Finding:
+    rows, first = pairs.rows, shifts[0]
+    concerned = [i for shift in shifts for i in range(shift.first, shift.last + 1)]
+    lines = "line" if abs(first.by) == 1 else "lines"
+    direction = "after" if first.by > 0 else "before"
+    more = f", and {_stretches(len(shifts) - 1)} more" if len(shifts) > 1 else ""
+    return Finding(
+        "fatal" if len(concerned) > WRONG_SHARE * rows.size else "warning",
+        "shifted-lines",
+        f"{rows.where(first.first)}: from here to {rows.where(first.last)} each source line fits the target "
+        f"{abs(first.by)} {lines} {direction} its own better: the sides are shifted{more} "
+        f"({counted(len(concerned), 'pairs')}, {len(concerned) / rows.size:.1%})",
+        "look for a line that is missing, doubled or broken in two just there, in one of the sides",
+        len(concerned),
+        tuple(concerned),
+        rows.examples([shift.first for shift in shifts]),
+    )
+
+
+def _stretches(number: int) -> str:
+    return "1 stretch" if number == 1 else f"{number} stretches"
+
+
+def _swapped(pairs: PairText, judged: Sides) -> Iterator[Finding]:
+    what = "source and target have changed places: each is in the other's language"
+    remedy = "turn these pairs round, or take them out"
+    yield from pairs.rows.shares(judged.swapped, "swapped-languages", what, remedy, 0.01, WRONG_SHARE)
+
+
+def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
+    """Copies; and pairs that are no copies, but with both sides in one language."""
+    folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
+    same = [i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)]
+    remedy = "take out the pairs that were never translated, or the model learns to copy"
+    yield from pairs.rows.shares(same, "untranslated", "source and target are the same", remedy, 0.05, 0.5)
+    copies = set(same)
+    other = [i for i in judged.same_language if i not in copies]
+    what = "both sides are in the same language"
+    yield from pairs.rows.shares(other, "same-language", what, remedy, 0.05, 0.5)
+
+
+def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
+    """One side far longer than is usual here: text that was cut off, glued together or left out."""
+    alignment = pairs.alignment
+    factor = np.exp(np.abs(alignment.log_ratio))
+    odd = (np.abs(alignment.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
+    found = np.flatnonzero(odd | (factor > _RATIO_FACTOR)).tolist()
+    what = "one side is far longer or shorter than pairs here usually are"
+    remedy = "look whether a sentence is cut off or joined to the next one"
+    yield from pairs.rows.shares(found, "length-ratio", what, remedy, 0.05)
+
+
+def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
+    found = pairs.alignment.numbers_differ()
+    what = "both sides have numbers, and not the same ones"
+    yield from pairs.rows.shares(found, "numbers-differ", what, "look which number is right", 0.05)
+
+
+def _repeated(pairs: PairText) -> Iterator[Finding]:
+    """Pairs that occur again, as they are or but for a word on each side; sources with several translations."""
+    rows, src, tgt = pairs.rows, pairs.src.folded, pairs.tgt.folded
+    again, _ = repeats(zip(src, tgt, strict=True))
+    remedy = "drop repeats, or their weight in training is what you want"
+    yield from rows.shares(again, "duplicates", "the pair has occurred before", remedy, 0.2)
+    here, there, repeated = near_repeats(pairs.src), near_repeats(pairs.tgt), set(again)
+    near = sorted(i for i in here.keys() | there.keys() if i not in repeated and _near(pairs, here, there, i))
+    what = "but for a word, the pair has occurred before"
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+    several = [i for i in conflicts(src, tgt) if i not in repeated]
+    what = "the source has occurred before with another translation"
+    remedy = "nothing to do if both are right; a model gives one of them"
+    yield from rows.shares(several, "several-translations", what, remedy, 0.5)
+
+
+def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:
+    """Whether a pair is near an earlier one on one side, and the same or near on the other."""
+    if i in here and i in there:
+        return here[i] == there[i]
+    if i in here:
+        return pairs.tgt.folded[i] == pairs.tgt.folded[here[i]]
+    return pairs.src.folded[i] == pairs.src.folded[there[i]]
+
+
+def _have_changed_places(text: ParallelText) -> bool:
+    """Told by script where the languages have different ones, else by their commonest words; not told, no."""
+    langs = primary(text.src_lang), primary(text.tgt_lang)
+    if UNKNOWN in langs or langs[0] == langs[1]:
+        return False
+    wanted = [next((script for script, some in _SCRIPT_OF.items() if lang in some), None) for lang in langs]
+    if wanted[0] and wanted[1] and wanted[0] != wanted[1]:
+        return [main_script(count_scripts(side)) for side in (text.src, text.tgt)] == wanted[::-1]
+    if not all(lang in _COMMON_WORDS for lang in langs):
+        return False
+    words = [set(_COMMON_WORDS[lang].split()) for lang in langs]
+    own, other = words[0] - words[1], words[1] - words[0]
+    src, tgt = (_word_counts(side, own, other) for side in (text.src, text.tgt))
+    return src[1] > 2 * src[0] + 10 and tgt[0] > 2 * tgt[1] + 10
+
+
+def _word_counts(side: list[str], own: set[str], other: set[str]) -> tuple[int, int]:
+    sample = side[:: -(-len(side) // 2_000) or 1]
+    words = [word for text in sample for word in text.lower().split()]
+    return sum(word in own for word in words), sum(word in other for word in words)

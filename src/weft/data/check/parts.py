@@ -1,0 +1,184 @@
+"""Training, dev and test text looked over together: each by itself, and what they share."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from weft.data.check.documents import look_over_documents
+from weft.data.check.finding import Finding, Rows, counted, gravest_first
+from weft.data.check.pairs import PairText, look_over_pairs
+from weft.data.check.rows import look_over_labelled, missing_labels, unknown_labels
+from weft.data.check.sides import SideModel
+from weft.data.check.words import Vocabulary, Words
+from weft.data.corpus import ParallelText
+from weft.data.documents import Documents
+from weft.data.labelled import LabelledText, label_counts
+from weft.data.split import fold
+
+MEMORY_SHARE = 0.5  # of dev or test in training: from here on the score is one of memory
+_FEWEST = 20  # rows or lines, of which a share can be told
+_WARN_SHARE = 0.01
+_LEAST_LINE = 30  # letters of a line of a document; shorter ones recur by chance
+
+T = TypeVar("T", ParallelText, Documents, LabelledText)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Which rows of a text occur in another: `exact` untouched, `folded` without case, spaces and punctuation.
+
+    `folded` has the exact ones as well; `first` says for each of it where the other text has it first. `one_side`
+    are pairs of which only the source or only the target occurs.
+    """
+
+    exact: list[int]
+    folded: list[int]
+    first: list[int]
+    one_side: list[int]
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows of a part as they are compared with other parts: pairs, or texts alone; untouched and folded."""
+
+    texts: Sequence[tuple[str, ...]]
+    folded: Sequence[tuple[str, ...]]
+    rows: Rows
+
+
+def overlap(other: View, view: View) -> Overlap:
+    """Which rows of `view` occur in `other`."""
+    place: dict[tuple[str, ...], int] = {}
+    for index, row in enumerate(other.folded):
+        place.setdefault(row, index)
+    found = [i for i, row in enumerate(view.folded) if row in place]
+    exact = set(other.texts)
+    columns = [set(column) for column in zip(*other.folded, strict=True)] if len(view.folded[0]) > 1 else []
+    return Overlap(
+        exact=[i for i in found if view.texts[i] in exact],
+        folded=found,
+        first=[place[view.folded[i]] for i in found],
+        one_side=[i for i, row in enumerate(view.folded) if row not in place and _any_in(row, columns)],
+    )
+
+
+def examine_pairs(
+    train: ParallelText, dev: ParallelText | None = None, test: ParallelText | None = None
+) -> list[Finding]:
+    """Everything suspicious in the parts of a translation's text, the gravest first."""
+    model = SideModel(train.src, train.tgt)
+    parts = {name: PairText(part, model) for name, part in _given(train, dev, test)}
+    own = [
+        replace(finding, part=name)
+        for name, pairs in parts.items()
+        for finding in look_over_pairs(pairs, name == "train")
+    ]
+    return gravest_first([*own, *_between({name: pair_view(pairs) for name, pairs in parts.items()})])
+
+
+def examine_documents(
+    train: Documents, dev: Documents | None = None, test: Documents | None = None
+) -> list[Finding]:
+    """Everything suspicious in the parts of a language model's text, the gravest first."""
+    parts = dict(_given(train, dev, test))
+    own = [
+        replace(finding, part=name)
+        for name, documents in parts.items()
+        for finding in look_over_documents(documents, name == "train")
+    ]
+    return gravest_first([*own, *_between({name: _line_view(part) for name, part in parts.items()})])
+
+
+def examine_rows(
+    train: LabelledText, dev: LabelledText | None = None, test: LabelledText | None = None
+) -> list[Finding]:
+    """Everything suspicious in the parts of a classifier's text, the gravest first."""
+    known = list(label_counts(train))
+    findings: list[Finding] = []
+    views: dict[str, View] = {}
+    for name, part in _given(train, dev, test):
+        words = Words(part.texts, Vocabulary())
+        own = look_over_labelled(part, words, name == "train")
+        if name != "train":
+            own += [*unknown_labels(known, part, name), *missing_labels(known, part, name)]
+        findings += [replace(finding, part=name) for finding in own]
+        views[name] = _row_view(part, words)
+    return gravest_first([*findings, *_between(views)])
+
+
+def pair_view(pairs: PairText) -> View:
+    """Pairs as they are compared."""
+    folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
+    return View(list(pairs.text.rows()), folded, pairs.rows)
+
+
+def _row_view(text: LabelledText, words: Words) -> View:
+    """Texts without their labels."""
+    rows = Rows(len(text), "rows", text.where, text.texts.__getitem__)
+    return View([(one,) for one in text.texts], [(one,) for one in words.folded], rows)
+
+
+def _line_view(documents: Documents) -> View:
+    """The longer lines of all documents: one document may hold a whole book."""
+    lines: list[str] = []
+    places: list[str] = []
+    for i, text in enumerate(documents.texts):
+        name = documents.files[documents.file_of[i]]
+        for number, line in enumerate(text.split("\n"), start=documents.lines[i]):
+            if len(line) >= _LEAST_LINE:
+                lines.append(line)
+                places.append(f"{name}:{number}")
+    rows = Rows(len(lines), "lines", places.__getitem__, lines.__getitem__)
+    return View([(line,) for line in lines], [(fold(line),) for line in lines], rows)
+
+
+def _any_in(row: tuple[str, ...], columns: Sequence[set[str]]) -> bool:
+    return any(text in column for text, column in zip(row, columns, strict=False))
+
+
+def _given(train: T | None, dev: T | None, test: T | None) -> Iterator[tuple[str, T]]:
+    parts = (("train", train), ("dev", dev), ("test", test))
+    yield from ((name, part) for name, part in parts if part is not None)
+
+
+def _between(views: dict[str, View]) -> Iterator[Finding]:
+    """What dev and test share with training, and with each other."""
+    names = list(views)
+    for name in names[1:]:
+        yield from _shared(views["train"], views[name], "training", name)
+    if {"dev", "test"} <= views.keys():
+        yield from _shared(views["dev"], views["test"], "dev", "test")
+
+
+def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Finding]:
+    rows = view.rows
+    if not rows.size or not other.rows.size:
+        return
+    found = overlap(other, view)
+    if found.folded:
+        share = len(found.folded) / rows.size
+        fatal = share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
+        first = found.folded[0]
+        part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({share:.1%})"
+        yield Finding(
+            "fatal" if fatal else "warning" if share > _WARN_SHARE else "note",
+            f"{name}-in-{other_name}",
+            f"{rows.where(first)}: {part} are in the {other_name} text as well, {len(found.exact):,} of them to "
+            f"the letter (the first is {other.rows.where(found.first[0])})",
+            f"take them out of one of the two, or the score on {name} is too high",
+            len(found.folded),
+            tuple(found.folded),
+            rows.examples(found.folded),
+            part=name,
+        )
+    if found.one_side and other_name == "training":
+        finding = next(
+            rows.shares(
+                found.one_side,
+                f"{name}-half-in-{other_name}",
+                f"one side of the pair is in the {other_name} text as well, with another translation",
+                f"nothing to do if the text is like that; else hold out {name} by sentences",
+                0.2,
+            )
+        )
+        yield replace(finding, part=name)

@@ -1,0 +1,252 @@
+"""What in labelled rows would spoil a classifier: the checks of rows, one short function each."""
+
+import difflib
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
+from weft.data.check.repeats import near_repeats, repeats
+from weft.data.check.words import Vocabulary, Words
+from weft.data.check.writing import control_characters, markup, misread, wrong_script
+from weft.data.labelled import LabelledText, label_counts, named, quoted, with_several_labels
+from weft.data.split import MIN_PAIRS
+from weft.errors import DataError
+
+LABELS_SHARE = 0.5  # different labels for each row, from which on they are no labels
+FEW_ROWS = 5
+_IMBALANCE = 10
+_SPELLING = 0.84  # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
+_SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
+_LEAST_LETTERS = 4  # of a label that may be misspelled
+
+
+def look_over_labelled(text: LabelledText, words: Words | None = None, in_training: bool = True) -> list[Finding]:
+    """Everything suspicious in labelled text, gravest first; of dev and test not what concerns learning alone."""
+    rows = Rows(len(text), "rows", text.where, lambda i: f"{', '.join(text.labels[i])}  |  {text.texts[i]}")
+    sides = (text.texts,)
+    words = words or Words(text.texts, Vocabulary())
+    findings = [
+        *(_unfit_to_learn(text, rows) if in_training else ()),
+        *_label_variants(text, rows),
+        *_contradictions(text, rows, words),
+        *_repeated(text, rows, words, in_training),
+        *wrong_script(rows, sides),
+        *misread(rows, sides),
+        *control_characters(rows, sides),
+        *markup(rows, sides),
+        *as_read(rows, text.files, text.dropped, text.notes),
+    ]
+    return gravest_first(findings)
+
+
+def refuse_untrainable(text: LabelledText) -> None:
+    """Raises DataError where there is nothing to learn: one label alone, or the same labels in every row."""
+    for finding in _nothing_to_tell_apart(text):
+        raise DataError(f"{finding.message}; {finding.remedy}")
+
+
+def check_against(train_labels: Sequence[str], part: LabelledText, name: str) -> list[str]:
+    """What to say of a dev or test text: which labels of training it lacks.
+
+    Raises DataError naming the first label that training has not, and where it stands.
+    """
+    for finding in unknown_labels(train_labels, part, name):
+        raise DataError(f"{finding.message}; {finding.remedy}")
+    return [finding.message for finding in missing_labels(train_labels, part, name)]
+
+
+def unknown_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
+    """The labels of a dev or test text that training has not: a model of it cannot give them."""
+    known, counts = set(train_labels), label_counts(part)
+    rows = Rows(len(part), "rows", part.where, part.texts.__getitem__)
+    for label in sorted(counts.keys() - known, key=lambda label: _first_with(part, label)):
+        same = [other for other in train_labels if other.casefold() == label.casefold()]
+        near = (same or difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8))[:1]
+        found = [i for i, labels in enumerate(part.labels) if label in labels]
+        yield Finding(
+            "fatal",
+            "unknown-label",
+            f"{part.where(found[0])}: the label {quoted(label)} ({counted(counts[label], 'rows')} of {name}) is "
+            f"not among those of training: {named(train_labels)}",
+            f"did you mean {quoted(near[0])}?" if near else "train with rows of it, or take them out",
+            counts[label],
+            tuple(found),
+            rows.examples(found),
+        )
+
+
+def missing_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
+    """The labels of training that a dev or test text lacks."""
+    counts = label_counts(part)
+    absent = [label for label in train_labels if label not in counts]
+    if absent:
+        yield Finding(
+            "warning",
+            "missing-label",
+            f"{', '.join(part.files)}: no row of {name} has the label {named(absent)}; "
+            "its scores tell nothing of it",
+            f"bring rows of it for {name}, or do not judge it by this score",
+            len(absent),
+        )
+
+
+def _unfit_to_learn(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    yield from _nothing_to_tell_apart(text)
+    yield from _labels_are_texts(text, rows)
+    yield from _too_small(text)
+    yield from _rare(text, rows)
+    yield from _imbalance(text)
+
+
+def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
+    different = set(text.labels)
+    if len(different) == 1:
+        (labels,) = different
+        which = f"the label {named(labels)}" if labels else "no label"
+        yield Finding(
+            "fatal",
+            "one-label",
+            f"{', '.join(text.files)}: every row has {which}: there is nothing to tell apart",
+            "bring rows with other labels too, or name another column with data.label_column",
+            len(text),
+        )
+
+
+def _labels_are_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    """Nearly a label for each row: most likely another column is meant."""
+    counts = label_counts(text)
+    if len(text) >= MIN_PAIRS and len(counts) > LABELS_SHARE * len(text):
+        yield Finding(
+            "fatal",
+            "labels-are-texts",
+            f"{rows.where(0)}: {len(counts):,} different labels in {counted(len(text), 'rows')}: hardly labels",
+            "name the right columns with data.label_column and data.text_column",
+            len(counts),
+            (),
+            rows.examples([0, 1, 2]),
+        )
+
+
+def _too_small(text: LabelledText) -> Iterator[Finding]:
+    if len(text) < MIN_PAIRS:
+        yield Finding(
+            "warning",
+            "too-small",
+            f"{', '.join(text.files)}: too small: {counted(len(text), 'rows')} are too few to learn from",
+            f"bring at least {MIN_PAIRS} rows to try things out, and some hundreds of each label for use",
+            len(text),
+        )
+
+
+def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    """Labels that differ in case, spaces and the like alone, and rare ones spelled nearly like a common one."""
+    counts = label_counts(text)
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        alike.setdefault(_plain(label), []).append(label)
+    slips = list(_slips(counts)) if len(counts) <= LABELS_SHARE * len(text) else []
+    groups = [
+        ("differ in case, spaces or marks alone", variants) for variants in alike.values() if len(variants) > 1
+    ]
+    known = {label for _, variants in groups for label in variants}
+    groups += [("differ in a letter or two", [common, slip]) for common, slip in slips if slip not in known]
+    for how, variants in groups:
+        variants.sort(key=lambda label: (-counts[label], label))
+        others = set(variants[1:])
+        found = [i for i, labels in enumerate(text.labels) if not others.isdisjoint(labels)]
+        listing = " and ".join(f"{quoted(label)} ({counted(counts[label], 'rows')})" for label in variants)
+        yield Finding(
+            "warning",
+            "label-variants",
+            f"{text.where(_first_with(text, variants[1]))}: labels that {how} count as different labels: "
+            f"{listing}",
+            "write them alike if they mean the same",
+            sum(counts[label] for label in variants[1:]),
+            tuple(found),
+            rows.examples(found),
+        )
+
+
+def _plain(label: str) -> str:
+    """A label without what a slip of the hand changes: case, width, spaces, hyphens, quotes, 1 for 1.0."""
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    try:
+        return str(float(folded))
+    except ValueError:
+        return "".join(letter for letter in folded if letter not in " -_.'\"’`") or folded
+
+
+def _slips(counts: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Rare labels with the common one that they may be a slip for."""
+    words = [label for label in counts if len(label) >= _LEAST_LETTERS and not any(map(str.isdigit, label))]
+    for label in words:
+        common = [other for other in words if counts[label] <= _SLIP_SHARE * counts[other]]
+        for near in difflib.get_close_matches(label, common, n=1, cutoff=_SPELLING):
+            yield near, label
+
+
+def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    counts = label_counts(text)
+    rare = sorted((label for label in counts if counts[label] < FEW_ROWS), key=lambda label: counts[label])
+    if rare:
+        has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
+        some = set(rare)
+        found = [i for i, labels in enumerate(text.labels) if not some.isdisjoint(labels)]
+        yield Finding(
+            "warning",
+            "rare-labels",
+            f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {FEW_ROWS} rows: {named(rare)}",
+            "bring more of them, or join them with others: so few can be neither learned nor scored",
+            len(rare),
+            tuple(found),
+            rows.examples(found),
+        )
+
+
+def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Finding]:
+    several = with_several_labels(words.folded, text.labels)
+    if several:
+        again = min(several.values())
+        first = words.folded.index(words.folded[again])
+        found = sorted(several.values())
+        yield Finding(
+            "warning",
+            "contradictions",
+            f"{text.where(again)}: the text of {text.where(first)} again, labelled {named(text.labels[again])} "
+            f"and not {named(text.labels[first])} ({len(several):,} such texts; the first is named)",
+            "look which label is right; such texts are not held out",
+            len(several),
+            tuple(found),
+            rows.examples(found),
+        )
+
+
+def _repeated(text: LabelledText, rows: Rows, words: Words, also_nearly: bool) -> Iterator[Finding]:
+    """Rows that occur again with the same labels, as they are or but for a word."""
+    again, _ = repeats(zip(words.folded, text.labels, strict=True))
+    remedy = "drop repeats, or their weight in training is what you want"
+    yield from rows.shares(again, "duplicates", "the row has occurred before", remedy, 0.2)
+    likes = near_repeats(words) if also_nearly else {}
+    near = sorted({i for i, other in likes.items() if text.labels[i] == text.labels[other]} - set(again))
+    what = "but for a word or a few, the row has occurred before"
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+
+
+def _imbalance(text: LabelledText) -> Iterator[Finding]:
+    counts = label_counts(text)
+    if len(counts) < 2:
+        return
+    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+    if counts[most] > _IMBALANCE * counts[least]:
+        yield Finding(
+            "note",
+            "imbalance",
+            f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
+            f"{counted(counts[least], 'rows')}",
+            "judge by macro-F1 rather than accuracy; training.class_weights=balanced weighs rare labels up",
+            counts[least],
+        )
+
+
+def _first_with(text: LabelledText, label: str) -> int:
+    return next(i for i, labels in enumerate(text.labels) if label in labels)

@@ -1,0 +1,105 @@
+"""How lines are written, whatever they say: control characters, failed decoding, markup, scripts, length."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from weft.data.check.characters import foreign_letters, letters_of
+from weft.data.check.finding import Finding, Rows
+from weft.data.scripts import main_script
+
+LONG_CHARS = 2000
+# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, and the mark of a
+# failed decoding.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff]")
+# The bytes of one character of UTF-8 as Latin-1 or Windows-1252 would read them.
+_HIGH = "\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019"
+_HIGH += "\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178"
+_MISREAD = re.compile(f"[\u00c2-\u00df][{_HIGH}]|[\u00e0-\u00ef][{_HIGH}]{{2}}|[\u00f0-\u00f4][{_HIGH}]{{3}}")
+_TAGS = (
+    "a|abbr|b|big|blockquote|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small|span|strong|style|sub|sup|"
+    "table|tbody|td|th|tr|u|ul"
+)
+_MARKUP = re.compile(
+    rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?\s*/?>"
+    r"|&(?:[a-z]{2,8}|#\d{1,7}|#x[0-9a-f]{1,6});"
+    r"|(?<![\w&])(?:#\d{2,5}|amp|quot|lt|gt|nbsp);",  # what is left of them where the & was lost
+    re.IGNORECASE,
+)
+_ENOUGH_CHARS = 5_000_000  # to know a side's scripts by
+_LEAST_FOREIGN = 4  # letters
+_MOSTLY = 0.8  # of a line's letters; a name or two in a short line are fewer
+
+
+def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
+    """Characters that nobody reads, and marks of failed decoding."""
+    found = _search(CONTROL, sides)
+    what = "control characters, unusual line separators or marks of failed decoding"
+    yield from rows.shares(found, "control-characters", what, "look how the text was converted to UTF-8", 0.01)
+
+
+def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
+    """UTF-8 that was read as Latin-1 or Windows-1252 and saved again: Ã© for é."""
+    found = [i for i in range(rows.size) if any(not s[i].isascii() and is_misread(s[i]) for s in sides)]
+    what = "UTF-8 that was once read as Latin-1 or Windows-1252 (as in Ã© for é)"
+    remedy = "convert the text again from where it was sound"
+    yield from rows.shares(found, "misread-encoding", what, remedy, 0.01, 0.5)
+
+
+def markup(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
+    """Tags and character references of HTML that were left in the text."""
+    found = [
+        i for i in range(rows.size) if any(("<" in s[i] or ";" in s[i]) and _MARKUP.search(s[i]) for s in sides)
+    ]
+    what = "tags or character references of HTML (such as <br> and &amp;)"
+    yield from rows.shares(found, "markup", what, "take the markup out, or the model learns to write it", 0.05)
+
+
+def long_texts(rows: Rows, sides: Sequence[Sequence[str]], limit: int = LONG_CHARS) -> Iterator[Finding]:
+    """Texts of more than `limit` characters."""
+    found = [i for i in range(rows.size) if any(len(side[i]) > limit for side in sides)]
+    what = f"longer than {limit:,} characters"
+    yield from rows.shares(found, "long-lines", what, "split documents into sentences", 0.05)
+
+
+def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
+    """Lines written mostly in a script that their side hardly has."""
+    found: set[int] = set()
+    names = []
+    for side in sides:
+        scripts = letters_of(side, -(-sum(map(len, side)) // _ENOUGH_CHARS) or 1)
+        letters, foreign = foreign_letters(side, scripts)
+        found |= set(np.flatnonzero((foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)).tolist())
+        names.append(str(main_script(scripts) or "no letters").capitalize())
+    what = f"mostly in another script than the text is ({' and '.join(dict.fromkeys(names))})"
+    remedy = "look whether these lines are in the right language"
+    yield from rows.shares(sorted(found), "wrong-script", what, remedy, 0.01)
+
+
+def is_misread(text: str) -> bool:
+    """Whether a stretch of the text turns into one sensible character when it is written as bytes again."""
+    return any(_mended(match[0]) for match in _MISREAD.finditer(text))
+
+
+def _mended(stretch: str) -> bool:
+    raw = b"".join(_byte(letter) for letter in stretch)
+    try:
+        letter = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return len(letter) == 1 and (letter.isalpha() or not letter.isalnum()) and letter.isprintable()
+
+
+def _byte(letter: str) -> bytes:
+    """The byte that a character was, in Windows-1252, or in Latin-1 where that has none for it."""
+    try:
+        return letter.encode("cp1252")
+    except UnicodeEncodeError:
+        return letter.encode("latin-1", "replace")
+
+
+def _search(pattern: re.Pattern[str], sides: Sequence[Sequence[str]]) -> list[int]:
+    """Rows of which a side has the pattern."""
+    search = pattern.search
+    return [i for i, row in enumerate(zip(*sides, strict=True)) if any(search(text) for text in row)]

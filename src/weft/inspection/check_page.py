@@ -1,0 +1,117 @@
+"""What the data doctor found, as one page that needs nothing but a browser, or as its data."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from weft import durable
+from weft.checkup import Checkup
+from weft.data.check.finding import Finding, counted
+from weft.inspection.report import FORMATS, asset, fingerprint, refuse_other_suffixes
+
+_WORDS = {"fatal": "Fatal", "warning": "Warning", "note": "Note"}
+_MOST_BARS = 24
+
+
+def write_checkup(checkup: Checkup, path: Path) -> None:
+    """Write a page (.html) or data (.json), whole or not at all.
+
+    Raises UsageError for another suffix, FolderError where it cannot be written.
+    """
+    refuse_other_suffixes(path, FORMATS)
+    is_page = path.suffix.lower() == ".html"
+    durable.write_text(
+        path, page(checkup) if is_page else json.dumps(checkup.to_json(), ensure_ascii=False) + "\n"
+    )
+
+
+def page(checkup: Checkup) -> str:
+    """The whole page; no script, and no style but its own, known by its hash."""
+    style = asset("check.css")
+    policy = f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'"
+    parts = {
+        "policy": policy,
+        "style": style,
+        "verdict": _verdict(checkup),
+        "findings": "\n".join(map(_finding, checkup.findings)) or "<p>Nothing was found.</p>",
+        "parts": "\n".join(_part(name, numbers) for name, numbers in checkup.parts.items()),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("check.html"))
+
+
+def _verdict(checkup: Checkup) -> str:
+    found = [
+        counted(n, f"{_WORDS[s].lower()}s" if s != "fatal" else "fatal findings")
+        for s, n in checkup.counts().items()
+    ]
+    words = "Training on this would be wrong." if checkup.is_fatal else "Nothing stands against training on this."
+    kind = "fatal" if checkup.is_fatal else "sound"
+    notes = "".join(f"<p>{escape(note)}</p>" for note in checkup.notes)
+    return f'<div class="verdict {kind}"><p><b>{words}</b> {", ".join(found)}.</p>{notes}</div>'
+
+
+def _finding(finding: Finding) -> str:
+    examples = "".join(f"<dt>{escape(where)}</dt><dd>{escape(text)}</dd>" for where, text in finding.examples)
+    return f"""<article class="{finding.severity}">
+  <h3><span class="severity">{_WORDS[finding.severity]}</span> <code>{escape(finding.code)}</code>
+    <span class="of">{escape(finding.part)}</span></h3>
+  <p>{escape(finding.message)}</p>
+  <p class="remedy">{escape(finding.remedy)}</p>
+  {f"<dl>{examples}</dl>" if examples else ""}
+</article>"""
+
+
+def _part(name: str, numbers: Mapping[str, Any]) -> str:
+    facts = [f"{numbers['rows']:,} rows", *numbers["files"], numbers["signature"]]
+    facts += [f"{count:,} dropped: {reason}" for reason, count in numbers["dropped"].items()]
+    listed = "".join(f"<li>{escape(fact)}</li>" for fact in facts)
+    languages = numbers.get("languages", {})
+    columns = "".join(_column(column, found, languages) for column, found in numbers["columns"].items())
+    labels = _bars("Labels", numbers["labels"].items()) if "labels" in numbers else ""
+    title = {"train": "Training text", "dev": "Dev text", "test": "Test text"}[name]
+    charts = f'<div class="columns">{columns}{labels}</div>'
+    return f'<section><h2>{title}</h2><ul class="facts">{listed}</ul>{charts}</section>'
+
+
+def _column(name: str, column: Mapping[str, Any], languages: Mapping[str, str]) -> str:
+    title = f"{name}, {languages[name]}" if name in languages else name
+    scripts = [(script.capitalize(), count) for script, count in column["scripts"].items()]
+    return (
+        _histogram(f"{title}: characters", column["characters"])
+        + _histogram(f"{title}: words", column["words"])
+        + _bars(f"{title}: letters by script", scripts)
+    )
+
+
+def _histogram(title: str, lengths: Mapping[str, Any]) -> str:
+    bins = [(_range(b["from"], b["to"]), b["count"]) for b in lengths["histogram"]]
+    about = (
+        f"{lengths['total']:,} in all; shortest {lengths['shortest']:,}, median {lengths['median']:,.0f}, "
+        f"longest {lengths['longest']:,}"
+    )
+    return _bars(title, bins, about)
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+
+
+def _bars(title: str, counts: Iterable[tuple[str, int]], about: str = "") -> str:
+    """A small bar chart: a row for each name, as wide as its count."""
+    rows = list(counts)[:_MOST_BARS]
+    most = max((count for _, count in rows), default=1) or 1
+    return (
+        f"<figure><figcaption>{escape(title)}</figcaption><table>{''.join(_bar_rows(rows, most))}</table>"
+        f"{f'<p>{escape(about)}</p>' if about else ''}</figure>"
+    )
+
+
+def _bar_rows(rows: list[tuple[str, int]], most: int) -> Iterator[str]:
+    for name, count in rows:
+        width = 100 * count / most
+        bar = f'<rect width="{width:.2f}%" height="10" rx="1"/>'
+        drawing = f'<svg width="100%" height="10" aria-hidden="true">{bar}</svg>'
+        yield f'<tr><th scope="row">{escape(name)}</th><td class="bar">{drawing}</td><td>{count:,}</td></tr>'

@@ -1,0 +1,35 @@
+"""How a finding is worded, and when it is grave."""
+
+import pytest
+
+from weft.data.check.finding import Finding, Rows, excerpt, gravest_first
+
+
+@pytest.mark.parametrize(
+    ("found", "severity"), [(1, "note"), (10, "note"), (11, "warning"), (50, "warning"), (51, "fatal")]
+)
+def test_the_share_decides(found: int, severity: str) -> None:
+    rows = Rows(100, "rows", lambda i: f"t.tsv:{i + 1}", lambda i: f"text {i}")
+    (finding,) = rows.shares(range(found), "odd", "something odd", "look", 0.1, 0.5)
+    assert (finding.severity, finding.count, len(finding.rows)) == (severity, found, found)
+    rows_said = "1 row" if found == 1 else f"{found} rows"
+    assert finding.message == f"t.tsv:1: something odd ({rows_said}, {found}.0%; the first is named)"
+    assert [example.where for example in finding.examples] == [f"t.tsv:{i + 1}" for i in range(min(found, 5))]
+    assert "rows" not in finding.to_json()
+
+
+def test_nothing_found_is_nothing_said() -> None:
+    assert list(Rows(100, "rows", str, str).shares([], "odd", "something odd", "look", 0.1)) == []
+
+
+def test_the_gravest_come_first_and_else_the_order_is_kept() -> None:
+    findings = [
+        Finding(s, c, "", "", 1) for s, c in (("note", "a"), ("fatal", "b"), ("warning", "c"), ("fatal", "d"))
+    ]
+    assert [finding.code for finding in gravest_first(findings)] == ["b", "d", "c", "a"]
+
+
+def test_an_excerpt_shows_what_cannot_be_seen_and_stays_short() -> None:
+    assert excerpt("a\tb\x07c") == "a b\\u{7}c"
+    assert excerpt("x" * 500) == "x" * 160 + "…"
+    assert excerpt("x" * 500, around=300).startswith("…x")

@@ -1,0 +1,102 @@
+"""The data doctor's page: one file, nothing of the text acts in it, and in a real browser it fits any width."""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from weft.checkup import Checkup, check_up
+from weft.config import load_recipe
+from weft.errors import UsageError
+from weft.inspection.check_page import page, write_checkup
+from weft.texts import Sources
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+HOSTILE = "</style><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>{{parts}}"
+
+
+@pytest.fixture(scope="module")
+def checkup(tmp_path_factory: pytest.TempPathFactory) -> Checkup:
+    """Of text in which some lines are hostile to a page, and one is of a kilobyte without a space."""
+    path = tmp_path_factory.mktemp("text") / "p.en-de.tsv"
+    rows = [(f"{HOSTILE} {i % 3}", f"{HOSTILE} {i % 3}") for i in range(9)] + [("x" * 1000, "y" * 2500)]
+    path.write_bytes("".join(f"{a}\t{b}\n" for a, b in rows).encode())
+    return check_up(load_recipe(None), Sources((str(path),), test=str(path)))
+
+
+def test_it_holds_all_that_was_found(checkup: Checkup) -> None:
+    html = page(checkup)
+    assert checkup.is_fatal
+    assert html.count("<article") == len(checkup.findings) >= 4
+    assert all(f"<code>{finding.code}</code>" in html for finding in checkup.findings)
+    assert "Training on this would be wrong." in html
+    assert "10 rows" in html
+    assert all(numbers["signature"] in html for numbers in checkup.parts.values())
+
+
+def test_sound_text_is_said_to_be_sound() -> None:
+    html = page(Checkup("translation"))
+    assert "Nothing stands against training on this." in html
+    assert "Nothing was found." in html
+
+
+def test_it_refers_to_nothing_outside_and_runs_nothing(checkup: Checkup) -> None:
+    html = page(checkup)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy
+    (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    rules = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert policy[1] == rules
+    assert not re.search(r"https?:|@import|url\(|<script|<img|<link|\bstyle=", html)
+
+
+def test_text_that_looks_like_a_part_of_the_page_is_text(checkup: Checkup) -> None:
+    html = page(checkup)
+    assert "&lt;script&gt;window.hacked=1&lt;/script&gt;" in html
+    assert "{{parts}}" in html
+    assert html.count("<h2>Training text</h2>") == 1
+
+
+@pytest.mark.parametrize("name", ["r.json", "R.JSON"])
+def test_as_data(checkup: Checkup, tmp_path: Path, name: str) -> None:
+    write_checkup(checkup, tmp_path / name)
+    assert json.loads((tmp_path / name).read_bytes()) == json.loads(json.dumps(checkup.to_json()))
+
+
+def test_another_suffix_is_refused(checkup: Checkup, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.html .*\.json"):
+        write_checkup(checkup, tmp_path / "r.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
+@pytest.mark.parametrize("width", [360, 1280])
+def test_in_a_browser_it_fits_and_asks_for_nothing(checkup: Checkup, tmp_path: Path, width: int) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    write_checkup(checkup, tmp_path / "page.html")
+    address, problems, colours = (tmp_path / "page.html").as_uri(), [], []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        for scheme in ("light", "dark"):
+            opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            opened.on("console", lambda message: problems.append(message.text))
+            opened.on("pageerror", lambda error: problems.append(str(error)))
+            opened.on("request", lambda request: request.url == address or problems.append(request.url))
+            opened.goto(address)
+            widths = opened.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]")
+            assert max(widths) <= width
+            assert opened.evaluate("window.hacked") is None
+            assert opened.locator("article.fatal .severity").first.inner_text() == "Fatal"
+            bars = opened.locator("rect").evaluate_all("all => all.map(r => r.getBoundingClientRect().width)")
+            assert max(bars) > 20
+            heights = opened.locator("td:last-child").evaluate_all("all => all.map(t => t.clientHeight)")
+            assert max(heights) < 40, "a number stands on one line"
+            colours.append(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+        browser.close()
+    assert problems == []
+    assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]
