@@ -160,5 +160,8 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     verdict = json.loads((out / "run" / "verdict.json").read_bytes())
     assert (verdict["outcome"], verdict["exit_code"]) == ("interrupted", code)
     last = err.split("\n")[-2]
-    assert last.startswith(f"weft: interrupted after step {verdict['step']}; the same command goes on from there")
+    step = verdict["step"]
+    assert last.startswith(
+        f"weft: interrupted after step {step}, which is saved; the same command goes on: weft train"
+    )
     assert "Traceback" not in err
