@@ -40,7 +40,7 @@ from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
-from weft.training.distributed import World, is_lost_process, joined_world, refuse_few_batches
+from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
 from weft.training.log import Log
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
@@ -93,7 +93,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         texts = kind.gather(request.recipe, Sources(request.train, request.dev, request.test))
         texts = texts.accepted(request.allow_bad_data)
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
-        refuse_few_batches(recipe.training.grad_accum_steps, world)
+        refuse_shares(recipe.training.grad_accum_steps, world)
         origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from)}
         with world.in_turn():
             if world.is_first:

@@ -138,13 +138,17 @@ def is_lost_process(error: BaseException) -> bool:
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
-def refuse_few_batches(grad_accum_steps: int, world: World) -> None:
-    """Raise UsageError where an update has fewer micro-batches than there are processes to share them."""
-    if grad_accum_steps < world.size:
+def refuse_shares(grad_accum_steps: int, world: World) -> None:
+    """Raise UsageError where the micro-batches of an update cannot be shared by the processes.
+
+    Each needs one at least; with `fsdp` all need as many, for each forward pass brings parameters together.
+    """
+    uneven = world.parallel == "fsdp" and grad_accum_steps % world.size
+    if grad_accum_steps < world.size or uneven:
         raise UsageError(
-            f"training.grad_accum_steps = {grad_accum_steps}: {world.size} processes share the micro-batches of "
-            f"an update; set it to a multiple of {world.size}, and for an update as large as now lower "
-            "batches.tokens_per_batch by as much"
+            f"training.grad_accum_steps = {grad_accum_steps}: {world.size} processes ({world.parallel}) share the "
+            f"micro-batches of an update; set it to a multiple of {world.size}, and for an update as large as now "
+            "change batches.tokens_per_batch by as much"
         )
 
 
