@@ -7,13 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-long reliability bench style clean
+.PHONY: demo test test-rooms test-faults test-long reliability bench style clean
 
 demo: $(READY)
 	$(BIN)/weft demo
 
+# Two sessions of tests beside each other, each on one thread; their words are kept apart where make can.
 test: style
-	$(BIN)/python -m pytest -q -m "not long"
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-faults
+
+test-rooms: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" --ignore tests/faults
+
+test-faults: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" tests/faults
 
 test-long: style
 	$(BIN)/python -m pytest -q

@@ -291,10 +291,13 @@ def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp
     assert (ended.code, ended.err) == (0, "")
     found = json.loads(ended.lines[0])
     assert found.pop("notes") == ["left out: 1 document (blank)"]
+    assert found.pop("contaminated") is None
+    signature = found.pop("data_signature")
+    assert signature.startswith("data:")
     assert set(found) == {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
     assert found == {name: pytest.approx(value, rel=1e-6) for name, value in scores.to_json().items()}
     shown = command("evaluate", folder, data)
-    assert shown.lines == [*scores.lines(), "note: left out: 1 document (blank)"]
+    assert shown.lines == [*scores.lines(), f"text  {signature}", "note: left out: 1 document (blank)"]
 
 
 def test_documents_of_the_training_text_are_marked(command: Command, folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -30,14 +31,15 @@ def ranks(write_pairs: Write, tiny_settings: tuple[str, ...]) -> Callable[..., s
         request = {"out": str(out), "train": text, "settings": [*tiny_settings, *SETTINGS, *settings], **asked}
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(count), "--standalone"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        return subprocess.run(
-            [*torchrun, str(SCRIPT), json.dumps(request)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        command = [*torchrun, str(SCRIPT), json.dumps(request)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+        with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+            try:
+                said, cried = process.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, said, cried)
 
     return run
 
