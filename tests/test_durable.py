@@ -72,7 +72,7 @@ def test_json_has_no_nan(tmp_path: Path, number: float) -> None:
 def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     durable.write_text(tmp_path / "a", "old")
     monkeypatch.setattr(os, step, no_space)
-    with pytest.raises(FolderError, match=r"a: cannot be written \(No space left on device\); nothing was"):
+    with pytest.raises(FolderError, match=r"a: cannot be written \(No space left on device\); make room"):
         durable.write_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]

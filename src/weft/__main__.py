@@ -9,6 +9,7 @@ from weft.errors import WeftError
 
 # What the option parser raises: the base of this class, whose module moves between versions of typer.
 OptionError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
+LEFT = 130  # the exit code of a process that Ctrl-C ended
 
 
 def main() -> None:
@@ -17,6 +18,8 @@ def main() -> None:
 
     try:
         code = app(standalone_mode=False)
+        if code == LEFT:
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except WeftError as error:
         print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
@@ -26,8 +29,8 @@ def main() -> None:
         print(f"weft: {error.format_message().rstrip('.')}; see {asked} --help", file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
-        print("weft: left at once", file=sys.stderr)
-        sys.exit(130)
+        print("weft: left at once; what was saved stays", file=sys.stderr)
+        sys.exit(LEFT)
 
 
 if __name__ == "__main__":

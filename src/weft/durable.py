@@ -129,7 +129,7 @@ def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
     except FileNotFoundError:
         raise FolderError(f"{path}: missing; the folder is incomplete or not Weft's") from None
     except (ValueError, RecursionError) as error:
-        raise FolderError(f"{path}: not valid JSON ({str(error)[:80]}); the file is damaged") from None
+        raise FolderError(f"{path}: not valid JSON ({str(error)[:80]}); the file is damaged, restore it") from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -229,4 +229,6 @@ def _as_folder_error(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:  # a full disk under safetensors' own writing is the latter
         reason = getattr(error, "strerror", None) or str(error)
-        raise FolderError(f"{path}: cannot be written ({reason}); nothing was changed") from error
+        full = any(word in reason for word in ("No space", "too large", "quota"))
+        remedy = "make room, and give the same command again" if full else "what was there before is untouched"
+        raise FolderError(f"{path}: cannot be written ({reason}); {remedy}") from error

@@ -118,7 +118,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
 
         enter_stage(record, verdict, "training")
         minutes = _expected_minutes(task, prepared.batches, recipe, plan) / world.size
-        log.note(f"about {minutes:.1f} minutes of training from the start{world.describe()}")
+        log.note(f"about {minutes:.1f} minutes of training in all{world.describe()}")
         world.shard(task.model)
         d_model = recipe.model.d_model
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
@@ -140,7 +140,10 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         finally:
             verdict.step, verdict.best_step = trainer.progress.step, trainer.progress.best_step
             verdict.dev = dict(trainer.progress.best_scores)
-            verdict.evaluations_since_best = trainer.progress.evaluations_since_best
+            verdict.evaluations_since_best, verdict.saved_step = (
+                trainer.progress.evaluations_since_best,
+                checkpoints.newest_step,
+            )
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             _publish(request, texts, published, checkpoints, verdict)
@@ -181,10 +184,7 @@ def _take_folder(
         allow_data_change=request.allow_data_change,
     )
     if goes_on and _ended(out, recipe) is None:
-        if model_folder.is_finished(out) and not Checkpoints(files.checkpoints, 1).holds_any:
-            raise UsageError(
-                f"{out}: its checkpoints are gone; train its model further with --from {out} and another --out"
-            )
+        _refuse_lost_checkpoints(out)
         log.note(f"going on with the run in {out}")
 
 
@@ -242,13 +242,31 @@ def _weights_sha256(folder: Path | None) -> str | None:
 def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     """The verdict of a run that has nothing left to do."""
     verdict = read_verdict(run_files(out).verdict)
-    if verdict is None or verdict.outcome not in ENDED or not model_folder.is_finished(out):
+    if verdict is None or verdict.outcome not in ENDED or not _is_sound(out):
         return None
     if verdict.outcome == "stopped early":
         patience = recipe.training.patience
         return None if patience is None or patience > verdict.evaluations_since_best else verdict
     longer = recipe.training.max_steps is not None and recipe.training.max_steps > verdict.step
     return None if longer else verdict
+
+
+def _refuse_lost_checkpoints(out: Path) -> None:
+    """Raise FolderError where a run that has saved steps has no checkpoint any more: it would begin anew."""
+    before, finished = read_verdict(run_files(out).verdict), model_folder.is_finished(out)
+    saved = finished or (before is not None and before.saved_step > 0)
+    if saved and not Checkpoints(run_files(out).checkpoints, 1).holds_any:
+        further = f", or train its model further with --from {out} and another --out" if finished else ""
+        raise FolderError(f"{out}: its checkpoints are gone; restore them, begin anew with --fresh{further}")
+
+
+def _is_sound(out: Path) -> bool:
+    """Whether the published model is whole; else it is published again, from its checkpoint."""
+    try:
+        durable.read_manifest(out)
+    except FolderError:
+        return False
+    return True
 
 
 def _how_to_extend(out: Path, verdict: Verdict) -> str:

@@ -37,6 +37,7 @@ class Verdict:
     stage: str = READING
     reason: str = ""
     step: int = 0
+    saved_step: int = 0
     best_step: int = 0
     evaluations_since_best: int = 0
     seconds: float = 0.0
@@ -84,13 +85,11 @@ def enter_stage(path: Path | None, verdict: Verdict, stage: str) -> None:
 
 
 def read_verdict(path: Path) -> Verdict | None:
-    """The verdict of an earlier start, if there was one. Raises FolderError where it is damaged."""
-    if not path.is_file():
-        return None
+    """The verdict of an earlier start; None where there was none, or it is damaged: training does not need it."""
     try:
         return Verdict(**durable.read_json(path))
-    except TypeError:
-        raise FolderError(f"{path}: is no verdict of this version; remove the file") from None
+    except (FolderError, TypeError):
+        return None
 
 
 def refuse_foreign(out: Path) -> None:
@@ -98,7 +97,8 @@ def refuse_foreign(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out names a folder")
     if out.is_dir() and not run_files(out).recipe.is_file() and not _is_barely_begun(out):
-        raise UsageError(f"{out} is not empty and holds no run to go on with; give --out another folder")
+        why = f"; {run_files(out).recipe} is missing, restore it" if run_files(out).folder.is_dir() else ""
+        raise UsageError(f"{out} is not empty and holds no run to go on with{why}; give --out another folder")
 
 
 def _is_barely_begun(out: Path) -> bool:

@@ -89,11 +89,33 @@ def test_C2_a_finished_model_whose_checkpoints_are_gone_is_not_begun_anew(
     shutil.copytree(undisturbed.out, out)
     shutil.rmtree(out / "run" / "checkpoints")
     before = differences(out, undisturbed.out)
-    for settings in (["training.max_steps=20"], ["training.seed=2"]):
+    for settings, code in ((["training.max_steps=20"], 5), (["training.seed=2"], 2)):
         ended = tiny_run(out, *settings)
-        assert ended.code == 2, ended.said
+        assert ended.code == code, ended.said
     assert tiny_run(out).code == 0  # finished, and said so
     assert differences(out, undisturbed.out) == before
+
+
+def test_C2_a_run_whose_checkpoints_are_gone_is_not_begun_anew(tmp_path: Path, tiny_run: Run, begun: Path) -> None:
+    out = copied(begun, tmp_path)
+    assert verdict(out)["saved_step"] == 4
+    shutil.rmtree(out / "run" / "checkpoints")
+    for _ in range(2):
+        ended = tiny_run(out)
+        assert (ended.code, ended.said.count("\n")) == (5, 1), ended.said
+        assert "its checkpoints are gone; restore them, begin anew with --fresh" in ended.said
+
+
+def test_C2_a_finished_model_that_is_damaged_is_published_again(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    """Its checkpoint is there: nothing says "finished" of a folder that cannot be used."""
+    out = tmp_path / "out"
+    for name in ("model.safetensors", "tokenizer.src.json"):
+        shutil.copytree(undisturbed.out, out, dirs_exist_ok=True)
+        (out / name).write_bytes((out / name).read_bytes()[:-9])
+        assert tiny_run(out).code == 0
+        assert differences(out, undisturbed.out) == []
 
 
 STAGES = {

@@ -98,8 +98,11 @@ class Trainer(Generic[B]):
         """
         with self.world.in_turn():  # the first sets damaged checkpoints aside
             state = self.checkpoints.load_latest()
+        for note in self.checkpoints.notes:
+            self.log.note(f"note: {note}")
         if state is not None:
             self.restore(state)
+            self.log.note(f"from the checkpoint of step {self.progress.step:,}")
         self.log.rewind(self.progress.step)
         if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
             return "stopped early"
@@ -205,7 +208,7 @@ class Trainer(Generic[B]):
         epoch, position = places[-1]
         raise DivergedError(
             f"step {step} (epoch {epoch}, batch {position}): loss {loss}, gradient norm {norm}; the weights "
-            f"before it are kept; {CALMER}"
+            f"were not touched; {CALMER}"
         )
 
     @contextlib.contextmanager
