@@ -178,9 +178,11 @@ def test_columns_by_any_name(train: Train, tmp_path: Path, write: Write) -> None
     train(out=tmp_path / "plain")
     assert weights(tmp_path / "out") == weights(tmp_path / "plain")
     assert load(tmp_path / "out").read([text]).texts == [text for _, text in rows]
-    with pytest.raises(DataError, match=r"no column 'text'; columns: coarse, question") as caught:
+    with pytest.raises(
+        DataError, match=r"no column 'text' and no column 'label'; columns: coarse, question"
+    ) as caught:
         train(out=tmp_path / "third", text=text)
-    assert "data.text_column" in str(caught.value)
+    assert "--set data.text_column=...; name the right one by --set data.label_column=..." in str(caught.value)
     assert not (tmp_path / "third").exists()
 
 

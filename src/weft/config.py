@@ -419,8 +419,12 @@ def _read_toml(name_or_file: str) -> dict[str, Any]:
         text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(encoding="utf-8")
     else:
         if not os.path.isfile(name_or_file):  # unlike Path.is_file, False for a name that is too long
+            near = difflib.get_close_matches(name_or_file, recipe_names(), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
             known = ", ".join(recipe_names())
-            raise UsageError(f"recipe {name_or_file!r} is neither a file nor a packaged recipe ({known})")
+            raise UsageError(
+                f"recipe {name_or_file!r:.80} is neither a file nor a packaged recipe ({known}){hint}"
+            )
         try:
             text = Path(name_or_file).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:

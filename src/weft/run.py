@@ -138,12 +138,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         try:
             outcome = trainer.run()
         finally:
-            verdict.step, verdict.best_step = trainer.progress.step, trainer.progress.best_step
-            verdict.dev = dict(trainer.progress.best_scores)
-            verdict.evaluations_since_best, verdict.saved_step = (
-                trainer.progress.evaluations_since_best,
-                checkpoints.newest_step,
-            )
+            verdict.stands_at(trainer.progress, checkpoints.newest_step)
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             _publish(request, texts, published, checkpoints, verdict)

@@ -16,7 +16,7 @@ from weft import durable
 from weft.config import Recipe, build_recipe, recipe_difference
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
-from weft.training.checkpoint import Checkpoints
+from weft.training.checkpoint import Checkpoints, Progress
 
 MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every", "training.parallel"}
 MOST_DIFFERENCES = 8  # shown
@@ -45,6 +45,12 @@ class Verdict:
     test: dict[str, Any] = field(default_factory=dict)
     test_summary: str = ""
     notes: list[str] = field(default_factory=list)
+
+    def stands_at(self, progress: Progress, saved_step: int) -> None:
+        """Take over how far training has come, and the step of the newest checkpoint."""
+        self.step, self.saved_step, self.best_step = progress.step, saved_step, progress.best_step
+        self.evaluations_since_best = progress.evaluations_since_best
+        self.dev = dict(progress.best_scores)
 
 
 @contextlib.contextmanager

@@ -159,7 +159,7 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
     ended = command("translate", tiny_folder, "--beam-size", 1, stdin=f"{SENTENCES[0]}\n{'x' * 300}\n".encode())
     assert ended.code == 0
     assert len(ended.lines) == 2
-    assert ended.messages == ["weft: line 2: truncated, too long for the model"]
+    assert ended.messages == ["weft: line 2: truncated: cut at the longest length that the model reads or writes"]
     asked = command("translate", tiny_folder, "--beam-size", 1, "--json", "x" * 300)
     assert json.loads(asked.lines[0])["truncated"] is True
 

@@ -127,9 +127,11 @@ class TestMissingColumns:
     def test_what_there_is_and_what_is_near_is_named(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.csv", "text,Label\na,b\n")
         assert refusal(path) == ":1: no column 'label'; columns: text, Label; rename Label to 'label'"
-        assert "did you mean data.label_column=Label?" in refusal(path, label="data.label_column")
+        assert "did you mean --set data.label_column=Label?" in refusal(path, label="data.label_column")
         path = write(tmp_path / "t.csv", "text,sentiment\na,b\n")
-        assert "columns: text, sentiment; set data.label_column=..." in refusal(path, label="data.label_column")
+        assert "columns: text, sentiment; name the right one by --set data.label_column=..." in refusal(
+            path, label="data.label_column"
+        )
 
     def test_a_first_line_that_is_data_is_recognised(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.tsv", "what a film\tpos\nso dull\tneg\n")
@@ -163,8 +165,8 @@ class TestBadTables:
             ("t.tsv", "text\tlabel\na\tb\nc\n", ":3: 1 cell where the header names 2 columns"),
             ("t.csv", "text,label\n", ": no row below the header"),
             ("t.csv", "text,label", ": no row below the header"),
-            ("t.csv", "\n\n", ":1: no column 'text'; columns: none"),
-            ("t.csv", "\ufeff", ":1: no column 'text'; columns: none"),
+            ("t.csv", "\n\n", ":1: no column 'text' and no column 'label'; columns: none"),
+            ("t.csv", "\ufeff", ":1: no column 'text' and no column 'label'; columns: none"),
             ("t.csv", "", ": is empty (0 bytes)"),
             ("t.csv.gz", "", ": is empty (0 bytes)"),
             ("t.jsonl", "\n", ": no row (empty line: 1)"),

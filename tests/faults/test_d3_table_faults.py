@@ -27,15 +27,21 @@ def refusal(data: str, *columns: str) -> str:
 def test_D3_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: str, delimiter: str) -> None:
     path = write(tmp_path / name, f"id{delimiter}sentence{delimiter}Label\n1{delimiter}good{delimiter}pos\n")
     message = refusal(path)
-    assert message.startswith(f"{path}:1: no column 'text'; columns: id, sentence, Label; set data.text_column=")
-    assert "did you mean data.label_column=Label?" in refusal(path, "sentence")
+    assert message.startswith(f"{path}:1: no column 'text' and no column 'label'; columns: id, sentence, Label; ")
+    assert (
+        "name the right one by --set data.text_column=...; did you mean --set data.label_column=Label?" in message
+    )
+    assert "did you mean --set data.label_column=Label?" in refusal(path, "sentence")
     assert read_labelled(path, "sentence", "Label").texts == ["good"]
 
 
 def test_D3_a_missing_key_of_json_is_named_with_its_line(tmp_path: Path) -> None:
     objects = [{"text": "a", "label": "x"}, {"text": "b", "labels": "y"}]
     path = write(tmp_path / "t.jsonl", "".join(json.dumps(o) + "\n" for o in objects))
-    assert refusal(path) == f"{path}:2: no key 'label'; keys: text, labels; did you mean data.label_column=labels?"
+    assert (
+        refusal(path)
+        == f"{path}:2: no key 'label'; keys: text, labels; did you mean --set data.label_column=labels?"
+    )
 
 
 def test_D3_a_table_without_a_header_is_recognised(tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from weft.errors import UsageError
 
 Out = Annotated[Path, typer.Option("--out", help="Folder of the model; the same folder goes on where it stopped.")]
 
+TRIES = {
+    "translation": 'weft translate {} "..."',
+    "language-modelling": 'weft generate {} --prompt "..."',
+    "classification": 'weft classify {} "..."',
+}
+
 
 def demo(out: Out = Path("runs/demo")) -> None:
     """Train English to Chinese on the built-in corpus, score it, translate."""
@@ -98,12 +104,7 @@ def train(
         return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
-    tries = {
-        "translation": f'weft translate {out} "..."',
-        "language-modelling": f'weft generate {out} --prompt "..."',
-        "classification": f'weft classify {out} "..."',
-    }
-    say(f"{verdict.reason}; the model is in {out}; try: {tries[wanted.task]}")
+    say(f"{verdict.reason}; the model is in {out}; try: {TRIES[wanted.task].format(out)}")
 
 
 def say(text: str) -> None:

@@ -126,7 +126,10 @@ def _write(shown: Iterator[tuple[str, bool]], output_file: Path | None, as_json:
             if at_once:
                 out.flush()
             if truncated and not as_json:
-                print(f"weft: line {number}: truncated, too long for the model", file=sys.stderr)
+                print(
+                    f"weft: line {number}: truncated: cut at the longest length that the model reads or writes",
+                    file=sys.stderr,
+                )
 
 
 def _translated(number: int, prediction: "Prediction", n_best: int, as_json: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from weft import durable
 from weft.checkup import Checkup
 from weft.data.check.finding import Finding, counted
-from weft.inspection.report import FORMATS, asset, fingerprint, refuse_other_suffixes
+from weft.inspection.report import FORMATS, asset, fingerprint, refuse_other_suffixes, stylesheet
 
 _WORDS = {"fatal": "Fatal", "warning": "Warning", "note": "Note"}
 _MOST_BARS = 24
@@ -30,7 +30,7 @@ def write_checkup(checkup: Checkup, path: Path) -> None:
 
 def page(checkup: Checkup) -> str:
     """The whole page; no script, and no style but its own, known by its hash."""
-    style = asset("check.css")
+    style = stylesheet("check.css")
     policy = f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'"
     parts = {
         "policy": policy,

@@ -39,7 +39,7 @@ def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
 
 def _page(data: dict[str, Any]) -> str:
     """The page with style, script and data inside; only these two, known by their hashes, may act in it."""
-    style, script = asset("attention.css"), asset("attention.js")
+    style, script = stylesheet("attention.css"), asset("attention.js")
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -52,6 +52,11 @@ def asset(name: str) -> str:
     """A file of the page, with line ends as the browser will hash them."""
     content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
     return content.replace("\r\n", "\n")
+
+
+def stylesheet(name: str) -> str:
+    """What every page looks like, and what this one adds."""
+    return asset("base.css") + asset(name)
 
 
 def fingerprint(content: str) -> str:

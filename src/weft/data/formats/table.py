@@ -109,27 +109,33 @@ def _places(where: str, header: Sequence[str], columns: Sequence[str], keys: Map
     again = next((name for name, count in Counter(names).items() if name and count > 1), None)
     if again is not None:
         raise DataError(f"{where}: two columns are named {_shown(again)}; rename one of them")
-    for column in columns:
-        if column not in names:
-            hint = "" if any(c in names for c in columns) else "; the first line must name the columns"
-            _refuse_missing(where, "column", column, names, keys, hint)
+    _refuse_missing(where, "column", columns, names, keys)
     return {column: names.index(column) for column in columns}
 
 
 def _refuse_missing(
-    where: str, what: str, wanted: str, names: Sequence[str], keys: Mapping[str, str], hint: str = ""
-) -> NoReturn:
-    """Say what there is instead: nearest is another case of the name, then another spelling."""
-    same = [name for name in names if name.casefold() == wanted.casefold()]
-    near = (same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6))[:1]
-    key = keys.get(wanted)
-    if near:
-        remedy = f"did you mean {key}={_shown(near[0])}?" if key else f"rename {_shown(near[0])} to {wanted!r}"
-    else:
-        remedy = f"set {key}=... to the right one" if key else f"rename the right one to {wanted!r}"
+    where: str, what: str, columns: Sequence[str], names: Sequence[str], keys: Mapping[str, str]
+) -> None:
+    """Raise DataError if any column is missing, and say what there is instead of each."""
+    missing = [column for column in columns if column not in names]
+    if not missing:
+        return
     listing = ", ".join(_shown(name) for name in names[:_MOST_NAMES]) or "none"
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    raise DataError(f"{where}: no {what} {wanted!r}; {what}s: {listing}{more}; {remedy}{hint}")
+    remedies = [_instead(column, names, keys.get(column)) for column in missing]
+    if what == "column" and len(missing) == len(columns):
+        remedies.append("the first line must name the columns")
+    wanted = f" and no {what} ".join(map(repr, missing))
+    raise DataError(f"{where}: no {what} {wanted}; {what}s: {listing}{more}; {'; '.join(remedies)}")
+
+
+def _instead(wanted: str, names: Sequence[str], key: str | None) -> str:
+    """What to do about a missing name: nearest is another case of it, then another spelling."""
+    same = [name for name in names if name.casefold() == wanted.casefold()]
+    near = (same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6))[:1]
+    if key is None:
+        return f"rename {_shown(near[0]) if near else 'the right one'} to {wanted!r}"
+    return f"did you mean --set {key}={_shown(near[0])}?" if near else f"name the right one by --set {key}=..."
 
 
 def _shown(name: str) -> str:
@@ -240,9 +246,7 @@ def _read_json(
             continue
         where = f"{path}:{number}"
         row = _parse(where, line)
-        for column in columns:
-            if column not in row:
-                _refuse_missing(where, "key", column, list(row), keys)
+        _refuse_missing(where, "key", columns, list(row), keys)
         yield number, {column: row[column] for column in columns}
 
 
