@@ -34,7 +34,7 @@ _MOSTLY = 0.8  # of a line's letters; a name or two in a short line are fewer
 
 def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
     """Characters that nobody reads, and marks of failed decoding."""
-    found = _search(CONTROL, sides)
+    found = [i for i, row in enumerate(zip(*sides, strict=True)) if any(map(_has_control, row))]
     what = "control characters, unusual line separators or marks of failed decoding"
     yield from rows.shares(found, "control-characters", what, "look how the text was converted to UTF-8", 0.01)
 
@@ -99,7 +99,6 @@ def _byte(letter: str) -> bytes:
         return letter.encode("latin-1", "replace")
 
 
-def _search(pattern: re.Pattern[str], sides: Sequence[Sequence[str]]) -> list[int]:
-    """Rows of which a side has the pattern."""
-    search = pattern.search
-    return [i for i, row in enumerate(zip(*sides, strict=True)) if any(search(text) for text in row)]
+def _has_control(text: str) -> bool:
+    """Whether a text has one; text of ASCII that can be printed, which most is, need not be searched."""
+    return not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
