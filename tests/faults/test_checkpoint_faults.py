@@ -157,6 +157,20 @@ def number_of_step(tiny_run: Run, out: Path, ahead: int, scratch: Path) -> int:
     return [n for n, event in enumerate(events) if event.startswith("between")][2 * (ahead - 1)]
 
 
+def test_K2_a_run_in_bfloat16_resumes_bit_for_bit_too(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    """On one machine: products in bfloat16 differ between processors, not between two runs on the same."""
+    precision = "training.precision=bfloat16"
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert tiny_run(whole, precision).code == 0
+    assert "model.safetensors" in differences(whole, undisturbed.out), "it was not bfloat16"
+    within = undisturbed.numbers("^between")[6]
+    assert tiny_run(out, precision, signal_at={within: int(signal.SIGINT)}).code == 75
+    assert tiny_run(out, precision).code == 0
+    assert differences(out, whole) == []
+
+
 def test_K2_without_its_own_random_numbers_a_resumed_run_differs(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:

@@ -8,10 +8,12 @@ import tarfile
 import time
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import weft
 from weft import samples
 from weft.checkup import check_up
 from weft.config import load_recipe
@@ -176,6 +178,37 @@ def test_D2_latin_1_and_invalid_bytes_are_refused_with_offset_and_line(tmp_path:
 
 def test_D2_nul_is_refused_with_its_offset(tmp_path: Path) -> None:
     assert "p.tsv:2: NUL at byte 7" in refusal(write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n"))
+
+
+def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
+    tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
+) -> None:
+    """A third of the test pairs are in the training text: half to the letter, half in other case and marks."""
+    lines = Path(write_pairs(216)).read_text().split("\n")[:-1]
+    train, test = lines[:156], lines[156:]
+    shouted = [line.upper().replace(".", " !") for line in test[10:20]]
+    clean = write(tmp_path / "clean.tsv", "".join(f"{line}\n" for line in train))
+    leaky = write(tmp_path / "leaky.tsv", "".join(f"{line}\n" for line in [*train, *test[:10], *shouted]))
+    held = write(tmp_path / "test.tsv", "".join(f"{line}\n" for line in test))
+
+    found = {f.code: f for f in check_up(load_recipe(), Sources((leaky,), test=held)).findings}
+    overlap = found["test-in-training"]
+    assert (overlap.count, overlap.rows) == (20, tuple(range(20)))
+    assert "20 of 60 pairs of test (33.3%)" in overlap.message
+    assert "10 of them to the letter" in overlap.message
+    assert overlap.examples[0][0] == f"{held}:1"
+    sound = check_up(load_recipe(), Sources((clean,), test=held)).findings
+    assert "test-in-training" not in {f.code for f in sound}
+
+    settings = (*tiny_settings, "training.max_steps=2")
+    mark = "contaminated: 20 of 60 pairs (33.3 %) are in the training text as well"
+    verdict = weft.train(out=tmp_path / "leaky", train=leaky, test=held, settings=settings, quiet=True)
+    assert verdict.test["contaminated"].startswith(mark)
+    assert mark in verdict.test_summary
+    assert mark in (tmp_path / "leaky" / "README.md").read_text()
+    verdict = weft.train(out=tmp_path / "clean", train=clean, test=held, settings=settings, quiet=True)
+    assert verdict.test["contaminated"] is None
+    assert "contaminated" not in (tmp_path / "clean" / "README.md").read_text()
 
 
 def test_D6_a_line_of_50_mb_is_dropped_in_bounded_memory(tmp_path: Path) -> None:
