@@ -116,12 +116,13 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         verdict.notes += [*_start_notes(request), *read_overrides(files), *texts.notes, *prepared.notes]
         _announce(log, prepared.description, task, plan, verdict.notes)
 
+        checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
+        verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
         minutes = _expected_minutes(task, prepared.batches, recipe, plan) / world.size
         log.note(f"about {minutes:.1f} minutes of training in all{world.describe()}")
         world.shard(task.model)
         d_model = recipe.model.d_model
-        checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         trainer = Trainer(
             model=task.model,
             batches=prepared.batches,

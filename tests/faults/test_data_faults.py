@@ -194,7 +194,7 @@ def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
     found = {f.code: f for f in check_up(load_recipe(), Sources((leaky,), test=held)).findings}
     overlap = found["test-in-training"]
     assert (overlap.count, overlap.rows) == (20, tuple(range(20)))
-    assert "20 of 60 pairs of test (33.3%)" in overlap.message
+    assert "20 of 60 pairs of test (33.3 %)" in overlap.message
     assert "10 of them to the letter" in overlap.message
     assert overlap.examples[0][0] == f"{held}:1"
     sound = check_up(load_recipe(), Sources((clean,), test=held)).findings

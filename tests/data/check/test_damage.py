@@ -53,7 +53,7 @@ def test_the_damaged_rows_are_named_and_no_other(german: Pairs, code: str) -> No
     finding = findings(changed(german, ROWS, CHANGES[code]))[code]
     assert (finding.severity, finding.rows, finding.count) == ("note", tuple(ROWS), 3)
     assert finding.message.startswith("made.tsv:8: ")
-    assert "(3 pairs, 0.1%; the first is named)" in finding.message
+    assert "(3 pairs, 0.1 %; the first is named)" in finding.message
     assert [example.where for example in finding.examples] == ["made.tsv:8", "made.tsv:401", "made.tsv:2000"]
     assert finding.remedy
 

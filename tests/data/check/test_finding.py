@@ -13,7 +13,7 @@ def test_the_share_decides(found: int, severity: str) -> None:
     (finding,) = rows.shares(range(found), "odd", "something odd", "look", 0.1, 0.5)
     assert (finding.severity, finding.count, len(finding.rows)) == (severity, found, found)
     rows_said = "1 row" if found == 1 else f"{found} rows"
-    assert finding.message == f"t.tsv:1: something odd ({rows_said}, {found}.0%; the first is named)"
+    assert finding.message == f"t.tsv:1: something odd ({rows_said}, {found}.0 %; the first is named)"
     assert [example.where for example in finding.examples] == [f"t.tsv:{i + 1}" for i in range(min(found, 5))]
     assert "rows" not in finding.to_json()
 

@@ -95,7 +95,7 @@ def test_lines_of_documents_are_compared() -> None:
     found = by_code(examine_documents(from_documents([book], "b.txt"), test=from_documents([page], "p.txt")))
     finding = found["test-in-training"]
     assert (finding.severity, finding.count) == ("fatal", 10)
-    assert finding.message.startswith("p.txt:1: 10 of 20 lines of test (50.0%)")
+    assert finding.message.startswith("p.txt:1: 10 of 20 lines of test (50.0 %)")
     assert "b.txt:391" in finding.message
     apart = from_documents(["Quite another page, which has never been in any book."], "q.txt")
     assert "test-in-training" not in by_code(examine_documents(from_documents([book], "b.txt"), test=apart))

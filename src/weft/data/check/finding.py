@@ -68,7 +68,7 @@ class Rows:
         """A note for rows that have something; above a share of the text a warning, or fatal."""
         if found:
             share = len(found) / self.size
-            many = f"{counted(len(found), self.unit)}, {share:.1%}; the first is named"
+            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the first is named"
             yield Finding(
                 "fatal" if share > fatal else "warning" if share > warn else "note",
                 code,

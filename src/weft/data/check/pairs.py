@@ -166,7 +166,7 @@ def _shifted(pairs: PairText, shifts: list[Shift]) -> Finding:
         "shifted-lines",
         f"{rows.where(first.first)}: from here to {rows.where(first.last)} each source line fits the target "
         f"{abs(first.by)} {lines} {direction} its own better: the sides are shifted{more} "
-        f"({counted(len(concerned), 'pairs')}, {len(concerned) / rows.size:.1%})",
+        f"({counted(len(concerned), 'pairs')}, {100 * len(concerned) / rows.size:.1f} %)",
         "look for a line that is missing, doubled or broken in two just there, in one of the sides",
         len(concerned),
         tuple(concerned),

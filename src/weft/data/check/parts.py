@@ -159,7 +159,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
         share = len(found.folded) / rows.size
         fatal = share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
         first = found.folded[0]
-        part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({share:.1%})"
+        part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({100 * share:.1f} %)"
         yield Finding(
             "fatal" if fatal else "warning" if share > _WARN_SHARE else "note",
             f"{name}-in-{other_name}",
