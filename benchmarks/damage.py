@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.checkup import check_up
-from weft.config import load_recipe
 from weft.data.check.finding import Finding
+from weft.recipe_file import load_recipe
 from weft.texts import Sources
 
 ROOT = Path(__file__).resolve().parent.parent

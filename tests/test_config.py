@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config import (
-    RECIPES,
-    Seq2SeqSection,
-    TranslationRecipe,
-    build_recipe,
-    load_recipe,
-    recipe_difference,
-    recipe_names,
-    with_values,
-)
+from weft.config import RECIPES, Seq2SeqSection, TranslationRecipe
 from weft.errors import UsageError
+from weft.recipe_file import build_recipe, load_recipe, recipe_difference, recipe_names, with_values
 
 
 def problems(tree: Any) -> list[str]:

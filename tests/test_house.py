@@ -17,6 +17,7 @@ ROOT = Path(weft.__file__).parent
 MAY_IMPORT = """
 errors:
 config:
+recipe_file: config
 durable:
 machine:
 evaluation:
@@ -59,7 +60,7 @@ model.recurrent: config machine model.attention
 
 decoding: model.cache decoding
 
-model_folder: config machine durable
+model_folder: config machine durable recipe_file
 model_card: config model_folder
 training.loss: config machine
 training.schedule: config machine
@@ -70,8 +71,8 @@ training.log: config machine durable training.checkpoint
 training.trainer: config machine durable training
 
 predict: config data.normalize data.segment data.tokenizer decoding predict
-tasks: config durable machine evaluation texts data model decoding model_folder training predict tasks
-run_record: config durable model_folder training.checkpoint
+tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
+run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection
 cli: *

@@ -15,8 +15,9 @@ from typer.core import TyperGroup
 
 from weft import samples
 from weft.cli import app
-from weft.config import RECIPES, RecurrentSection, load_recipe, recipe_names
+from weft.config import RECIPES, RecurrentSection
 from weft.data.tokenizer import EOS_ID, build_tokenizers
+from weft.recipe_file import load_recipe, recipe_names
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_TREE = (".py", ".toml", ".html", ".css", ".js")

@@ -16,13 +16,14 @@ import pytest
 import torch
 
 import weft
-from weft.config import ClassificationRecipe, build_recipe
+from weft.config import ClassificationRecipe
 from weft.data.labelled import LabelledText, from_rows, label_counts, read_labelled
 from weft.data.tokenizer import BOS_ID
 from weft.errors import DataError, Interrupted, UsageError
 from weft.machine import Machine
 from weft.model_folder import run_files
 from weft.predict.classifier import Classifier
+from weft.recipe_file import build_recipe
 from weft.run_record import Verdict
 from weft.tasks import classification
 from weft.tasks.classification import Classification, class_weights

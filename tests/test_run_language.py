@@ -17,11 +17,11 @@ import pytest
 
 import weft
 from weft import durable
-from weft.config import load_recipe
 from weft.data.documents import read_documents
 from weft.errors import DataError, FolderError, Interrupted, UsageError
 from weft.machine import Machine
 from weft.model_folder import run_files
+from weft.recipe_file import load_recipe
 from weft.run_record import Verdict
 from weft.tasks import language_modelling
 from weft.tasks.language_modelling import LanguageModelling

@@ -78,8 +78,8 @@ def train(
     and `test` name files as on the command line; `fresh`, `allow_data_change` and `allow_bad_data` are its flags.
     Raises weft.errors.WeftError, by kind.
     """
-    from weft.config import load_recipe
     from weft.model_folder import run_files
+    from weft.recipe_file import load_recipe
     from weft.run import Request
     from weft.run import train as run_training
     from weft.training.log import Log

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from weft import durable
-from weft.config import Recipe, build_recipe, recipe_difference
+from weft.config import Recipe
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
+from weft.recipe_file import build_recipe, recipe_difference
 from weft.training.checkpoint import Checkpoints, Progress
 
 MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every", "training.parallel"}

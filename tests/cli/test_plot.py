@@ -154,9 +154,9 @@ def test_inspect_names_every_format(command: Command, tmp_path: Path) -> None:
 def test_letters_that_cannot_be_drawn_are_said(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weft.inspection import plots
+    from weft.inspection import figure
 
-    monkeypatch.setattr(plots, "_FALLBACKS", ())
+    monkeypatch.setattr(figure, "_FALLBACKS", ())
     run = write_run(tmp_path / "茶和我")
     png, svg = tmp_path / "h.png", tmp_path / "h.svg"
     ended = command("plot", "history", run, "--output", png)

@@ -25,9 +25,9 @@ from typing import Any
 import torch
 import torch._dynamo  # optimizers import it at their first use, which would be in every fork
 
-from weft.config import load_recipe
 from weft.errors import WeftError
 from weft.model_folder import run_files
+from weft.recipe_file import load_recipe
 from weft.run import Request, train
 from weft.tasks import translation
 from weft.training import checkpoint, trainer

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from weft.config import load_recipe
 from weft.errors import WeftError
 from weft.model_folder import run_files
+from weft.recipe_file import load_recipe
 from weft.run import Request, train
 from weft.training import trainer
 from weft.training.distributed import whole

@@ -16,11 +16,11 @@ import pytest
 import weft
 from weft import samples
 from weft.checkup import check_up
-from weft.config import load_recipe
 from weft.data.check.pairs import look_over
 from weft.data.corpus import ParallelText, read_lines, read_pairs
 from weft.data.formats import source
 from weft.errors import DataError
+from weft.recipe_file import load_recipe
 from weft.texts import Sources
 
 WORDS = ("red", "green", "a", "wonderful", "house", "stands", "incomprehensibly")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from weft.checkup import Checkup, check_up
-from weft.config import load_recipe
 from weft.errors import UsageError
 from weft.inspection.check_page import page, write_checkup
+from weft.recipe_file import load_recipe
 from weft.texts import Sources
 
 CHROMIUM = Path("/usr/bin/chromium")

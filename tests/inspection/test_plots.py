@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 import torch
 
-from weft.config import TrainingSection, build_recipe, load_recipe
+from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
 from weft.inspection.attention import TranslationAttention
 from weft.model.positions import sinusoids
+from weft.recipe_file import build_recipe, load_recipe
 from weft.training.loss import smoothed_target
 from weft.training.schedule import learning_rate
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
 plots = pytest.importorskip("weft.inspection.plots")
-figures = pytest.importorskip("matplotlib.figure")
+figures = pytest.importorskip("weft.inspection.figure")
+history = pytest.importorskip("weft.inspection.history")
+mpl_figure = pytest.importorskip("matplotlib.figure")
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -172,7 +175,7 @@ def test_very_long_schedule_keeps_its_peak() -> None:
 def test_history_shows_what_was_logged(tmp_path: Path) -> None:
     lines = [*steps(5.0, 4.0), evaluation(100, 11.0, 3.5), *steps(3.0, 2.0)[1:]]
     lines = [*lines, {**steps(9.0)[0], "step": 150, "loss": 2.5}, evaluation(150, 13.0, 3.0)]
-    figure = plots.draw_history([plots.read_history(write_run(tmp_path / "a", lines))])
+    figure = history.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
     losses, scores = figure.axes
     (raw,) = lines_of(losses, "training")
     assert points(raw) == [(50, 5.0), (100, 4.0), (100, 2.0), (150, 2.5)]
@@ -192,7 +195,7 @@ def test_history_shows_what_was_logged(tmp_path: Path) -> None:
     ],
 )
 def test_best_step_is_the_trainers(tmp_path: Path, evaluations: list[tuple[int, float, float]], best: int) -> None:
-    run = plots.read_history(write_run(tmp_path / "a", [evaluation(*e) for e in evaluations]))
+    run = history.read_history(write_run(tmp_path / "a", [evaluation(*e) for e in evaluations]))
     assert run.best["step"] == best
 
 
@@ -202,15 +205,15 @@ def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
         {"step": 7 * i, "epoch": 0, **dict(zip(keys, v, strict=True))}
         for i, v in enumerate([(3, 2), (1, 5), (2, 4)])
     ]
-    run = plots.read_history(write_run(tmp_path / "a", lines))
+    run = history.read_history(write_run(tmp_path / "a", lines))
     assert (run.loss, run.score, run.best["step"]) == (*keys, 7)
-    _, scores = plots.draw_history([run]).axes
+    _, scores = history.draw_history([run]).axes
     assert points(lines_of(scores, "best")[0]) == [(7, 5)]
 
 
 def test_best_step_is_that_of_a_real_run(tiny_folder: Path) -> None:
     verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
-    run = plots.read_history(tiny_folder)
+    run = history.read_history(tiny_folder)
     assert run.best["step"] == verdict["best_step"]
     assert run.best[run.score] == next(iter(verdict["dev"].values()))
     assert run.losses[-1][0] == verdict["step"] == 120
@@ -221,7 +224,7 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
     accuracy = {"step": 100, "epoch": 1, "dev_accuracy": 0.75, "dev_loss": 0.5}
     second = write_run(tmp_path / "b", [*steps(1.0, 0.5), accuracy])
     bare = write_run(tmp_path / "_c", steps(7.0, 6.0, 5.0))
-    figure = plots.draw_history([plots.read_history(folder) for folder in (first, second, bare)])
+    figure = history.draw_history([history.read_history(folder) for folder in (first, second, bare)])
     losses, bleu, other = figure.axes
     assert [axes.get_ylabel() for axes in (bleu, other)] == ["BLEU", "accuracy"]
     assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 3
@@ -234,13 +237,13 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
 
 def test_score_that_the_best_step_lacks_is_drawn_without_a_mark(tmp_path: Path) -> None:
     lines = [{"step": 5, "dev_loss": 1.0}, {"step": 9, "dev_loss": 2.0, "dev_bits_per_byte": 3.0}]
-    _, scores = plots.draw_history([plots.read_history(write_run(tmp_path / "a", lines))]).axes
+    _, scores = history.draw_history([history.read_history(write_run(tmp_path / "a", lines))]).axes
     assert points(lines_of(scores, "score")[0]) == [(9, 3.0)]
     assert lines_of(scores, "best") == []
 
 
 def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
-    figure = plots.draw_history([plots.read_history(write_run(tmp_path / "a", steps(2.0)))])
+    figure = history.draw_history([history.read_history(write_run(tmp_path / "a", steps(2.0)))])
     (losses,) = figure.axes
     assert [text.get_text() for text in losses.get_legend().get_texts()][1:] == [
         "training, as logged",
@@ -250,7 +253,7 @@ def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b'{"step": 150, "lo', b"[]\n", b"\xff\n", b'{"loss": 1}\n', b'{"step": null}\n'])
 def test_damaged_last_line_is_left_out(tmp_path: Path, tail: bytes) -> None:
-    run = plots.read_history(write_run(tmp_path / "a", steps(5.0, 4.0), tail))
+    run = history.read_history(write_run(tmp_path / "a", steps(5.0, 4.0), tail))
     assert run.losses == [(50, 5.0), (100, 4.0)]
 
 
@@ -266,30 +269,30 @@ def test_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
         {"step": float("inf"), "loss": 1.0},
         {"step": 300, "loss": 10**400},
     ]
-    run = plots.read_history(write_run(tmp_path / "a", lines))
+    run = history.read_history(write_run(tmp_path / "a", lines))
     assert (run.losses, run.evaluations) == ([(50, 5.0)], [])
 
 
 def test_missing_and_empty_runs_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"nowhere: no such folder"):
-        plots.read_history(tmp_path / "nowhere")
+        history.read_history(tmp_path / "nowhere")
     (tmp_path / "bare").mkdir()
     with pytest.raises(FolderError, match=r"metrics\.jsonl: missing"):
-        plots.read_history(tmp_path / "bare")
+        history.read_history(tmp_path / "bare")
     with pytest.raises(FolderError, match=r"metrics\.jsonl: no step is logged"):
-        plots.read_history(write_run(tmp_path / "empty", [], b'{"step": 5'))
+        history.read_history(write_run(tmp_path / "empty", [], b'{"step": 5'))
 
 
 def test_moving_mean_by_hand() -> None:
-    assert plots.moving_mean([3.0, 1.0, 2.0]) == [3.0, 1.0, 2.0]
+    assert history.moving_mean([3.0, 1.0, 2.0]) == [3.0, 1.0, 2.0]
     values = [float(i * i) for i in range(83)]  # two neighbours on each side
-    found = plots.moving_mean(values)
+    found = history.moving_mean(values)
     assert len(found) == 83
     assert found[0] == 0
     assert found[1] == pytest.approx((0 + 1 + 4) / 3)
     assert found[40] == pytest.approx(sum(values[38:43]) / 5)
     assert found[81:] == [pytest.approx(sum(values[80:]) / 3), pytest.approx(82 * 82)]
-    assert plots.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
+    assert history.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
 
 
 # --- attention
@@ -337,7 +340,7 @@ def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: Translat
         plots.draw_mask(),
         plots.draw_smoothing(),
         plots.draw_schedule(plots.paper_schedules()),
-        plots.draw_history([plots.read_history(tiny_folder)]),
+        history.draw_history([history.read_history(tiny_folder)]),
         plots.draw_attention(inspection),
         plots.draw_attention(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
         plots.draw_attention(
@@ -355,7 +358,7 @@ def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: Translat
 def test_png_has_the_figures_size_and_is_the_same_each_time(tmp_path: Path) -> None:
     contents = []
     for name in ("a.png", "b.PNG"):
-        assert plots.write_figure(plots.draw_mask(5), tmp_path / name) == ""
+        assert figures.write_figure(plots.draw_mask(5), tmp_path / name) == ""
         contents.append((tmp_path / name).read_bytes())
     assert contents[0] == contents[1]
     width, height = size_of(contents[0])
@@ -366,7 +369,7 @@ def test_png_has_the_figures_size_and_is_the_same_each_time(tmp_path: Path) -> N
 def test_svg_holds_its_texts_and_is_the_same_each_time(tmp_path: Path) -> None:
     contents = []
     for name in ("a.svg", "b.svg"):
-        plots.write_figure(plots.draw_schedule(plots.paper_schedules()), tmp_path / name)
+        figures.write_figure(plots.draw_schedule(plots.paper_schedules()), tmp_path / name)
         contents.append((tmp_path / name).read_bytes())
     assert contents[0] == contents[1]
     assert b"<dc:date>" not in contents[0]
@@ -377,16 +380,16 @@ def test_svg_holds_its_texts_and_is_the_same_each_time(tmp_path: Path) -> None:
 def test_everyones_settings_and_pyplot_are_left_alone(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "red", "svg.fonttype": "path"}):
-        plots.write_figure(plots.draw_mask(5), tmp_path / "a.svg")
-    plots.write_figure(plots.draw_mask(5), tmp_path / "b.svg")
+        figures.write_figure(plots.draw_mask(5), tmp_path / "a.svg")
+    figures.write_figure(plots.draw_mask(5), tmp_path / "b.svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert dict(matplotlib.rcParams) == before
 
 
 def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from weft.inspection import plots\n"
-        f"plots.write_figure(plots.draw_mask(2), Path({str(tmp_path / 'a.png')!r}))\n"
+        "import sys; from pathlib import Path; from weft.inspection import figure, plots\n"
+        f"figure.write_figure(plots.draw_mask(2), Path({str(tmp_path / 'a.png')!r}))\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -396,13 +399,13 @@ def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.gif", "a", "a.svgz", ".png", "a.html"])
 def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"\.png .*\.svg"):
-        plots.write_figure(plots.draw_mask(2), tmp_path / name)
+        figures.write_figure(plots.draw_mask(2), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="cannot be written"):
-        plots.write_figure(plots.draw_mask(2), tmp_path / "nowhere" / "a.png")
+        figures.write_figure(plots.draw_mask(2), tmp_path / "nowhere" / "a.png")
 
 
 def test_a_picture_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,9 +414,9 @@ def test_a_picture_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("in the midst of it")
 
-    monkeypatch.setattr(figures.Figure, "savefig", fail)
+    monkeypatch.setattr(mpl_figure.Figure, "savefig", fail)
     with pytest.raises(RuntimeError, match="midst"):
-        plots.write_figure(plots.draw_mask(2), tmp_path / "a.png")
+        figures.write_figure(plots.draw_mask(2), tmp_path / "a.png")
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"old"
 
@@ -430,33 +433,33 @@ def titled(title: str) -> Any:
 @pytest.fixture
 def only_latin_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without any font for Chinese."""
-    monkeypatch.setattr(plots, "_FALLBACKS", ())
+    monkeypatch.setattr(figures, "_FALLBACKS", ())
 
 
 @pytest.mark.usefixtures("only_latin_fonts")
 def test_characters_that_no_font_has_are_told(tmp_path: Path) -> None:
-    assert plots.write_figure(titled("tea 茶 and 我茶"), tmp_path / "a.png") == "我茶"
-    assert plots.write_figure(titled("tea"), tmp_path / "b.png") == ""
+    assert figures.write_figure(titled("tea 茶 and 我茶"), tmp_path / "a.png") == "我茶"
+    assert figures.write_figure(titled("tea"), tmp_path / "b.png") == ""
 
 
 @pytest.mark.usefixtures("only_latin_fonts")
 def test_svg_leaves_chinese_to_the_fonts_of_its_reader(tmp_path: Path) -> None:
-    assert plots.write_figure(titled("tea 茶"), tmp_path / "a.svg") == ""
+    assert figures.write_figure(titled("tea 茶"), tmp_path / "a.svg") == ""
     assert "tea 茶" in texts_of((tmp_path / "a.svg").read_bytes())
 
 
 def test_a_font_that_has_chinese_is_found(tmp_path: Path) -> None:
-    plots._list_new_fonts()
-    families, missing = plots._fallbacks({"茶", "我"})
+    figures._list_new_fonts()
+    families, missing = figures._fallbacks({"茶", "我"})
     if missing:
         pytest.skip("no font for Chinese is installed")
     assert len(families) == 1
     figure = titled("tea 茶")
-    assert plots.write_figure(figure, tmp_path / "a.png") == ""
+    assert figures.write_figure(figure, tmp_path / "a.png") == ""
     assert figure.axes[0].title.get_fontfamily() == ["sans-serif"]  # of another place; it has no letters
     found = [text for text in figure.findobj(matplotlib.text.Text) if "茶" in text.get_text()]
     assert [text.get_fontfamily() for text in found] == [["sans-serif", *families]]
-    plots.write_figure(titled("tea"), tmp_path / "b.png")
+    figures.write_figure(titled("tea"), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
@@ -464,10 +467,10 @@ def test_a_font_of_one_other_letter_is_no_help_to_the_rest(monkeypatch: pytest.M
     """Families are taken in order, each only for what is still lacking."""
     have = {"A1": set("xy"), "A2": set("x"), "A3": set("yz")}
     fonts = [type("Font", (), {"name": name}) for name in ("A3", "A1", "A2", "B")]
-    monkeypatch.setattr(plots, "_FALLBACKS", ("A",))
-    monkeypatch.setattr(plots.fontManager, "ttflist", fonts)
-    monkeypatch.setattr(plots, "_characters", lambda family: have[family])
-    assert plots._fallbacks(set("xyzw")) == (["A1", "A3"], {"w"})
+    monkeypatch.setattr(figures, "_FALLBACKS", ("A",))
+    monkeypatch.setattr(figures.fontManager, "ttflist", fonts)
+    monkeypatch.setattr(figures, "_characters", lambda family: have[family])
+    assert figures._fallbacks(set("xyzw")) == (["A1", "A3"], {"w"})
 
 
 HOSTILE = ["$x^2$", "$\\frac{", "</text><script>", "\x00\x1b\u2028", "_under", "", "▁the", "&amp;", "\ud800"]
@@ -477,8 +480,8 @@ def test_hostile_pieces_are_written_as_they_are(inspection: TranslationAttention
     hostile = replace(
         inspection, src_pieces=HOSTILE, cross=torch.rand(2, 3, len(inspection.tgt_pieces), len(HOSTILE))
     )
-    plots.write_figure(plots.draw_attention(hostile), tmp_path / "a.png")
-    plots.write_figure(plots.draw_attention(hostile), tmp_path / "a.svg")
+    figures.write_figure(plots.draw_attention(hostile), tmp_path / "a.png")
+    figures.write_figure(plots.draw_attention(hostile), tmp_path / "a.svg")
     texts = texts_of((tmp_path / "a.svg").read_bytes())
     shown = ["$x^2$", "$\\frac{", "</text><script>", "\\u0000\\u001b\\u2028", "_under", "▁the", "&amp;", "\\ud800"]
     assert [text for text in texts if text in shown] == shown * 2

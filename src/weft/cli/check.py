@@ -60,7 +60,7 @@ def check(
 def _recipe(name: str | None, settings: list[str], first: str) -> tuple["Recipe", list[str]]:
     """The recipe that the text is for; where none is named, a guess at its task, which is said."""
     from weft.checkup import guess_task
-    from weft.config import load_recipe
+    from weft.recipe_file import load_recipe
 
     if name is not None or any(setting.partition("=")[0].strip() == "task" for setting in settings):
         return load_recipe(name, settings), []

@@ -99,8 +99,8 @@ def _need_matplotlib() -> None:
 
 
 def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int, max_len: int) -> "Figure":
-    from weft.config import load_recipe
-    from weft.inspection import plots
+    from weft.inspection import history, plots
+    from weft.recipe_file import load_recipe
 
     if what is Picture.POSITIONS:
         return plots.draw_positions(d_model, max_len)
@@ -109,7 +109,7 @@ def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int,
     if what is Picture.SMOOTHING:
         return plots.draw_smoothing()
     if what is Picture.HISTORY:
-        return plots.draw_history([plots.read_history(folder) for folder in dict.fromkeys(folders)])
+        return history.draw_history([history.read_history(folder) for folder in dict.fromkeys(folders)])
     if recipe is None:
         return plots.draw_schedule(plots.paper_schedules())
     schedule, max_steps = plots.recipe_schedule(load_recipe(recipe), recipe)
@@ -118,7 +118,7 @@ def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int,
 
 def _write(figure: "Figure", output: Path) -> None:
     """Write a picture, and say which characters it could not draw."""
-    from weft.inspection.plots import write_figure
+    from weft.inspection.figure import write_figure
 
     missing = write_figure(figure, output)
     if missing:

@@ -76,7 +76,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
-    from weft.config import load_recipe
+    from weft.recipe_file import load_recipe
     from weft.run import Request
     from weft.run import train as run_training
 

@@ -14,7 +14,7 @@ from weft.errors import UsageError
 from weft.inspection.attention import TranslationAttention
 
 FORMATS = {".html": "a page", ".json": "data"}
-PICTURES = {".png": "a picture", ".svg": "a drawing"}  # made by weft.inspection.plots, which needs matplotlib
+PICTURES = {".png": "a picture", ".svg": "a drawing"}  # written by weft.inspection.figure, which needs matplotlib
 
 # Letters that could end a script element, open a comment or be no string to a script; JSON knows them as escapes.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")

@@ -11,13 +11,14 @@ import torch
 from torch import nn
 
 from weft import durable, model_folder
-from weft.config import Recipe, SideSection, recipe_difference
+from weft.config import Recipe, SideSection
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, UsageError
 from weft.machine import Machine
 from weft.model_folder import FolderConfig, RunFiles, StoredModel
+from weft.recipe_file import recipe_difference
 from weft.texts import Corpus, Sources, Texts
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from weft import model_folder
-from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe, with_values
+from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, read_pairs
@@ -23,6 +23,7 @@ from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
 from weft.predict.translator import Translator
+from weft.recipe_file import with_values
 from weft.tasks.task import (
     Prepared,
     Task,
