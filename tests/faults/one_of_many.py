@@ -1,13 +1,15 @@
 """One process of several that torchrun starts: trains as the command line does, and does what a test asks.
 
 torchrun --nproc-per-node N one_of_many.py '{"out": ..., "train": ..., "settings": [...], "gradients": FILE,
-                                             "kill": [RANK, STEP], "spoil": [RANK, STEP], "rows": FOLDER}'
+                                             "kill": [RANK, STEP], "spoil": [RANK, STEP], "rows": FOLDER,
+                                             "terminate": STEP}'
 """
 
 import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ RANK = int(os.environ.get("RANK", "0"))
 
 def main() -> int:
     asked = json.loads(sys.argv[1])
-    for what, act in {"gradients": keep_gradients, "kill": kill, "spoil": spoil, "rows": keep_rows}.items():
+    acts = {"gradients": keep_gradients, "kill": kill, "spoil": spoil, "rows": keep_rows, "terminate": terminate}
+    for what, act in acts.items():
         if what in asked:
             act(asked[what])
     out = Path(asked["out"])
@@ -69,6 +72,17 @@ def before(rank: int, step: int, act: Any) -> None:
 
 def kill(when: list[int]) -> None:
     before(*when, lambda self: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def terminate(step: int) -> None:
+    """Send SIGTERM to torchrun, as a cluster does whose time is up, and wait until it has come."""
+
+    def ask(self: Any) -> None:
+        os.kill(os.getppid(), signal.SIGTERM)
+        while not self._stop_asked:
+            time.sleep(0.01)
+
+    before(0, step, ask)
 
 
 def spoil(when: list[int]) -> None:

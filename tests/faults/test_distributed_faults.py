@@ -1,4 +1,4 @@
-"""T1, T3, T6, T7 and K8 with several processes, as torchrun starts them, on one machine (gloo)."""
+"""T1, T3, T6, T7, T9 and K8 with several processes, as torchrun starts them, on one machine (gloo)."""
 
 import json
 import os
@@ -108,6 +108,24 @@ def test_T6_one_process_killed_the_others_leave_and_the_same_command_goes_on(
     assert "Signal 9 (SIGKILL)" in ended.stderr
     assert time.monotonic() - started < LIMIT
     assert not (out / "manifest.json").exists()
+    assert ranks(2, out, setting).returncode == 0
+    assert ranks(2, whole, setting).returncode == 0
+    assert outcome(out)["model.safetensors"] == outcome(whole)["model.safetensors"]
+    assert outcome(out)["run/metrics.jsonl"] == outcome(whole)["run/metrics.jsonl"]
+
+
+@LONG
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_T9_torchrun_terminated_saves_and_the_same_command_goes_on(
+    tmp_path: Path, ranks: Ranks, parallel: str
+) -> None:
+    out, whole, setting = tmp_path / "out", tmp_path / "whole", f"training.parallel={parallel}"
+    assert ranks(2, out, setting, terminate=4).returncode != 0
+    assert (verdict(out)["outcome"], verdict(out)["exit_code"], verdict(out)["saved_step"]) == (
+        "interrupted",
+        75,
+        4,
+    )
     assert ranks(2, out, setting).returncode == 0
     assert ranks(2, whole, setting).returncode == 0
     assert outcome(out)["model.safetensors"] == outcome(whole)["model.safetensors"]
