@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+
+from weft.training.distributed import joined_world
 
 from .conftest import SETTINGS, Run, outcome, verdict
 
@@ -130,6 +133,28 @@ def test_T9_torchrun_terminated_saves_and_the_same_command_goes_on(
     assert ranks(2, whole, setting).returncode == 0
     assert outcome(out)["model.safetensors"] == outcome(whole)["model.safetensors"]
     assert outcome(out)["run/metrics.jsonl"] == outcome(whole)["run/metrics.jsonl"]
+
+
+def test_T6_nobody_waits_for_ever_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What joins gradients must be gone before the process group is: else the two may wait for each other."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)
+    model, left = torch.nn.Linear(2, 2), []
+    destroy = torch.distributed.destroy_process_group
+
+    def watched() -> None:
+        left.extend(ref() for ref in held)
+        destroy()
+
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", watched)
+    with joined_world() as world:
+        world.size = 2  # so that gradients are joined; the group has one process all the same
+        loss = world.joined(model, lambda x: model(x).sum())
+        loss(torch.ones(1, 2)).backward()
+        held = [weakref.ref(loss.reducer), weakref.ref(loss.logger)]
+        assert all(ref() is not None for ref in held)
+    assert left == [None, None]
+    assert not torch.distributed.is_initialized()
 
 
 @LONG

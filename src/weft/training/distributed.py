@@ -41,6 +41,7 @@ class World:
     size: int = 1
     local_size: int = 1
     parallel: Parallel = "ddp"
+    _reducer: DistributedDataParallel | None = None
 
     @property
     def is_first(self) -> bool:
@@ -103,11 +104,21 @@ class World:
             self._meet(True)
             yield
         elif self.parallel == "ddp":
+            assert self._reducer is not None
             with self._reducer.no_sync():
                 yield
         else:
             self._meet(False)
             yield
+
+    def part(self) -> None:
+        """Let go of what joins gradients, while the process group is still there.
+
+        Were it the last to hold the group, its end would wait, holding Python's lock, for a thread that wants it.
+        """
+        if self._reducer is not None:
+            self._reducer.logger = None
+            del self._reducer.reducer
 
     def _meet(self, whether: bool) -> None:
         if self.size > 1 and self.parallel == "fsdp":
@@ -127,9 +138,11 @@ def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
     if torch.cuda.is_available():
         torch.cuda.set_device(local_rank)
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    world = World(dist.get_rank(), dist.get_world_size(), local_size, parallel)
     try:
-        yield World(dist.get_rank(), dist.get_world_size(), local_size, parallel)
+        yield world
     finally:
+        world.part()
         dist.destroy_process_group()
 
 
