@@ -43,11 +43,18 @@ class Checkup:
         """How many findings there are of each severity."""
         return {s: sum(f.severity == s for f in self.findings) for s in ("fatal", "warning", "note")}
 
+    def words(self) -> str:
+        """The verdict for a person."""
+        if self.is_fatal:
+            return "training on this would be wrong"
+        warned = ", but look at what is warned of" if self.counts()["warning"] else ""
+        return f"nothing stands against training{warned}"
+
     def to_json(self) -> dict[str, Any]:
         """As a plain dictionary."""
         return {
             "task": self.task,
-            "verdict": "training would be wrong" if self.is_fatal else "nothing stands against training",
+            "verdict": self.words(),
             "counts": self.counts(),
             "notes": self.notes,
             "parts": self.parts,

@@ -163,7 +163,9 @@ def _check_file(folder: Path, name: str, entry: Any) -> None:
     if not isinstance(entry, dict) or Path(name).is_absolute() or ".." in Path(name).parts:
         raise FolderError(f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged")
     if not os.path.isfile(path):
-        raise FolderError(f"{path}: missing, though the manifest lists it; restore it or the whole folder")
+        raise FolderError(
+            f"{path}: missing, though the manifest lists it; restore it, or give the training command again"
+        )
     try:
         same = path.stat().st_size == entry.get("size") and sha256_of(path) == entry.get("sha256")
     except OSError as error:

@@ -42,14 +42,17 @@ def choose_machine(precision: str = "auto", threads: int | None = None) -> Machi
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = threads or _useful_threads(device)
+    cores = usable_cores()
+    crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
     if precision != "auto":
         if precision == "bfloat16" and device == "cuda" and not torch.cuda.is_bf16_supported():
             raise UsageError("training.precision = bfloat16: this GPU has none; use float32 or auto")
-        return Machine(device, precision, threads, "as the recipe says")
+        return Machine(device, precision, threads, f"as the recipe says{crowd}")
     torch.set_num_threads(threads)
     gain = _bfloat16_gain(torch.device(device))
     chosen = "bfloat16" if gain >= WORTHWHILE else "float32"
-    return Machine(device, chosen, threads, f"bfloat16 products measured at {gain:.1f} times float32's speed")
+    reason = f"bfloat16 products measured at {gain:.1f} times float32's speed{crowd}"
+    return Machine(device, chosen, threads, reason)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -30,6 +30,7 @@ from weft.run_record import (
     begin_or_go_on,
     checkpoint_facts,
     enter_stage,
+    keep_up,
     read_overrides,
     read_verdict,
     refuse_foreign,
@@ -134,6 +135,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
+            saved=lambda progress: keep_up(record, verdict, progress),
             world=world,
         )
         try:
@@ -298,9 +300,10 @@ def _settle_tokenizers(
 ) -> tuple[Tokenizer, ...]:
     """The run's own tokenizers once it has begun; else those of the model it starts from, or newly learned."""
     if files.tokenizers.is_dir():
-        if request.allow_data_change:
-            known = TextHashes.load(files.train_hashes)
-            _write_hashes(files.train_hashes, known.joined(TextHashes.of(kind.overlap_rows(texts.train))))
+        known = _known_hashes(files.train_hashes)
+        if known is None or request.allow_data_change:
+            own = TextHashes.of(kind.overlap_rows(texts.train))
+            _write_hashes(files.train_hashes, known.joined(own) if known else own)
         return read_tokenizers(files.tokenizers)
     if request.start_from is not None:
         tokenizers = kind.load(request.start_from, Machine("cpu", "float32", 1, "")).tokenizers
@@ -310,6 +313,14 @@ def _settle_tokenizers(
     _write_hashes(files.train_hashes, hashes)  # before what says that the run has begun
     write_tokenizers(files.tokenizers, tokenizers)
     return tokenizers
+
+
+def _known_hashes(path: Path) -> TextHashes | None:
+    """Those of the text so far; None where they are lost, for the text that the run goes on with has them too."""
+    try:
+        return TextHashes.load(path)
+    except FolderError:
+        return None
 
 
 def _write_hashes(path: Path, hashes: TextHashes) -> None:

@@ -91,6 +91,12 @@ def enter_stage(path: Path | None, verdict: Verdict, stage: str) -> None:
         durable.write_json(path, asdict(verdict))
 
 
+def keep_up(path: Path | None, verdict: Verdict, progress: Progress) -> None:
+    """Write down that a checkpoint was saved just now: what is left where this process is killed."""
+    verdict.stands_at(progress, progress.step)
+    enter_stage(path, verdict, verdict.stage)
+
+
 def read_verdict(path: Path) -> Verdict | None:
     """The verdict of an earlier start; None where there was none, or it is damaged: training does not need it."""
     try:

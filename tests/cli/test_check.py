@@ -58,7 +58,7 @@ def test_json_says_the_same(command: Command, tmp_path: Path, pairs: list[tuple[
     assert ended.code == 3
     (line,) = ended.lines
     found = json.loads(line)
-    assert (found["task"], found["verdict"]) == ("translation", "training would be wrong")
+    assert (found["task"], found["verdict"]) == ("translation", "training on this would be wrong")
     assert set(found["parts"]) == {"train", "test"}
     column = found["parts"]["train"]["columns"]["source"]["characters"]
     assert sum(b["count"] for b in column["histogram"]) == found["parts"]["train"]["rows"] == 1201

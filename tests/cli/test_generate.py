@@ -273,7 +273,7 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
                 assert running.stdout.readline().endswith(b"\t" + line + b"\n")
             os.write(person, b"caf\xe9\n")
             assert running.wait(60) == 3
-            assert running.stderr.read().startswith(b"weft: standard input:3: not UTF-8 at byte 17")
+            assert b"\nweft: standard input:3: not UTF-8 at byte 17" in running.stderr.read()
     finally:
         os.close(person)
         os.close(terminal)

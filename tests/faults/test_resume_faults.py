@@ -106,6 +106,28 @@ def test_C2_a_run_whose_checkpoints_are_gone_is_not_begun_anew(tmp_path: Path, t
         assert "its checkpoints are gone; restore them, begin anew with --fresh" in ended.said
 
 
+def test_C2_a_killed_run_tells_its_checkpoints_and_is_not_begun_anew_without_them(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    out = tmp_path / "out"
+    assert tiny_run(out, kill_at=undisturbed.numbers("^between")[12]).code == -signal.SIGKILL
+    assert (verdict(out)["outcome"], verdict(out)["step"], verdict(out)["saved_step"]) == ("running", 6, 6)
+    shutil.rmtree(out / "run" / "checkpoints")
+    ended = tiny_run(out)
+    assert (ended.code, ended.said.count("\n")) == (5, 1), ended.said
+    assert "its checkpoints are gone" in ended.said
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no hashes")], ids=["gone", "cut"])
+def test_C2_lost_hashes_of_the_training_text_are_made_anew(
+    tmp_path: Path, tiny_run: Run, begun: Path, undisturbed: Undisturbed, damage: Callable[[Path], object]
+) -> None:
+    out = copied(begun, tmp_path)
+    damage(out / "run" / "train-hashes.npy")
+    assert tiny_run(out).code == 0
+    assert differences(out, undisturbed.out) == []
+
+
 def test_C2_a_finished_model_that_is_damaged_is_published_again(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:

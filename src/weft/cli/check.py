@@ -41,7 +41,7 @@ def check(
         from weft.inspection.report import FORMATS, refuse_other_suffixes
 
         refuse_other_suffixes(output, FORMATS)
-    wanted, notes = _recipe(recipe, settings or [], data[0])
+    wanted, notes = _recipe(recipe, settings or [], data)
     found = check_up(wanted, Sources(tuple(data), dev, test))
     found.notes += notes
     if output is not None:
@@ -57,7 +57,7 @@ def check(
         raise typer.Exit(FATAL_EXIT)
 
 
-def _recipe(name: str | None, settings: list[str], first: str) -> tuple["Recipe", list[str]]:
+def _recipe(name: str | None, settings: list[str], data: list[str]) -> tuple["Recipe", list[str]]:
     """The recipe that the text is for; where none is named, a guess at its task, which is said."""
     from weft.checkup import guess_task
     from weft.recipe_file import load_recipe
@@ -66,9 +66,11 @@ def _recipe(name: str | None, settings: list[str], first: str) -> tuple["Recipe"
         return load_recipe(name, settings), []
     columns = dict(setting.partition("=")[::2] for setting in settings)
     asked = (columns.get("data.text_column", "text"), columns.get("data.label_column", "label"))
-    task = guess_task(first, *asked)
-    note = f"taken for text of {task}, by the look of {first}; else name a recipe, or --set task=..."
-    return load_recipe(None, [f"task={task}", *settings]), [note]
+    task = guess_task(data[0], *asked)
+    notes = [f"taken for text of {task}, by the look of {data[0]}; else name a recipe, or --set task=..."]
+    if task == "language-modelling" and len(data) == 2:
+        notes.append(f"if the two files translate each other, join them by a comma: {','.join(data)}")
+    return load_recipe(None, [f"task={task}", *settings]), notes
 
 
 def _report(found: "Checkup") -> Iterator[str]:
@@ -80,9 +82,7 @@ def _report(found: "Checkup") -> Iterator[str]:
         yield from _shown(finding)
     counts = found.counts()
     said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
-    yield f"\n{said}; " + (
-        "training on this would be wrong" if found.is_fatal else "nothing stands against training"
-    )
+    yield f"\n{said}; {found.words()}"
 
 
 def _numbers(numbers: dict[str, Any]) -> str:

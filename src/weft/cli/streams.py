@@ -41,6 +41,7 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():
+        print("weft: reading from the terminal, a line each; Ctrl-D ends", file=sys.stderr)
         yield sys.stdin.buffer
     else:
         with tempfile.SpooledTemporaryFile(max_size=2**26) as spool:
@@ -68,6 +69,8 @@ def sink(path: Path | None) -> Iterator[TextIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
     else:
+        if path.is_dir():
+            raise UsageError(f"{path}: is a folder; name a file in it")
         with durable.replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             yield file
 

@@ -81,10 +81,10 @@ def train(
     from weft.run import train as run_training
 
     if stray:
-        raise UsageError(
-            f"unexpected {stray[0]!r}: join two aligned files by a comma (--train a.en,a.de), "
-            "and give several texts one --train each"
-        )
+        remedy = "join two aligned files by a comma (--train a.en,a.de), and give several texts one --train each"
+        if any("=" not in setting for setting in settings or ()):
+            remedy = "write --set section.key=value"
+        raise UsageError(f"unexpected {stray[0]!r}: {remedy}")
     wanted = load_recipe(recipe, settings or ())
     verdict = run_training(
         Request(
@@ -104,7 +104,10 @@ def train(
         return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
-    say(f"{verdict.reason}; the model is in {out}; try: {TRIES[wanted.task].format(out)}")
+    weights = (
+        f"; its weights are those of step {verdict.best_step:,}" if 0 < verdict.best_step < verdict.step else ""
+    )
+    say(f"{verdict.reason}; the model is in {out}{weights}; try: {TRIES[wanted.task].format(out)}")
 
 
 def say(text: str) -> None:

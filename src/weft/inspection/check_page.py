@@ -47,7 +47,7 @@ def _verdict(checkup: Checkup) -> str:
         counted(n, f"{_WORDS[s].lower()}s" if s != "fatal" else "fatal findings")
         for s, n in checkup.counts().items()
     ]
-    words = "Training on this would be wrong." if checkup.is_fatal else "Nothing stands against training on this."
+    words = f"{checkup.words().capitalize()}."
     kind = "fatal" if checkup.is_fatal else "sound"
     notes = "".join(f"<p>{escape(note)}</p>" for note in checkup.notes)
     return f'<div class="verdict {kind}"><p><b>{words}</b> {", ".join(found)}.</p>{notes}</div>'

@@ -80,12 +80,13 @@ class Trainer(Generic[B]):
         checkpoints: Checkpoints,
         log: Log,
         evaluate: Evaluate | None = None,
+        saved: Callable[[Progress], None] = lambda progress: None,
         world: World | None = None,
     ) -> None:
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
-        self.world = world or World()
+        self.saved, self.world = saved, world or World()
         self.compute_loss = self.world.joined(model, compute_loss)
         self.progress = Progress()
         self._stop_asked = self._evaluating = False
@@ -155,6 +156,7 @@ class Trainer(Generic[B]):
             )
         if self.world.is_first:
             self.checkpoints.save(state)
+            self.saved(self.progress)
 
     def _take_step(self) -> None:
         started = time.perf_counter()

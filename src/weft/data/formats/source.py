@@ -64,6 +64,10 @@ def open_file(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except FileNotFoundError:
+        if len(parts := str(path).split(",")) == 2 and all(map(os.path.isfile, parts)):
+            raise DataError(
+                f"{path}: two files joined by a comma are pairs, for translation; here name each by itself"
+            ) from None
         raise DataError(f"{path}: no such file{_near_names(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file in it") from None
