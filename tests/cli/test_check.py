@@ -33,6 +33,13 @@ def test_sound_text_ends_with_0(command: Command, tmp_path: Path, pairs: list[tu
     assert ended.lines[-1].endswith("; nothing stands against training")
 
 
+def test_two_files_side_by_side_may_be_meant_as_pairs(command: Command, tmp_path: Path) -> None:
+    files = [str(write(tmp_path / name, [("one line",), ("and another",)])) for name in ("t.en", "t.de")]
+    ended = command("check", *files)
+    assert ended.lines[1] == f"if the two files translate each other, join them by a comma: {','.join(files)}"
+    assert ended.lines[-1].endswith("; nothing stands against training, but look at what is warned of")
+
+
 def test_what_is_fatal_comes_first_and_ends_with_3(
     process: Command, tmp_path: Path, pairs: list[tuple[str, str]]
 ) -> None:

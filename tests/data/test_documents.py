@@ -110,6 +110,10 @@ class TestReading:
         assert "is a folder" in refusal(str(tmp_path), documents)
         assert f"did you mean {tmp_path / 'blank'}?" in refusal(str(tmp_path / "blanc"), documents)
 
+    def test_two_files_joined_by_a_comma_are_pairs(self, tmp_path: Path) -> None:
+        both = ",".join(write(tmp_path / name, "words\n") for name in "ab")
+        assert refusal(both).startswith(f"{both}: two files joined by a comma are pairs, for translation; ")
+
     def test_no_data_or_an_empty_name_is_wrong_usage(self) -> None:
         for data in ([], "", [" "]):
             with pytest.raises(UsageError):
