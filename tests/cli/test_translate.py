@@ -232,3 +232,11 @@ def test_a_reader_that_leaves_is_no_error(tiny_folder: Path) -> None:
         os.close(write)
     assert done.stderr == b""
     assert done.returncode in (0, 1)
+
+
+def test_a_folder_as_output_is_refused_before_anything_is_translated(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    ended = command("translate", tiny_folder, "cat", "--output", tmp_path)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [f"weft: {tmp_path}: is a folder; name a file in it"]
