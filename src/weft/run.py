@@ -289,8 +289,8 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
                 f"{files.folder.parent}: was begun on a GPU, and this machine has none; go on where there is one"
             )
         return machine if world.size == 1 else replace(machine, threads=min(machine.threads, mine))
-    shared = mine if world.size > 1 else None
-    machine = choose_machine(recipe.training.precision, recipe.training.threads or shared)
+    shared, settings = mine if world.size > 1 else None, recipe.training
+    machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels)
     durable.write_json(files.machine, asdict(machine))
     return machine
 

@@ -127,7 +127,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         device = torch.device(self.machine.device)
         src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
         with self.machine.autocast():
-            return self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out)
+            return self.loss(self.model.states(src, tgt_in), self.model.projection, tgt_out)
 
     def mean_loss(self, store: ParallelStore, tokens_per_batch: int = 4096) -> float:
         """Unsmoothed cross-entropy in nats a target token, the end symbol counted."""
