@@ -7,6 +7,7 @@ take turns, round after round, so that a machine that grows slower or faster doe
 import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -70,6 +71,7 @@ def as_settings(*settings: str) -> list[str]:
 
 def in_turns(contestants: Sequence[Contestant], rounds: int, limit: float) -> dict[str, list[dict[str, Any]]]:
     """The measurements of each, round after round; who fails is said, and takes no further part."""
+    end_on_sigterm()
     found: dict[str, list[dict[str, Any]]] = {contestant.name: [] for contestant in contestants}
     for number in range(1, rounds + 1):
         for contestant in contestants:
@@ -125,8 +127,13 @@ def _said(command: Sequence[str], env: Mapping[str, str], output: Any, limit: fl
     return str(output.read())
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM end the script as an error does, so that no process stays behind it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
 def end_group(process: subprocess.Popen[Any]) -> None:
     """Kill a process that leads a session, with its children."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, 9)
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -12,6 +12,7 @@ number of cores. Nothing else should run meanwhile.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -25,7 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sacrebleu
-from side_by_side import DATA, INSTALLED, PEER_ENV, PEERS, PEERS_DATA, THREADS, as_settings, end_group, say
+from side_by_side import (
+    DATA,
+    INSTALLED,
+    PEER_ENV,
+    PEERS,
+    PEERS_DATA,
+    THREADS,
+    as_settings,
+    end_group,
+    end_on_sigterm,
+    say,
+)
 
 from weft.model_folder import run_files
 
@@ -50,8 +62,8 @@ class Run:
     """A training program under way, with a clock that can stand still."""
 
     def __init__(self, command: Sequence[str], env: dict[str, str], log: Path) -> None:
-        self.output = log.open("w")
-        self.started, self.paused = time.time(), 0.0
+        self.log, self.output = log, log.open("w")
+        self.started, self.paused, self.peak_mib = time.time(), 0.0, 0
         self.process = subprocess.Popen(
             command, env={**os.environ, **env}, stdout=self.output, stderr=self.output, start_new_session=True
         )
@@ -70,15 +82,17 @@ class Run:
             os.killpg(self.process.pid, signal.SIGCONT)
             self.paused += time.time() - began
 
-    def peak_mib(self) -> int:
-        """The most memory that it has had."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+    def _note_peak(self) -> None:
+        """The most memory that it has had; nothing says so any more once it has ended."""
+        with contextlib.suppress(OSError, IndexError):
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+            self.peak_mib = int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
     def until(self, target: float, limit: float, news: Callable[[], Reached | None]) -> Reached | None:
         """The first saved model that is good enough, then end the run; None where none was before `limit`."""
         try:
             while self.clock() < limit:
+                self._note_peak()
                 running = self.process.poll() is None
                 found = news()
                 if found is not None:
@@ -86,6 +100,7 @@ class Run:
                     if found.bleu >= target:
                         return found
                 elif not running:
+                    say(f"  it has ended: {self.log.read_text('utf-8', 'replace')[-300:].strip()}")
                     break
                 else:
                     time.sleep(POLL)
@@ -118,7 +133,7 @@ def train_weft(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached |
         if bleu >= asked.target and not (files.checkpoints / f"step-{step}").is_dir():
             return None  # not saved yet
         told = step
-        return Reached(run.clock(), step, bleu, run.peak_mib())
+        return Reached(run.clock(), step, bleu, run.peak_mib)
 
     return run.until(asked.target, asked.limit, news)
 
@@ -147,7 +162,7 @@ def train_eole(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached |
         if not saved or saved[-1] <= told or not _is_written(config):  # the last of its files
             return None
         told = saved[-1]
-        seconds, peak = run.clock(config.stat().st_mtime), run.peak_mib()
+        seconds, peak = run.clock(config.stat().st_mtime), run.peak_mib
         return Reached(seconds, told, run.while_paused(lambda: score_eole(config.parent)), peak)
 
     return run.until(asked.target, asked.limit, news)
@@ -202,6 +217,7 @@ def main() -> None:
     parser.add_argument("--eole-every", type=int, default=100, help="steps between its checkpoints")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="more settings for Weft")
     asked = parser.parse_args()
+    end_on_sigterm()
     contestants: dict[str, Callable[..., Reached | None]] = {"Weft": train_weft, "EOLE bf16": train_eole}
     if absent := [path for paths in TEXTS.values() for path in paths if not path.is_file()]:
         parser.exit(0, f"skipped: {absent[0]} is absent\n")
