@@ -101,7 +101,7 @@ def ours(name: str, size: str, timing: Timing, *more: str) -> Contestant:
 
 def marian(size: str, timing: Timing) -> Contestant:
     """Marian reports its speed itself, here after every update; it is given some seconds to begin."""
-    seconds = timing.warm + 3 * timing.window + 15
+    seconds = timing.warm + 3 * timing.window + 30
     command = [sys.executable, str(PEERS / "marian.py"), "train", size, "--threads", str(THREADS), "--omp", "1"]
     given = [
         "--seconds",
