@@ -42,9 +42,8 @@ from weft.data.tokenizer import build_tokenizer
 PYTHON = Path(os.environ.get("PEERS_PYTHON", INSTALLED / "base" / "bin" / "python"))
 MODELS = Path(__file__).with_name("peer_models.py")
 SHAKESPEARE = DATA / "tinyshakespeare" / "input.txt"
-TOKENS = 4096  # of a step of a classifier, about
 LONGEST = 256  # pieces of a text to classify
-LIMIT = 300  # seconds of one measurement, at most
+LIMIT = 600  # seconds of one measurement, at most
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,20 @@ LANGUAGE = {
     "long": Shape(layers=4, width=256, heads=8, context=256, batch=16),
     "large": Shape(layers=6, width=384, heads=6, context=256, batch=16),
 }
-CLASSIFIERS = {  # the corpus, and how many of its rows
-    "imdb": (DATA / "imdb" / "train.tsv.gz", 8_000),
-    "sst2": (DATA / "sst2" / "train_phrases.tsv", 30_000),
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled texts: a file, how many of its rows, and about how many tokens a step has."""
+
+    file: Path
+    most: int
+    tokens: int
+
+
+CLASSIFIERS = {
+    "imdb": Rows(DATA / "imdb" / "train.tsv.gz", 8_000, 4096),
+    "sst2": Rows(DATA / "sst2" / "train_phrases.tsv", 30_000, 1024),
 }
 
 
@@ -133,10 +143,10 @@ def language_models(shape: Shape, folder: Path, timing: list[str]) -> list[Conte
     return [ours, *measured.theirs("plain loop", "gpt"), *measured.theirs("Trainer, GPT-2", "gpt2")]
 
 
-def classifiers(corpus: Path, most: int, folder: Path, timing: list[str]) -> list[Contestant]:
+def classifiers(rows: Rows, folder: Path, timing: list[str]) -> list[Contestant]:
     """On the same pieces; Weft counts a batch in tokens, transformers in texts: as many as make equal batches."""
-    entries, mean = prepare_rows(corpus, most, folder)
-    shape = Shape(layers=4, width=256, heads=8, context=LONGEST, batch=round(TOKENS / mean))
+    entries, mean = prepare_rows(rows, folder)
+    shape = Shape(layers=4, width=256, heads=8, context=LONGEST, batch=round(rows.tokens / mean))
     say(f"{mean:.1f} pieces a text, {shape.batch} texts a batch")
     measured = Measured(shape, folder, entries, timing)
     ours = measured.ours(
@@ -147,18 +157,18 @@ def classifiers(corpus: Path, most: int, folder: Path, timing: list[str]) -> lis
         f"data.max_len={LONGEST}",
         "tokenizer.kind=bpe",
         "tokenizer.vocab_size=8000",
-        f"batches.tokens_per_batch={TOKENS}",
+        f"batches.tokens_per_batch={rows.tokens}",
         *shape.settings("num_encoder_layers"),
     )
     return [ours, *measured.theirs("Trainer, BERT", "bert", "--grouped")]
 
 
-def prepare_rows(corpus: Path, most: int, folder: Path) -> tuple[int, float]:
+def prepare_rows(rows: Rows, folder: Path) -> tuple[int, float]:
     """Write the first rows as text, and as the ids that Weft makes of it; entries, and mean number of ids."""
-    read = read_labelled([str(corpus)], "text", "label")
-    texts, labels = read.texts[:most], [label for (label,) in read.labels[:most]]
-    rows = "".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True))
-    (folder / "rows.tsv").write_text(f"label\ttext\n{rows}", "utf-8", newline="\n")
+    read = read_labelled([str(rows.file)], "text", "label")
+    texts, labels = read.texts[: rows.most], [label for (label,) in read.labels[: rows.most]]
+    table = "".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True))
+    (folder / "rows.tsv").write_text(f"label\ttext\n{table}", "utf-8", newline="\n")
     tokenizer = build_tokenizer(SideSection(kind="bpe", vocab_size=8000), texts)
     ids = [some[:LONGEST] for some in tokenizer.encode_batch(texts)]
     numbers = sorted(set(labels))
@@ -175,16 +185,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; else all")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=6, help="seconds before the first window")
-    parser.add_argument("--window", type=float, default=4, help="seconds, of each of three")
+    parser.add_argument("--window", type=float, help="seconds, of each of three; else 4, for classifiers 10")
     asked = parser.parse_args()
-    timing = ["--warm", str(asked.warm), "--window", str(asked.window)]
     for name in asked.names or names:
         if name not in names:
             parser.error(f"{name!r} is none of {', '.join(names)}")
-        corpus, most = CLASSIFIERS.get(name, (SHAKESPEARE, 0))
+        corpus = CLASSIFIERS[name].file if name in CLASSIFIERS else SHAKESPEARE
         if not corpus.is_file():
             say(f"{name}: skipped: {corpus} is absent")
             continue
+        # The Trainer's groups of like length go from long to short in 50 steps: a window has to see most of them.
+        timing = ["--warm", str(asked.warm), "--window", str(asked.window or (4 if name in LANGUAGE else 10))]
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
             if name in LANGUAGE:
                 shape = LANGUAGE[name]
@@ -192,7 +203,7 @@ def main() -> None:
                 contestants = language_models(shape, Path(scratch), timing)
             else:
                 what = f"{name}, 4 layers of 256"
-                contestants = classifiers(corpus, most, Path(scratch), timing)
+                contestants = classifiers(CLASSIFIERS[name], Path(scratch), timing)
             print_table(f"{what}, {THREADS} threads", in_turns(contestants, asked.rounds, LIMIT))
 
 
