@@ -47,7 +47,7 @@ data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts dat
 data.store: config durable data.tokenizer
 data.batches: config data.store data.tokenizer
 data.windows: data.store data.tokenizer
-data.label_batches: data.store data.tokenizer
+data.label_batches: data.batches data.store data.tokenizer
 
 model.cache:
 model.positions: config machine

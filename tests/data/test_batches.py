@@ -61,8 +61,8 @@ def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
     batch = next(padded_batches(_store([2, 3], [1, 4]), 100))
     assert batch.rows.tolist() == [0, 1]
     assert batch.src.tolist() == [[10, 10, 3, 0], [11, 11, 11, 3]]
-    assert batch.tgt_in.tolist() == [[2, 1000, 0, 0, 0], [2, 1001, 1001, 1001, 1001]]
-    assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0], [1001, 1001, 1001, 1001, 3]]
+    assert batch.tgt_in.tolist() == [[2, 1000, 0, 0, 0, 0], [2, 1001, 1001, 1001, 1001, 0]]
+    assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0, 0], [1001, 1001, 1001, 1001, 3, 0]]
     assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
     assert {batch.src.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
 
@@ -133,15 +133,23 @@ def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch()
 
 
 def test_rows_of_one_length_are_mixed_anew_each_epoch() -> None:
-    batches = Batches(_store([5] * 200, [5] * 200), 12 * 20, None, 5)
+    batches = Batches(_store([5] * 240, [5] * 240), 12 * 24, None, 5)
     first, second = ([set(b.rows.tolist()) for b in _epoch(batches, epoch)] for epoch in (0, 1))
-    assert [len(rows) for rows in first] == [20] * 10
-    assert max(len(a & b) for a in first for b in second) < 10
+    assert [len(rows) for rows in first] == [24] * 10
+    assert max(len(a & b) for a in first for b in second) < 12
 
 
 def test_a_batch_is_filled_to_the_very_limit() -> None:
     assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 8)] == [2, 2, 2]
     assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 7)] == [1] * 6
+
+
+def test_batches_meet_few_shapes() -> None:
+    generator = np.random.default_rng(3)
+    store = _store(*generator.integers(1, 40, (2, 3000)).tolist())
+    batches = [batch for epoch in range(3) for batch in _epoch(Batches(store, 4096, None, 5), epoch)]
+    assert {len(b.rows) % 8 for b in batches if len(b.rows) > 8} == {0}
+    assert {b.src.shape[1] % 2 for b in batches} | {b.tgt_in.shape[1] % 2 for b in batches} == {0}
 
 
 def test_evaluation_batches_go_up_in_length_and_never_change() -> None:
@@ -178,4 +186,4 @@ def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(tmp_path: 
         where[batch.rows] = number
     # Of the rows that share a batch with a given row, how many do so again in the next epoch?
     again = [float((np.bincount(where[b.rows]) ** 2).sum()) / len(b.rows) ** 2 for b in epochs[0]]
-    assert float(np.mean(again)) < 0.2
+    assert float(np.mean(again)) < 0.25

@@ -1,7 +1,9 @@
 """Padded batches of similar lengths: each a pure function of (seed, epoch, position), so a run can resume.
 
 Rows are shuffled, brought into buckets of nearly equal source and target length, cut into batches, and the batches
-shuffled. The bounds of the buckets move from epoch to epoch, so that the company a row keeps changes.
+shuffled, so that the company a row keeps changes from epoch to epoch. Lengths are padded to even numbers and most
+batches hold a multiple of eight rows: the kernels of matrix products are set up anew for every shape they meet,
+and so meet few.
 """
 
 from collections.abc import Iterator
@@ -17,8 +19,7 @@ from weft.data.store import Ids, ParallelStore, Positions
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 DEFAULT_TOKENS = 4096
-_SRC_BUCKET = 2  # tokens
-_TGT_BUCKET = 2
+ROWS = 8  # a batch of more rows than that holds a multiple of it
 
 
 @dataclass(frozen=True)
@@ -96,17 +97,18 @@ def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batc
 
 
 def _bucketed(store: ParallelStore, order: Positions, generator: np.random.Generator) -> Positions:
-    """The rows sorted by bucket of source length, then of target length; within a bucket in the given order."""
-    src = (store.src_lens[order] + generator.integers(_SRC_BUCKET)) // _SRC_BUCKET
-    tgt = (store.tgt_lens[order] + generator.integers(_TGT_BUCKET)) // _TGT_BUCKET
-    # Every other source bucket runs backwards through the targets: no batch jumps from longest to shortest.
-    tgt = np.where(src % 2, -tgt, tgt)
-    return order[np.lexsort((tgt, src))]
+    """The rows sorted by padded length of a side, drawn anew, then of the other; equal ones in the given order."""
+    first, second = even(store.src_lens[order] + 1), even(store.tgt_lens[order] + 1)
+    if generator.integers(2):
+        first, second = second, first
+    # Every other length of the first runs backwards through the second: no batch jumps from longest to shortest.
+    second = np.where(first % 4, -second, second)
+    return order[np.lexsort((second, first))]
 
 
 def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[Positions]:
-    """Cut the rows into the longest stretches whose padded size is within the limit, but one row at least."""
-    src, tgt = store.src_lens[order] + 1, store.tgt_lens[order] + 1
+    """Cut the rows into stretches whose padded size is within the limit, but one row at least, many in eights."""
+    src, tgt = even(store.src_lens[order] + 1), even(store.tgt_lens[order] + 1)
     batches = []
     start = 0
     most = limit // int((src + tgt).min(initial=limit)) + 1  # no batch has more rows than that
@@ -114,10 +116,20 @@ def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[P
         ahead = slice(start, start + most)
         widths = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
         sizes = widths * np.arange(1, len(widths) + 1)
-        end = start + max(1, int(np.searchsorted(sizes, limit, side="right")))
+        end = start + round_rows(int(np.searchsorted(sizes, limit, side="right")))
         batches.append(order[start:end])
         start = end
     return batches
+
+
+def even(lens: Positions) -> Positions:
+    """Lengths as they are padded."""
+    return lens + lens % 2
+
+
+def round_rows(fitting: int) -> int:
+    """How many rows a batch takes of those that fit: at least one, of more than eight a multiple of eight."""
+    return max(fitting - fitting % ROWS if fitting > ROWS else fitting, 1)
 
 
 def _collate(store: ParallelStore, rows: Positions) -> Batch:
@@ -139,9 +151,9 @@ def _collate(store: ParallelStore, rows: Positions) -> Batch:
 
 
 def _padded(ids: Ids, offsets: Positions, rows: Positions) -> npt.NDArray[np.int64]:
-    """The rows' ids as a matrix of int64, with room for one more id after the longest."""
+    """The rows' ids as a matrix of int64 of even width, with room for one more id after the longest."""
     starts, ends = offsets[rows], offsets[rows + 1]
-    positions = starts[:, None] + np.arange(int((ends - starts).max(initial=0)) + 1)
+    positions = starts[:, None] + np.arange(int(even((ends - starts).max(initial=0, keepdims=True) + 1)[0]))
     inside = positions < ends[:, None]
     padded = np.full(positions.shape, PAD_ID, dtype=np.int64)
     padded[inside] = ids[positions[inside]]

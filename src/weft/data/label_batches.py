@@ -1,7 +1,8 @@
 """Padded batches of labelled texts: each a pure function of (seed, epoch, position), as those of pairs are.
 
-Rows are shuffled, brought into buckets of nearly equal length, cut into batches, and the batches shuffled. A text
-may have several rows in its store, one a window; each has the text's labels.
+Rows are shuffled, sorted by padded length, cut into batches, and the batches shuffled; lengths and numbers of rows
+are padded and rounded as theirs are. A text may have several rows in its store, one a window; each has the
+text's labels.
 """
 
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from weft.data.batches import even, round_rows
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import PAD_ID
 
 DEFAULT_TOKENS = 4096
-_BUCKET = 2  # tokens
 
 LabelArray = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 """For each text its class number; or a row of as many numbers as there are labels, 1 for each that it has."""
@@ -88,8 +89,7 @@ class LabelBatches:
         remainder = len(order) % self._batch_size if self._batch_size else 0
         # What makes no full batch is drawn from all lengths, not always from the longest.
         last, order = order[:remainder], order[remainder:]
-        bucket = (self._rows.lens[order] + generator.integers(_BUCKET)) // _BUCKET
-        order = order[np.argsort(bucket, kind="stable")]
+        order = order[np.argsort(even(self._rows.lens[order]), kind="stable")]
         plan = self._rows.cut(order, self._tokens) if self._batch_size is None else _cut(order, self._batch_size)
         return [plan[i] for i in generator.permutation(len(plan))] + ([last] if remainder else [])
 
@@ -112,21 +112,21 @@ class _Rows:
         self.lens: Positions = store.lens + self._before
 
     def cut(self, order: Positions, limit: int) -> list[Positions]:
-        """The longest stretches whose padded size is within the limit, but one row at least."""
-        lens = np.maximum(self.lens[order], 1)
+        """Stretches whose padded size is within the limit, but one row at least, many in eights."""
+        lens = even(np.maximum(self.lens[order], 1))
         most = limit // int(lens.min(initial=limit)) + 1  # no batch has more rows than that
         batches, start = [], 0
         while start < len(order):
             widths = np.maximum.accumulate(lens[start : start + most])
             sizes = widths * np.arange(1, len(widths) + 1)
-            end = start + max(1, int(np.searchsorted(sizes, limit, side="right")))
+            end = start + round_rows(int(np.searchsorted(sizes, limit, side="right")))
             batches.append(order[start:end])
             start = end
         return batches
 
     def collate(self, rows: Positions) -> LabelBatch:
         starts, lens = self._store.offsets[rows] - self._before, self.lens[rows]
-        places = np.arange(int(lens.max(initial=0)))
+        places = np.arange(int(even(lens.max(initial=0, keepdims=True))[0]))
         inside = places < lens[:, None]
         if self._first_id is not None:
             inside[:, 0] = False
