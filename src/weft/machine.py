@@ -3,7 +3,8 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 
@@ -14,16 +15,27 @@ WORTHWHILE = 1.3  # bfloat16 must be this many times as fast as float32 to be ch
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how a run computes; `reason` says why, in words for the person who runs it."""
+    """Where and how a run computes; `reason` says why, in words for the person who runs it.
+
+    `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
+    """
 
     device: str
     precision: str
     threads: int
     reason: str
+    peak_flops: float = 0.0
 
     def describe(self) -> str:
         """One line for the start of a run."""
-        return f"{self.device}, {self.precision}, {self.threads} threads ({self.reason})"
+        peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
+        shown = peak if self.peak_flops else ""
+        return f"{self.device}, {self.precision}, {self.threads} threads{shown} ({self.reason})"
+
+    def measured(self) -> "Machine":
+        """The same with its matrix peak, which a run needs and the use of a model does not."""
+        torch.set_num_threads(self.threads)
+        return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
 
     def prepare(self) -> torch.device:
         """Set the thread count and hand out the device."""
@@ -53,6 +65,22 @@ def choose_machine(precision: str = "auto", threads: int | None = None) -> Machi
     chosen = "bfloat16" if gain >= WORTHWHILE else "float32"
     reason = f"bfloat16 products measured at {gain:.1f} times float32's speed{crowd}"
     return Machine(device, chosen, threads, reason)
+
+
+@cache
+def matrix_peak(device: str, precision: str, threads: int) -> float:
+    """The best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.
+
+    `threads` is only remembered, so that each number of them is measured once in a process. Sizes are doubled up
+    to one that takes a while; the best of all counts: where others compute too, short products are disturbed less.
+    """
+    where, kind = torch.device(device), torch.bfloat16 if precision == "bfloat16" else torch.float32
+    best, size, seconds = 0.0, 256, 0.0
+    while seconds < 0.005 and size <= 8192:
+        a, b = torch.randn(2, size, size, device=where, dtype=kind)
+        seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
+        best, size = max(best, 2 * size**3 / seconds), 2 * size
+    return best
 
 
 def is_out_of_memory(error: BaseException) -> bool:
