@@ -8,9 +8,14 @@ import pytest
 import weft
 from weft.model_folder import run_files
 
-SETTINGS = ("training.max_steps=100", "training.precision=float32", "data.builtin=everyday")
+SETTINGS = (
+    "training.max_steps=100",
+    "training.precision=float32",
+    "training.eval_every=100",
+    "data.builtin=everyday",
+)
 OF_TASK = {
-    "translation": ("data.src_lang=en", "data.tgt_lang=de", "model.d_model=128", "model.d_ff=512"),
+    "translation": ("data.src_lang=en", "data.tgt_lang=de", "model.d_model=128", "decoding.beam_size=1"),
     "language-modelling": ("model.d_model=128", "model.d_ff=512", "batches.packing=packed"),
     "classification": ("model.d_model=128", "model.d_ff=512"),
 }
