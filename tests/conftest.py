@@ -1,7 +1,7 @@
 """What several rooms' tests share: made sentence pairs, and one tiny trained model folder a session."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 import weft
+from weft.kernels import operations
 
 # A push is judged by the same examples each time; by hand every run draws new ones.
 settings.register_profile("push", derandomize=True)
@@ -66,3 +67,10 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[
     settings = (*TINY, "training.max_steps=120", "training.eval_every=60", "model.d_model=32")
     weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
     return out
+
+
+@pytest.fixture(autouse=True)
+def _plain_operations() -> Iterator[None]:
+    """What a test's run switched on is off for the next."""
+    yield
+    operations.enable(False)

@@ -19,7 +19,10 @@ def test_the_matrix_peak_is_measured_once_and_said() -> None:
     assert 1e8 < measured.peak_flops < 1e16
     assert measured.measured() == measured  # no other measurement would give the very same
     rate = f"{measured.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
-    assert measured.describe() == f"{machine.device}, float32, 1 threads, {rate} (as the recipe says)"
+    assert (
+        measured.describe()
+        == f"{machine.device}, float32, PyTorch's kernels, 1 threads, {rate} (as the recipe says)"
+    )
 
 
 def test_bfloat16_has_a_peak_of_its_own() -> None:

@@ -256,6 +256,7 @@ class TrainingSection(Section):
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
     grad_accum_steps: Count = 1
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    kernels: Literal["auto", "native", "torch"] = "auto"
     threads: Count | None = None
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2

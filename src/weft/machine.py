@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
+from torch import nn
 
 from weft.errors import UsageError
+from weft.kernels import native, operations
 
 WORTHWHILE = 1.3  # bfloat16 must be this many times as fast as float32 to be chosen
+NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,15 @@ class Machine:
     precision: str
     threads: int
     reason: str
+    kernels: str = "torch"
     peak_flops: float = 0.0
 
     def describe(self) -> str:
         """One line for the start of a run."""
+        kernels = "native" if self.kernels == "native" else "PyTorch's"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
         shown = peak if self.peak_flops else ""
-        return f"{self.device}, {self.precision}, {self.threads} threads{shown} ({self.reason})"
+        return f"{self.device}, {self.precision}, {kernels} kernels, {self.threads} threads{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
         """The same with its matrix peak, which a run needs and the use of a model does not."""
@@ -38,8 +43,18 @@ class Machine:
         return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
 
     def prepare(self) -> torch.device:
-        """Set the thread count and hand out the device."""
+        """Set the thread count and the kernels, and hand out the device.
+
+        Raises UsageError where native kernels were chosen and cannot be had.
+        """
         torch.set_num_threads(self.threads)
+        try:
+            operations.enable(self.kernels == "native")
+        except native.UnavailableError as error:
+            raise UsageError(
+                f"native kernels were chosen when the run began, and here {error}; install a C++ compiler, or "
+                "begin anew (--fresh)"
+            ) from error
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
@@ -47,24 +62,27 @@ class Machine:
         return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
 
-def choose_machine(precision: str = "auto", threads: int | None = None) -> Machine:
-    """A GPU where there is one, else the processor; what is left open, a short measurement decides.
+def choose_machine(precision: str = "auto", threads: int | None = None, kernels: str = "torch") -> Machine:
+    """A GPU where there is one, else the processor; what is left open ("auto"), a short measurement decides.
 
-    Raises UsageError where bfloat16 is asked of a GPU without it.
+    `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
+    asked of a GPU without it, and where native kernels are asked for and cannot be had.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = threads or _useful_threads(device)
     cores = usable_cores()
     crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
+    torch.set_num_threads(threads)
     if precision != "auto":
         if precision == "bfloat16" and device == "cuda" and not torch.cuda.is_bf16_supported():
             raise UsageError("training.precision = bfloat16: this GPU has none; use float32 or auto")
-        return Machine(device, precision, threads, f"as the recipe says{crowd}")
-    torch.set_num_threads(threads)
-    gain = _bfloat16_gain(torch.device(device))
-    chosen = "bfloat16" if gain >= WORTHWHILE else "float32"
-    reason = f"bfloat16 products measured at {gain:.1f} times float32's speed{crowd}"
-    return Machine(device, chosen, threads, reason)
+        reason = "as the recipe says"
+    else:
+        gain = _bfloat16_gain(torch.device(device))
+        precision = "bfloat16" if gain >= WORTHWHILE else "float32"
+        reason = f"bfloat16 products measured at {gain:.1f} times float32's speed"
+    machine = Machine(device, precision, threads, reason + crowd)
+    return machine if kernels == "torch" or device != "cpu" else _with_kernels(machine, kernels)
 
 
 @cache
@@ -113,6 +131,39 @@ def _bfloat16_gain(device: torch.device) -> float:
     x, w = torch.randn(2048, 512, device=device), torch.randn(512, 2048, device=device)
     low = w.bfloat16()
     return _seconds(lambda: x @ w, device) / _seconds(lambda: x.bfloat16() @ low, device)
+
+
+def _with_kernels(machine: Machine, wanted: str) -> Machine:
+    """Native kernels where they were asked for, or can be had and are faster; why, is said."""
+    try:
+        gain = _native_gain(machine)
+    except native.UnavailableError as error:
+        if wanted == "native":
+            raise UsageError(f"training.kernels = native: {error}; install a C++ compiler, or use auto") from error
+        return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
+    finally:
+        operations.enable(False)
+    kernels = "native" if wanted == "native" or gain >= NATIVE_WORTHWHILE else "torch"
+    return replace(
+        machine, kernels=kernels, reason=f"{machine.reason}, native kernels at {gain:.1f} times PyTorch's"
+    )
+
+
+def _native_gain(machine: Machine) -> float:
+    """How many times faster a feed-forward layer's step is. Raises UnavailableError where there are no kernels."""
+    norm, inner, outer = nn.LayerNorm(256), nn.Linear(256, 1024), nn.Linear(1024, 256)
+    x, dropped, kept = torch.randn(64, 16, 256, requires_grad=True), nn.Dropout(0.1), nn.Dropout(0.0)
+
+    def step() -> None:
+        with machine.autocast():
+            y = operations.feed_forward(operations.layer_norm(x, norm), inner, kept, outer)
+            operations.add_dropped(x, y, dropped).sum().backward()  # type: ignore[no-untyped-call]
+
+    seconds = {}
+    for is_native in (False, True):
+        operations.enable(is_native)
+        seconds[is_native] = _seconds(step, torch.device("cpu"))
+    return seconds[False] / seconds[True]
 
 
 def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:

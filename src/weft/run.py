@@ -295,8 +295,8 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
             )
         threads = machine.threads if world.size == 1 else min(machine.threads, mine)
         return machine if threads == machine.threads else replace(machine, threads=threads, peak_flops=0.0)
-    shared = mine if world.size > 1 else None
-    machine = choose_machine(recipe.training.precision, recipe.training.threads or shared).measured()
+    shared, settings = mine if world.size > 1 else None, recipe.training
+    machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels).measured()
     durable.write_json(files.machine, asdict(machine))
     return machine
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from weft.kernels import operations
 from weft.model.positions import rotate
 
 
@@ -99,7 +100,15 @@ class MultiHeadAttention(nn.Module):
         self, memory: Float[Tensor, "B S D"], first: int = 0
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
         """What can be looked at, from position `first` on: computed once, whoever looks and however often."""
-        return self._placed(self.key(memory), first), self._heads(self.value(memory))
+        key, value = operations.linears(memory, self.key, self.value)
+        return self._placed(key, first), self._heads(value)
+
+    def queries_keys_values(
+        self, x: Float[Tensor, "B L D"], first: int = 0
+    ) -> tuple[Float[Tensor, "B H L K"], Float[Tensor, "B H L K"], Float[Tensor, "B H L K"]]:
+        """All three of x itself, which begins at position `first`."""
+        query, key, value = operations.linears(x, self.query, self.key, self.value)
+        return self._placed(query, first), self._placed(key, first), self._heads(value)
 
     def forward(
         self,
@@ -110,19 +119,28 @@ class MultiHeadAttention(nn.Module):
         maps: list[Tensor] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "B T D"]:
-        """Let each position of x, which begins at position `first`, look at the keys.
+        """Let each position of x, which begins at position `first`, look at the keys."""
+        return self.look(self._placed(operations.linear(x, self.query), first), key, value, mask, maps)
 
-        With `maps`, the weights (before dropout) are appended.
-        """
-        query = self._placed(self.query(x), first)
+    def look(
+        self,
+        query: Float[Tensor, "B H T K"],
+        key: Float[Tensor, "B H S K"],
+        value: Float[Tensor, "B H S K"],
+        mask: Bool[Tensor, "..."] | None = None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Let each query look at the keys. With `maps`, the weights (before dropout) are appended."""
         dropout = self.dropout if self.training else 0.0
-        if maps is None and not (query.requires_grad and query.device.type == "cpu"):
+        if maps is None and query.requires_grad and operations.is_native(query, key, value):
+            context = operations.attention(query, key, value, mask, dropout)
+        elif maps is None and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
         else:  # to be looked at; or to be differentiated on a processor, where the fused kernel's backward is slow
             context, weights = attention(query, key, value, mask, dropout)
             if maps is not None:
                 maps.append(weights.detach())
-        return self.output(context.transpose(1, 2).flatten(2))
+        return operations.linear(context.transpose(1, 2).flatten(2), self.output)
 
     def _placed(self, x: Float[Tensor, "B L _"], first: int) -> Float[Tensor, "B H L K"]:
         return rotate(self._heads(x), first) if self.rotary else self._heads(x)

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from weft.config import CausalSection
+from weft.kernels import operations
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import CausalCache, KeysValues
 from weft.model.layers import CausalLayer
@@ -63,7 +64,7 @@ class CausalTransformer(nn.Module):
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         """Hidden states to logits."""
-        return self.projection(states)
+        return operations.linear(states, self.projection)
 
     def start(self, num_rows: int) -> CausalCache:
         """The cache of rows that have seen nothing yet."""

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from weft.config import LayerShape
+from weft.kernels import operations
 from weft.model.attention import AttentionRecord, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
 
@@ -35,7 +36,9 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        return self.outer(self.dropout(self.activation(self.inner(x))))
+        if isinstance(self.activation, nn.ReLU):
+            return operations.feed_forward(x, self.inner, self.dropout, self.outer)
+        return operations.linear(self.dropout(self.activation(operations.linear(x, self.inner))), self.outer)
 
 
 class Residual(nn.Module):
@@ -49,8 +52,8 @@ class Residual(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "B L D"]:
         if self.norm_first:
-            return x + self.dropout(f(self.norm(x)))
-        return self.norm(x + self.dropout(f(x)))
+            return operations.add_dropped(x, f(operations.layer_norm(x, self.norm)), self.dropout)
+        return self.norm(operations.add_dropped(x, f(x), self.dropout))
 
 
 class EncoderLayer(nn.Module):
@@ -71,7 +74,7 @@ class EncoderLayer(nn.Module):
         maps = None if record is None else record.encoder
 
         def look_around(y: Tensor) -> Tensor:
-            return self.self_attention(y, *self.self_attention.keys_values(y), mask, maps)
+            return self.self_attention.look(*self.self_attention.queries_keys_values(y), mask, maps)
 
         x = self.residuals[0](x, look_around)
         return self.residuals[1](x, self.feed_forward)
@@ -155,9 +158,9 @@ def _look_back(
 
     def look(y: Tensor) -> Tensor:
         nonlocal past
-        first = past.length
-        past = past.extended(*attention.keys_values(y, first))
-        return attention(y, past.key, past.value, mask, maps, first)
+        query, key, value = attention.queries_keys_values(y, past.length)
+        past = past.extended(key, value)
+        return attention.look(query, past.key, past.value, mask, maps)
 
     x = residual(x, look)
     return x, past

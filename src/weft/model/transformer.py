@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from weft.config import LayerShape, Seq2SeqSection
+from weft.kernels import operations
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
 from weft.model.layers import DecoderLayer, EncoderLayer
@@ -40,7 +41,7 @@ class Embedding(nn.Module):
         What stands `beside` the tokens is added to their vectors before they are scaled.
         """
         positions = self.positions(ids.shape[1], first) if places is None else self.positions.at(places)
-        return self.dropout(sum(beside, self.tokens(ids)) * self.scale + positions)
+        return operations.dropped(sum(beside, self.tokens(ids)) * self.scale + positions, self.dropout)
 
 
 class Seq2SeqTransformer(nn.Module):
@@ -91,7 +92,7 @@ class Seq2SeqTransformer(nn.Module):
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         """Hidden states to logits."""
-        return self.projection(states)
+        return operations.linear(states, self.projection)
 
     def encode(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> Float[Tensor, "B S D"]:
         """Source ids to memory; padding is never looked at."""

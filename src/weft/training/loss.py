@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+
+from weft.kernels import operations
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,12 @@ class CrossEntropy:
         output: Callable[[Tensor], Tensor],
         tgt_out: Int[Tensor, "B T"],
     ) -> LossSums:
-        logits, labels, share = output(states).flatten(0, -2), tgt_out.flatten(), self.label_smoothing
-        loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
+        labels, share = tgt_out.flatten(), self.label_smoothing
+        if isinstance(output, nn.Linear) and states.requires_grad and operations.is_native(states, output.weight):
+            loss, nll = operations.cross_entropy(states.flatten(0, -2), output, labels, share, self.pad_id)
+        else:
+            logits = output(states).flatten(0, -2)
+            loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
         return LossSums(loss, nll, int((tgt_out != self.pad_id).sum()))
 
 

@@ -1,0 +1,137 @@
+"""The native kernels of `training.cpp`: compiled on first use, kept for the next, left out where that fails."""
+
+import ctypes
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("training.cpp")
+FLAGS = (
+    *("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared"),
+    *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"),
+)
+SECONDS = 120  # that a compiler may take
+
+
+class Heads(ctypes.Structure):
+    """A tensor of (B, H, L, K), each K in one piece: where it lies, and its strides in numbers."""
+
+    _fields_ = (("data", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("batch", "head", "position")))
+
+
+class Mask(ctypes.Structure):
+    """A mask of (B, H, queries, keys), each row in one piece, broadcast by strides of 0; no data hides nothing."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("batch", "head", "query")),
+    )
+
+
+class Sizes(ctypes.Structure):
+    """B, H, queries, keys and K of an attention."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "width"))
+
+
+_POINTER, _LONG, _REAL, _SEED = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
+_HEADS, _MASK, _SIZES = ctypes.POINTER(Heads), ctypes.POINTER(Mask), ctypes.POINTER(Sizes)
+_ARGUMENTS = {
+    "add_dropped": (*[_POINTER] * 3, _LONG, _LONG, _REAL, _SEED),
+    "drop": (_POINTER, _POINTER, _LONG, _LONG, _REAL, _SEED),
+    "relu_dropped": (_POINTER, _LONG, _LONG, _REAL, _SEED),
+    "layer_norm": (*[_POINTER] * 6, _LONG, _LONG, _REAL),
+    "layer_norm_backward": (*[_POINTER] * 8, _LONG, _LONG),
+    "transposed": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
+    "transposed_to_float": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
+    "column_sums": (_POINTER, _POINTER, _REAL, _POINTER, _LONG, _LONG, _LONG),
+    "attention": (_HEADS, _HEADS, _HEADS, _MASK, _HEADS, _SIZES, _REAL, _SEED),
+    "attention_backward": (_HEADS, _HEADS, _HEADS, _MASK, *[_HEADS] * 4, _SIZES, _REAL, _SEED),
+    "cross_entropy": (*[_POINTER] * 4, _LONG, _LONG, _REAL, _LONG),
+}
+TYPES = ("float32", "bfloat16")
+
+
+class UnavailableError(Exception):
+    """There are no native kernels here; says why."""
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """The library, compiled where this machine has not done so yet. Raises UnavailableError with the reason."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if platform.system() != "Linux" or compiler is None:
+        raise UnavailableError("no C++ compiler" if compiler is None else f"not made for {platform.system()}")
+    runtime = _openmp_runtime()
+    path = _folder() / f"training-{_fingerprint(compiler, runtime)}.so"
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:  # not there yet, or damaged
+        _compile(compiler, runtime, path)
+        library = _loaded(path)
+    for name, arguments in _ARGUMENTS.items():
+        for kind in TYPES:
+            function = getattr(library, f"{name}_{kind}")
+            function.argtypes, function.restype = arguments, None
+    return library
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be loaded: {error}") from error
+
+
+def _openmp_runtime() -> str:
+    """The one that torch has loaded: two of them would fight for the cores."""
+    found = re.findall(r"/\S*lib(?:g|i|)omp\S*\.so\S*", Path("/proc/self/maps").read_text("utf-8"))
+    if not found:
+        raise UnavailableError("torch has no OpenMP here")
+    return str(found[0])
+
+
+def _folder() -> Path:
+    """Where compiled kernels are kept, for this user alone."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "weft"
+
+
+def _fingerprint(compiler: str, runtime: str) -> str:
+    """Changes with the source, how it is compiled, and the processor it is compiled for."""
+    processor = re.findall(
+        r"^(?:flags|Features|model name)\s*:.*$", Path("/proc/cpuinfo").read_text("utf-8"), re.M
+    )
+    parts = (SOURCE.read_text("utf-8"), *FLAGS, compiler, runtime, *sorted(set(processor)))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _compile(compiler: str, runtime: str, path: Path) -> None:
+    """Under another name first: several processes may do so at once, and none sees half of a file."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
+            flags = [flag for flag in FLAGS if flag != "-shared"]
+            wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
+            _run([compiler, *flags, *wide, "-fopenmp", "-c", str(SOURCE), "-o", str(object_file)])
+            _run([compiler, "-shared", str(object_file), runtime, "-o", str(made)])
+            os.replace(made, path)
+    except OSError as error:
+        raise UnavailableError(f"they could not be compiled into {path.parent}: {error}") from error
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(f"{command[0]} took more than {SECONDS} seconds") from error
+    if done.returncode != 0:
+        said = next((line for line in done.stderr.split("\n") if "error" in line), done.stderr.strip()[:200])
+        raise UnavailableError(f"{command[0]} failed: {said}")

@@ -1,0 +1,395 @@
+"""The operations of a training step in two forms: the plain one in PyTorch, and the native one of `training.cpp`.
+
+The native form is taken where `enable` allowed it, on a processor, while gradients are recorded; it computes
+what the plain one does, but for rounding, and draws its own dropout masks. Shapes: the legend in
+`weft.model.attention`; I and O are the numbers that go in and come out, R and C rows and columns.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from weft.kernels import native
+
+_LOW = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_PLAIN = (Tensor, nn.Parameter)  # not spread over processes
+_library: ctypes.CDLL | None = None
+_ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
+CHUNK_ROWS = 256  # of logits that exist at a time: few enough for a processor's cache
+
+
+def enable(wanted: bool) -> None:
+    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are none."""
+    global _library  # noqa: PLW0603  one switch for the process, like torch.set_num_threads
+    _library = native.load() if wanted else None
+
+
+def is_native(*tensors: Tensor) -> bool:
+    """Whether the native form is taken for these."""
+    return (
+        _library is not None
+        and torch.is_grad_enabled()
+        and all(type(t) in _PLAIN and t.device.type == "cpu" and t.dtype in _LOW for t in tensors)
+    )
+
+
+def linear(x: Float[Tensor, "*N I"], layer: nn.Linear) -> Float[Tensor, "*N O"]:
+    """x W^T + b."""
+    return linears(x, layer)[0]
+
+
+def linears(x: Float[Tensor, "*N I"], *layers: nn.Linear) -> tuple[Float[Tensor, "*N _"], ...]:
+    """What each of the layers makes of x, in one product where that is faster."""
+    if not _fits_linear(x, *layers):
+        return tuple(layer(x) for layer in layers)
+    out = _applied(_Linears, x, *(p for layer in layers for p in (layer.weight, layer.bias)))
+    return out if isinstance(out, tuple) else (out,)
+
+
+def layer_norm(x: Float[Tensor, "*N D"], norm: nn.LayerNorm) -> Float[Tensor, "*N D"]:
+    """Ba et al. 2016, "Layer Normalization"; in the type that products have here, as only they read it."""
+    if is_native(x) and x.dtype == torch.float32:
+        return _applied(_LayerNorm, x, norm.weight, norm.bias, norm.eps, _product_type(x))
+    return norm(x)
+
+
+def add_dropped(x: Float[Tensor, "*N D"], y: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N D"]:
+    """x + dropout(y)."""
+    if is_native(x, y) and x.dtype == torch.float32 and x.shape == y.shape:
+        p = dropout.p if dropout.training else 0.0
+        return _applied(_AddDropped, x, y, p) if p > 0 else x + y
+    return x + dropout(y)
+
+
+def dropped(x: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N D"]:
+    """dropout(x)."""
+    if is_native(x) and x.dtype == torch.float32 and dropout.training and dropout.p > 0:
+        return _applied(_AddDropped, None, x, dropout.p)
+    return dropout(x)
+
+
+def feed_forward(
+    x: Float[Tensor, "*N D"], inner: nn.Linear, dropout: nn.Dropout, outer: nn.Linear
+) -> Float[Tensor, "*N D"]:
+    """outer(dropout(max(inner(x), 0)))."""
+    if _fits_linear(x, inner, outer):
+        p = dropout.p if dropout.training else 0.0
+        return _applied(_FeedForward, x, inner.weight, inner.bias, outer.weight, outer.bias, p)
+    return outer(dropout(F.relu(inner(x))))
+
+
+def attention(
+    query: Float[Tensor, "B H T K"],
+    key: Float[Tensor, "B H S K"],
+    value: Float[Tensor, "B H S K"],
+    mask: Bool[Tensor, "..."] | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H T K"]:
+    """The native form of `weft.model.attention.attention`, which is the plain one."""
+    return _applied(_Attention, query, key, value, mask, dropout)
+
+
+def cross_entropy(
+    states: Float[Tensor, "N D"],
+    projection: nn.Linear,
+    labels: Int[Tensor, " N"],
+    label_smoothing: float,
+    pad_id: int,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection` gives."""
+    return _applied(_CrossEntropy, states, projection.weight, projection.bias, labels, label_smoothing, pad_id)
+
+
+def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
+    """What the native forms multiply with: 0, or 1 / (1 - p)."""
+    ones, factors = torch.ones(rows, cols), torch.empty(rows, cols)
+    _call("drop", ones, ones, factors, rows, cols, p, seed)
+    return factors
+
+
+def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
+    """float32 needs no help here: its products read across at full speed."""
+    alike = len({layer.bias is None for layer in layers}) == 1
+    return alike and is_native(x, *(layer.weight for layer in layers)) and _product_type(x) == torch.bfloat16
+
+
+def _product_type(x: Tensor) -> torch.dtype:
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+
+
+def _applied(function: type[Function], *arguments: Any) -> Any:
+    return function.apply(*arguments)  # type: ignore[no-untyped-call]
+
+
+def _call(name: str, typed: Tensor, *arguments: Any) -> None:
+    """Call a kernel in the form for the type of `typed`."""
+    given = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
+    getattr(_library, f"{name}_{_LOW[typed.dtype]}")(*given)
+
+
+def _draw_seed() -> int:
+    """From torch's generator, so that what seeds it seeds the masks."""
+    return int(torch.randint(2**62, ()))
+
+
+class _Linears(Function):
+    """One node and one product in the place of several casts, products and sums."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *parameters: Tensor | None) -> tuple[Tensor, ...]:
+        low = _product_type(x)
+        weights, biases = parameters[::2], [b for b in parameters[1::2] if b is not None]
+        rows = x.to(low).flatten(0, -2)
+        matrix = _stacked([w for w in weights if w is not None], low)
+        ctx.save_for_backward(rows, matrix)
+        ctx.shape, ctx.has_bias = x.shape, bool(biases)
+        ctx.widths = [len(w) for w in weights if w is not None]
+        out = _product(rows, matrix, torch.cat(biases) if biases else None)
+        return out.view(*x.shape[:-1], -1).split_with_sizes(ctx.widths, dim=-1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, matrix = ctx.saved_tensors
+        given = _side_by_side([g.reshape(len(rows), -1) for g in gradients])
+        to_weights = _to_weight(given, rows).split_with_sizes(ctx.widths)
+        to_biases = _column_sums(given).split_with_sizes(ctx.widths) if ctx.has_bias else [None] * len(to_weights)
+        to_x = (given @ matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
+        return to_x, *(t for pair in zip(to_weights, to_biases, strict=True) for t in pair)
+
+
+class _FeedForward(Function):
+    """Both products and what is between them; of the F numbers a position only those after dropout are kept."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, p: float
+    ) -> Tensor:
+        low = _product_type(x)
+        rows, first, second = x.to(low).flatten(0, -2), w1.to(low), w2.to(low)
+        inner = _product(rows, first, b1, then="none" if p else "relu")
+        if p:
+            _call("relu_dropped", inner, inner, *inner.shape, p, _draw_seed())
+        ctx.save_for_backward(rows, first, inner, second)
+        ctx.shape, ctx.p, ctx.has_bias = x.shape, p, b1 is not None
+        return _product(inner, second, b2).view(*x.shape[:-1], -1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, first, inner, second = ctx.saved_tensors
+        given = gradient.reshape(len(rows), -1).contiguous()
+        to_second = _to_weight(given, inner), _column_sums(given) if ctx.has_bias else None
+        between = given @ second
+        sums = _column_sums(between, inner, ctx.p)
+        to_first = _to_weight(between, rows), sums if ctx.has_bias else None
+        return (between @ first).view(ctx.shape), *to_first, *to_second, None
+
+
+def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
+    """Their rows below each other, in the type of products."""
+    stacked = torch.empty(sum(map(len, weights)), weights[0].shape[1], dtype=low)
+    for part, weight in zip(stacked.split_with_sizes([len(w) for w in weights]), weights, strict=True):
+        part.copy_(weight)
+    return stacked
+
+
+def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
+    """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of it."""
+    with torch.autocast("cpu", enabled=False):
+        shift = None if bias is None else bias.to(rows.dtype)
+        if _ONEDNN_LINEAR is not None:
+            return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
+        out = F.linear(rows, matrix, shift)
+        return out.relu_() if then == "relu" else out
+
+
+def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
+    """The gradient of a linear layer's weight, given^T rows; products of a transposed copy are faster."""
+    (n, outs), ins = given.shape, rows.shape[1]
+    if outs <= ins:
+        across = given.new_empty(outs, n)
+        _call("transposed", given, given, across, n, outs, given.stride(0))
+        return (across @ rows).float()
+    across, gradient = rows.new_empty(ins, n), torch.empty(outs, ins)
+    _call("transposed", rows, rows, across, n, ins, rows.stride(0))
+    turned = across @ given
+    _call("transposed_to_float", turned, turned, gradient, ins, outs, outs)
+    return gradient
+
+
+def _column_sums(
+    given: Float[Tensor, "N O"], gate: Float[Tensor, "N O"] | None = None, p: float = 0.0
+) -> Float[Tensor, " O"]:
+    """The sum of the rows. With a gate, what came out of dropout(max(x, 0)), they first pass back through it."""
+    sums = torch.zeros(given.shape[1])
+    _call("column_sums", given, given, gate, p, sums, *given.shape, given.stride(0))
+    return sums
+
+
+def _side_by_side(parts: list[Tensor]) -> Tensor:
+    """Matrices of as many rows as one, without a copy where they lie so already."""
+    first, step = parts[0], parts[0].stride(0)
+    starts = [
+        first.data_ptr() + first.element_size() * sum(p.shape[1] for p in parts[:i]) for i in range(len(parts))
+    ]
+    width = sum(p.shape[1] for p in parts)
+    together = all(
+        p.data_ptr() == start and p.stride() == (step, 1) for p, start in zip(parts, starts, strict=True)
+    )
+    if together and step >= width:
+        return first.as_strided((len(first), width), (step, 1))
+    return torch.cat(parts, dim=1)
+
+
+class _LayerNorm(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, eps: float, low: torch.dtype) -> Tensor:
+        x = x.contiguous()
+        out = torch.empty_like(x, dtype=low)
+        rows, cols = x.numel() // x.shape[-1], x.shape[-1]
+        mean, inverse = torch.empty(rows), torch.empty(rows)
+        _call("layer_norm", out, x, weight, bias, out, mean, inverse, rows, cols, eps)
+        ctx.save_for_backward(x, weight, mean, inverse)
+        ctx.has_bias = bias is not None
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
+        x, weight, mean, inverse = ctx.saved_tensors
+        given, to_x = gradient.contiguous(), torch.empty_like(x)
+        to_weight = torch.zeros_like(weight)
+        to_bias = torch.zeros_like(weight) if ctx.has_bias else None
+        size = (x.numel() // x.shape[-1], x.shape[-1])
+        _call("layer_norm_backward", given, given, x, weight, mean, inverse, to_x, to_weight, to_bias, *size)
+        return to_x, to_weight, to_bias, None, None
+
+
+class _AddDropped(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor | None, y: Tensor, p: float) -> Tensor:
+        y, seed = y.contiguous(), _draw_seed()
+        x = None if x is None else x.contiguous()
+        out = torch.empty_like(y, dtype=torch.float32)
+        size = (y.numel() // y.shape[-1], y.shape[-1])
+        _call("add_dropped", y, x, y, out, *size, p, seed)
+        ctx.size, ctx.p, ctx.seed, ctx.low = size, p, seed, y.dtype
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        given = gradient.contiguous()
+        to_y = torch.empty_like(given, dtype=ctx.low)
+        _call("drop", to_y, given, to_y, *ctx.size, ctx.p, ctx.seed)
+        return gradient if ctx.needs_input_grad[0] else None, to_y, None
+
+
+class _Attention(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
+    ) -> Tensor:
+        query, key, value = _dense(query), _dense(key), _dense(value)
+        sizes = native.Sizes(*query.shape[:3], key.shape[2], query.shape[3])
+        out = _heads_like(query)
+        ctx.mask = None if mask is None else _dense(mask.expand(*query.shape[:3], key.shape[2]))
+        ctx.sizes, ctx.dropout, ctx.seed = sizes, dropout, _draw_seed() if dropout else 0
+        ctx.save_for_backward(query, key, value)
+        heads = [_heads(t) for t in (query, key, value)]
+        _call("attention", query, *heads, _mask(ctx.mask), _heads(out), ctypes.byref(sizes), dropout, ctx.seed)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        query, key, value = ctx.saved_tensors
+        gradient = _dense(gradient)
+        to = _room_for(query, key, value)
+        heads = [_heads(t) for t in (query, key, value)]
+        rest = [_heads(t) for t in (gradient, *to)]
+        sizes = ctypes.byref(ctx.sizes)
+        _call("attention_backward", query, *heads, _mask(ctx.mask), *rest, sizes, ctx.dropout, ctx.seed)
+        return to[0], to[1], to[2], None, None
+
+
+def _dense(x: Tensor) -> Tensor:
+    """Each vector of K in one piece."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _heads_like(x: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L K"]:
+    """Room for the same, laid out so that the heads of a position lie side by side."""
+    batch, heads, length, width = x.shape
+    return x.new_empty(batch, length, heads, width).transpose(1, 2)
+
+
+def _room_for(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
+    """Room for the like of each; what shares a piece of memory gets it side by side, for `_side_by_side`."""
+    places = [x.untyped_storage().data_ptr() for x in heads]
+    room: list[Tensor] = []
+    while len(room) < len(heads):
+        batch, count, length, width = heads[len(room)].shape
+        joint = places.count(places[len(room)])
+        parts = heads[0].new_empty(batch, length, joint, count, width)
+        room += [parts[:, :, i].transpose(1, 2) for i in range(joint)]
+    return room
+
+
+def _heads(x: Tensor) -> Any:
+    return ctypes.byref(native.Heads(x.data_ptr(), *x.stride()[:3]))
+
+
+def _mask(mask: Tensor | None) -> Any:
+    return ctypes.byref(native.Mask() if mask is None else native.Mask(mask.data_ptr(), *mask.stride()[:3]))
+
+
+class _CrossEntropy(Function):
+    """Some rows at a time, their logits, their losses and the gradients of both, while all are near.
+
+    Of the whole batch nothing of the logits' size exists but their gradient, in the type of products.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        label_smoothing: float,
+        pad_id: int,
+    ) -> tuple[Tensor, Tensor]:
+        low = _product_type(states)
+        with torch.autocast("cpu", enabled=False):
+            rows, matrix = states.to(low).contiguous(), weight.to(low)
+            losses, sums = torch.empty(len(rows), 2), torch.zeros(len(weight))
+            to_states, slope = torch.empty_like(rows), rows.new_empty(len(rows), len(weight))
+            for first in range(0, len(rows), CHUNK_ROWS):
+                part = slice(first, first + CHUNK_ROWS)
+                logits, size = _product(rows[part], matrix, bias), slope[part].shape
+                _call(
+                    "cross_entropy",
+                    logits,
+                    logits,
+                    labels[part],
+                    losses[part],
+                    slope[part],
+                    *size,
+                    label_smoothing,
+                    pad_id,
+                )
+                torch.mm(slope[part], matrix, out=to_states[part])
+                if bias is not None:
+                    sums += _column_sums(slope[part])
+        ctx.save_for_backward(rows, slope, to_states, sums if bias is not None else None)
+        loss, nll = losses.double().sum(0).float()
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        rows, slope, to_states, sums = ctx.saved_tensors
+        to_weight = _to_weight(slope, rows).mul_(scale)
+        return to_states * scale, to_weight, None if sums is None else sums * scale, None, None, None

@@ -1,0 +1,126 @@
+"""Kernels are compiled once, and where that cannot be, training goes on without them and says so."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from weft.errors import UsageError
+from weft.kernels import native, operations
+from weft.machine import Machine, choose_machine
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for compiled kernels that nobody has used."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    native.load.cache_clear()
+    yield tmp_path / "cache" / "weft"
+    operations.enable(False)
+    native.load.cache_clear()
+
+
+def compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """The only compiler in the path is this script."""
+    folder.mkdir()
+    for name in ("c++", "g++", "clang++"):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+def need_kernels() -> None:
+    try:
+        native.load()
+    except native.UnavailableError as error:
+        pytest.skip(f"no native kernels here: {error}")
+
+
+def test_kernels_are_kept_for_the_next_time_and_for_this_user_alone(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_kernels()
+    (kept,) = cache.iterdir()
+    assert kept.suffix == ".so"
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    native.load.cache_clear()
+    monkeypatch.setattr(native, "_compile", lambda *a: pytest.fail("compiled again"))
+    native.load()
+
+
+def test_several_processes_may_compile_at_once(cache: Path) -> None:
+    need_kernels()
+    for path in cache.iterdir():
+        path.unlink()
+    command = [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"]
+    several = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
+    assert [process.communicate()[1] for process in several] == [b"", b"", b""]
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_without_a_compiler_it_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    machine = choose_machine("float32", 1, "auto")
+    assert machine.kernels == "torch"
+    assert "no native kernels: no C++ compiler" in machine.describe()
+    with pytest.raises(UsageError, match=r"training.kernels = native: no C\+\+ compiler; install"):
+        choose_machine("float32", 1, "native")
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
+    compiler(tmp_path / "bin", monkeypatch, "echo 'training.cpp:1: error: not today' >&2; exit 1")
+    assert "c++ failed: training.cpp:1: error: not today" in choose_machine("float32", 1, "auto").describe()
+    assert list(cache.iterdir()) == []
+
+
+def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler(tmp_path / "bin", monkeypatch, "exec sleep 60")
+    monkeypatch.setattr(native, "SECONDS", 0.2)
+    with pytest.raises(native.UnavailableError, match="took more than"):
+        native.load()
+
+
+def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    machine = choose_machine("float32", 1, "auto")
+    assert machine.kernels == "torch"
+    assert "no native kernels" in machine.describe()
+
+
+def test_a_damaged_library_is_made_again(cache: Path) -> None:
+    need_kernels()
+    (kept,) = cache.iterdir()
+    whole = kept.stat().st_size
+    kept.unlink()  # the one in use stays as it is
+    kept.write_bytes(b"not a library")
+    subprocess.run(
+        [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"], check=True
+    )
+    assert kept.stat().st_size == whole
+
+
+def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = replace(Machine("cpu", "float32", 1, ""), kernels="native")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"native kernels were chosen when the run began.*install a C\+\+"):
+        chosen.prepare()
+
+
+def test_kernels_are_chosen_by_measuring_and_set_by_prepare() -> None:
+    need_kernels()
+    machine = choose_machine("float32", 1, "native")
+    assert machine.kernels == "native"
+    assert not operations.is_native(torch.ones(1))
+    assert "native kernels, 1 threads" in machine.describe()
+    assert "times PyTorch's" in machine.describe()
+    machine.prepare()
+    assert operations.is_native(torch.ones(1))
+    replace(machine, kernels="torch").prepare()
+    assert not operations.is_native(torch.ones(1))

@@ -1,0 +1,278 @@
+"""Native operations do what the plain ones do, forward and backward, and their dropout is what it says."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
+from weft.kernels import native, operations
+from weft.model import attention as plain_attention
+from weft.model.attention import attention_mask
+from weft.model.causal import CausalTransformer
+from weft.model.classifier import TransformerClassifier
+from weft.model.transformer import Seq2SeqTransformer
+from weft.training.loss import CrossEntropy, smoothed_cross_entropy
+
+ROWS, WIDTH, WIDE = 37, 19, 53  # primes: nothing fits a vector
+CLOSE = {torch.float32: 2e-5, torch.bfloat16: 0.03}
+TYPES = [torch.float32, torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def kernels() -> Iterator[None]:
+    """Native operations for one test."""
+    try:
+        operations.enable(True)
+    except native.UnavailableError as error:
+        pytest.skip(f"no native kernels here: {error}")
+    torch.manual_seed(3)
+    yield
+    operations.enable(False)
+
+
+def both(work: Callable[[], list[Tensor]], low: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+    """What `work` gives by the native and by the plain operations, in a type of products."""
+    results = []
+    for wanted in (True, False):
+        operations.enable(wanted)
+        with torch.autocast("cpu", low, enabled=low != torch.float32):
+            results.append([t.detach().float().clone() for t in work()])
+    operations.enable(True)
+    return results[0], results[1]
+
+
+def assert_close(found: list[Tensor], expected: list[Tensor], low: torch.dtype) -> None:
+    assert len(found) == len(expected)
+    for a, b in zip((t.detach() for t in found), (t.detach() for t in expected), strict=True):
+        assert a.shape == b.shape
+        assert (a - b).abs().max() <= CLOSE[low] * max(1.0, float(b.abs().max()))
+
+
+def gradients(out: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    """Of a sum in which every number has its own weight."""
+    weights = torch.linspace(-1, 1, out.numel()).view(out.shape)
+    return [out, *torch.autograd.grad((out.float() * weights).sum(), inputs)]
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shapes", [[(WIDTH, WIDE)], [(WIDTH, 5), (WIDTH, 31), (WIDTH, 7)], [(64, 64), (64, 64)]])
+def test_linear_layers(shapes: list[tuple[int, int]], bias: bool, low: torch.dtype) -> None:
+    layers = [nn.Linear(*shape, bias=bias) for shape in shapes]
+    x = torch.randn(3, ROWS, shapes[0][0], requires_grad=True)
+    parameters = [p for layer in layers for p in layer.parameters()]
+
+    def work() -> list[Tensor]:
+        parts = operations.linears(x, *layers)
+        return [*parts, *gradients(torch.cat(parts, -1), [x, *parameters])]
+
+    assert_close(*both(work, low), low)
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_feed_forward(bias: bool, low: torch.dtype) -> None:
+    inner, outer = nn.Linear(WIDTH, WIDE, bias=bias), nn.Linear(WIDE, WIDTH, bias=bias)
+    x = torch.randn(3, ROWS, WIDTH, requires_grad=True)
+    inputs = [x, *inner.parameters(), *outer.parameters()]
+    kept = nn.Dropout(0.0)
+    assert_close(*both(lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs), low), low)
+
+
+def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back() -> None:
+    inner, outer = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDE, bias=False)
+    nn.init.eye_(outer.weight)
+    x = torch.randn(ROWS, WIDTH)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = operations.feed_forward(x, inner, nn.Dropout(0.5), outer)
+        plain = inner(x).relu()
+    passed = out.detach() > 0
+    assert torch.equal(passed, passed & (plain > 0))
+    assert 0.3 < passed.sum() / (plain > 0).sum() < 0.7
+    assert torch.allclose(out[passed].float(), 2 * plain[passed].float(), rtol=0.02)
+    out.float().sum().backward()
+    assert inner.bias.grad is not None
+    assert torch.equal(inner.bias.grad, 2.0 * passed.sum(0))
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_norm(bias: bool, low: torch.dtype) -> None:
+    norm = nn.LayerNorm(WIDTH, bias=bias)
+    nn.init.uniform_(norm.weight, 0.5, 2.0)
+    x = (torch.randn(5, ROWS, WIDTH) * 3 + 1).requires_grad_()
+    found, expected = both(lambda: gradients(operations.layer_norm(x, norm), [x, *norm.parameters()]), low)
+    assert_close(found, expected, low)
+
+
+@pytest.mark.parametrize("low", TYPES)
+def test_attention(low: torch.dtype) -> None:
+    for queries, keys, width in ((7, 11, 5), (16, 16, 32), (33, 50, 24)):
+        tensors = [torch.randn(3, 2, n, width, dtype=low).requires_grad_() for n in (queries, keys, keys)]
+        padding = torch.arange(keys) >= torch.tensor([keys, keys - 3, 2])[:, None]
+        blind = torch.ones(queries, keys, dtype=torch.bool)
+        blind[1] = False  # a query that sees nothing
+        future = torch.rand(3, 1, queries, keys) > 0.5
+        for mask in (None, attention_mask(padding), attention_mask(padding, queries, keys), blind, future):
+            out = operations.attention(*tensors, mask)
+            expected = plain_attention.attention(*[t.float() for t in tensors], mask)[0]
+            assert_close(gradients(out, tensors), gradients(expected, tensors), low)
+
+
+def test_dropout_of_attention_is_that_of_its_seed() -> None:
+    tensors = [torch.randn(2, 3, n, 8).requires_grad_() for n in (5, 13, 13)]
+    torch.manual_seed(7)
+    out = operations.attention(*tensors, None, 0.3)
+    torch.manual_seed(7)
+    factors = operations.dropout_factors(2 * 3 * 5, 13, 0.3, int(torch.randint(2**62, ()))).view(2, 3, 5, 13)
+    assert 0.05 < (factors == 0).float().mean() < 0.55
+    weights = ((tensors[0] / 8**0.5) @ tensors[1].transpose(-2, -1)).softmax(-1) * factors
+    assert_close(gradients(out, tensors), gradients(weights @ tensors[2], tensors), torch.float32)
+
+
+@pytest.mark.parametrize("low", TYPES)
+def test_a_sum_with_dropout_is_that_of_its_seed(low: torch.dtype) -> None:
+    x, y = torch.randn(ROWS, WIDTH, requires_grad=True), torch.randn(ROWS, WIDTH, dtype=low, requires_grad=True)
+    torch.manual_seed(11)
+    out = operations.add_dropped(x, y, nn.Dropout(0.25))
+    torch.manual_seed(11)
+    factors = operations.dropout_factors(ROWS, WIDTH, 0.25, int(torch.randint(2**62, ())))
+    assert_close(gradients(out, [x, y]), gradients(x + y.float() * factors, [x, y]), low)
+
+
+def test_dropout_keeps_its_share_and_knows_no_pattern() -> None:
+    size, p = 1000, 0.1
+    kept = [(operations.dropout_factors(size, size, p, seed) > 0).double() for seed in (1, 2, 2**61)]
+    deviation = (p * (1 - p)) ** 0.5
+    for mask in kept:
+        assert abs(mask.mean() - (1 - p)) < 5 * deviation / size
+        normal = (mask - (1 - p)) / deviation
+        for lines in (normal.sum(0), normal.sum(1)):  # of columns and rows: none is privileged
+            assert abs((lines.square().mean() / size) - 1) < 0.3
+        for other in (normal.roll(1, 0), normal.roll(1, 1), normal.roll((1, 1), (0, 1)), normal.T):
+            assert abs((normal * other).mean()) < 5 / size
+    assert abs(((kept[0] - 0.9) * (kept[1] - 0.9)).mean() / deviation**2) < 5 / size
+    assert operations.dropout_factors(3, 5, 0.0, 4).eq(1).all()
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_cross_entropy(bias: bool, low: torch.dtype) -> None:
+    projection = nn.Linear(WIDTH, 97, bias=bias)
+    states, labels = torch.randn(601, WIDTH, requires_grad=True), torch.randint(0, 97, (601,))
+    assert (labels == 0).any(), "some are padding"
+    inputs = [states, *projection.parameters()]
+    for smoothing in (0.0, 0.1):
+        with torch.autocast("cpu", low, enabled=low != torch.float32):
+            loss, nll = operations.cross_entropy(states, projection, labels, smoothing, 0)
+            expected, expected_nll = smoothed_cross_entropy(projection(states), labels, smoothing)
+        assert torch.allclose(loss, expected, rtol=1e-3)
+        assert torch.allclose(nll, expected_nll, rtol=1e-3)
+        found = torch.autograd.grad(loss / 7, inputs)
+        assert_close(list(found), list(torch.autograd.grad(expected / 7, inputs)), low)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_stays_none(value: float) -> None:
+    x = torch.randn(ROWS, WIDTH, dtype=torch.bfloat16)
+    x[5, 3] = value
+    zeros = torch.zeros(ROWS, WIDTH)
+    assert not operations.add_dropped(zeros, x.requires_grad_(), nn.Dropout(0.0)).isfinite().all()
+    layers = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDTH)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not operations.feed_forward(x, layers[0], nn.Dropout(0.1), layers[1]).isfinite().all()
+        loss, _ = operations.cross_entropy(x, nn.Linear(WIDTH, 97), torch.ones(ROWS, dtype=torch.int64), 0.1, 0)
+    assert not loss.isfinite()
+    heads = x.detach().view(1, 1, ROWS, WIDTH).requires_grad_()
+    assert not operations.attention(heads, heads, heads).isfinite().all()
+
+
+SHAPES = [
+    Seq2SeqSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0, norm_first=first) for first in (True, False)
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_whole_translation_model(shape: Seq2SeqSection) -> None:
+    model = Seq2SeqTransformer(shape, 41, 41, joint=True)
+    src, tgt = torch.randint(1, 41, (5, 11)), torch.randint(1, 41, (5, 7))
+    src[2, 6:] = tgt[1, 4:] = 0
+
+    def work() -> list[Tensor]:
+        model.zero_grad()
+        sums = CrossEntropy(0.1)(model.states(src, tgt), model.projection, tgt)
+        sums.loss_sum.backward()
+        return [sums.loss_sum / 30, sums.nll_sum / 30, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    found, exact = both(work, torch.float32)
+    assert_close(found, exact, torch.float32)
+    rounded, rounded_plain = both(work, torch.bfloat16)
+    assert error(rounded, exact) < 1.2 * error(rounded_plain, exact), "no less precise than PyTorch's own bfloat16"
+
+
+def error(found: list[Tensor], exact: list[Tensor]) -> float:
+    """Of all numbers together, relative to their size."""
+    difference = torch.cat([(a - b).flatten() for a, b in zip(found, exact, strict=True)])
+    return float(difference.norm() / torch.cat([b.flatten() for b in exact]).norm())
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_whole_language_model(positions: str) -> None:
+    shape = CausalSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0, positions=positions, activation="gelu")
+    model = CausalTransformer(shape, 41)
+    ids = torch.randint(1, 41, (3, 19))
+    segments = torch.tensor([[1] * 5 + [2] * 14] * 3)
+
+    def work() -> list[Tensor]:
+        model.zero_grad()
+        loss = CrossEntropy()(model.states(ids, segments), model.projection, ids).loss_sum
+        loss.backward()
+        return [loss / 50, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    assert_close(*both(work, torch.float32), torch.float32)
+
+
+def test_a_whole_classifier() -> None:
+    shape = ClassifierSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0, num_encoder_layers=2)
+    model = TransformerClassifier(shape, 41, 3)
+    ids = torch.randint(1, 41, (3, 19))
+    ids[1, 9:] = 0
+
+    def work() -> list[Tensor]:
+        model.zero_grad()
+        out = model(ids)
+        out.square().sum().backward()
+        return [out, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    assert_close(*both(work, torch.float32), torch.float32)
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    threads = torch.get_num_threads()
+    norm, projection = nn.LayerNorm(64), nn.Linear(64, 1000)
+    x, labels = torch.randn(40, 31, 64, requires_grad=True), torch.randint(0, 1000, (1240,))
+    results = []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        torch.manual_seed(1)
+        heads = operations.layer_norm(x, norm).view(40, 31, 4, 16).transpose(1, 2)
+        states = operations.attention(heads, heads, heads, None, 0.1).transpose(1, 2).flatten(2).contiguous()
+        states = operations.add_dropped(x, states, nn.Dropout(0.1))
+        logits = projection(states.detach()).flatten(0, 1)
+        losses = torch.empty(1240, 2)
+        operations._call("cross_entropy", logits, logits, labels, losses, None, 1240, 1000, 0.1, 0)
+        results.append([*gradients(states, [x, *norm.parameters()]), losses])
+    torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_nothing_native_is_done_where_no_gradient_is_asked_for_or_in_double_precision() -> None:
+    assert not operations.is_native(torch.randn(3).double())
+    with torch.no_grad():
+        assert not operations.is_native(torch.randn(3))
+    assert operations.is_native(torch.randn(3))
+    operations.enable(False)
+    assert not operations.is_native(torch.randn(3))
