@@ -59,6 +59,7 @@ model.causal: config kernels model.attention model.cache model.layers model.ngra
  model.transformer
 model.classifier: config machine model.attention model.layers model.ngrams model.transformer
 model.recurrent: config machine model.attention
+model.flops: model.attention model.causal model.classifier model.layers model.transformer
 
 decoding: model.cache decoding
 
@@ -69,7 +70,8 @@ training.schedule: config machine
 training.distributed: training.loss
 training.optimizer: config machine training.distributed
 training.checkpoint: config machine durable
-training.log: config machine durable training.checkpoint
+training.trackers:
+training.log: config machine durable training.checkpoint training.trackers
 training.trainer: config machine durable training
 
 predict: config data.normalize data.segment data.tokenizer decoding predict
@@ -83,7 +85,14 @@ __init__: *
 """
 DEFERRED = ("cli", "__main__", "__init__")  # where an import may stand inside a function or for types alone
 # Packages of an extra, loaded by name where a recipe asks for them.
-OPTIONAL = {("data.normalize", "opencc"), ("data.normalize", "spacy"), ("data.normalize", "nltk.tokenize")}
+OPTIONAL = {
+    ("data.normalize", "opencc"),
+    ("data.normalize", "spacy"),
+    ("data.normalize", "nltk.tokenize"),
+    ("training.trackers", "tensorboard.summary.writer.record_writer"),
+    ("training.trackers", "tensorboard.compat.proto.event_pb2"),
+    ("training.trackers", "trackio"),
+}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 

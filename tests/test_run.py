@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ from weft.model_folder import run_files
 from weft.run_record import Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
-from weft.training import trainer
-from weft.training.trainer import Trainer
+from weft.training import trackers, trainer
+from weft.training.log import Log
+from weft.training.trainer import Plan, Trainer
 
 Train = Callable[..., Verdict]
 Write = Callable[[int], str]
@@ -46,8 +48,9 @@ def read_verdict(out: Path) -> dict[str, Any]:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file with its content."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    """Every file with its content, but TensorBoard's, of which each start has its own."""
+    files = (p for p in folder.rglob("*") if p.is_file() and p.parent.name != "tensorboard")
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def logged_steps(out: Path, key: str) -> list[int]:
@@ -72,6 +75,72 @@ def interrupt() -> None:
 
 
 # What a run leaves behind
+
+
+def test_tensorboard_shows_what_is_logged_also_after_a_stop(
+    train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    at_step(monkeypatch, 9, interrupt)
+    settings, text = ("training.eval_every=3", "data.test_size=0"), write_pairs(210)
+    with pytest.raises(Interrupted):
+        train(*settings, text=text)
+    train(*settings, text=text)
+    folder = run_files(tmp_path / "out").tensorboard
+    assert len([*folder.iterdir()]) == 2
+    events = accumulator.EventAccumulator(str(folder)).Reload()
+    assert [event.step for event in events.Scalars("dev/loss")] == logged_steps(tmp_path / "out", "dev_loss")
+    assert [event.step for event in events.Scalars("training/loss")] == logged_steps(tmp_path / "out", "loss")
+
+
+def test_trackio_is_refused_where_it_is_missing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"training\.trackio needs the trackio package"):
+        train("training.trackio=essays")
+    assert not (tmp_path / "out").exists()
+
+
+def test_trackio_may_be_asked_for_later_and_knows_the_run_again(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[tuple[str, str]] = []
+    told: list[int] = []
+
+    def init(project: str, name: str, **_: Any) -> Any:
+        runs.append((project, name))
+        return SimpleNamespace(log=lambda metrics, step: told.append(step))
+
+    monkeypatch.setitem(sys.modules, "trackio", SimpleNamespace(init=init, finish=lambda: None))
+    monkeypatch.setattr(trackers, "find_spec", lambda name: name == "trackio" or None)
+    train()
+    train("training.trackio=essays", "training.max_steps=13")
+    train("training.trackio=essays", "training.max_steps=14")
+    mark = durable.read_json(run_files(tmp_path / "out").recipe)["run"]
+    assert runs == 2 * [("essays", f"out-{mark[:8]}")]
+    assert told == [13, 14]
+
+
+def test_a_run_begun_before_the_peak_was_measured_goes_on_without(train: Train, tmp_path: Path) -> None:
+    train()
+    files = run_files(tmp_path / "out")
+    facts = durable.read_json(files.machine)
+    assert facts.pop("peak_flops") > 0
+    durable.write_json(files.machine, facts)
+    train("training.max_steps=13")
+    before, after = (json.loads(line) for line in files.metrics.read_bytes().split(b"\n")[:-1])
+    assert (0 < before["peak_share"] < 1, "peak_share" in after) == (True, False)
+    assert durable.read_json(files.machine) == facts
+
+
+def test_how_long_training_will_take(tmp_path: Path) -> None:
+    plan, log = Plan(100, 30, 9), Log(tmp_path / "m", quiet=True)
+    assert run._length(plan, 6.0, 0, log, False) == "about 10.0 minutes of training in all"
+    counted = "about 10.0 minutes of training in all, the evaluations on dev not counted"
+    assert run._length(plan, 6.0, 0, log, True) == counted
+    (tmp_path / "m").write_text('{"step": 30, "dev_bleu": 1.0, "evaluation_seconds": 60}\n')
+    assert run._length(plan, 6.0, 50, log, True) == "about 8.0 minutes left"
 
 
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:

@@ -261,6 +261,7 @@ class TrainingSection(Section):
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2
     num_samples: Amount = 4
+    trackio: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$")] | None = None
 
 
 class ClassifierTrainingSection(TrainingSection):

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import nn
@@ -17,18 +18,29 @@ NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how a run computes; `reason` says why, in words for the person who runs it."""
+    """Where and how a run computes; `reason` says why, in words for the person who runs it.
+
+    `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
+    """
 
     device: str
     precision: str
     threads: int
     reason: str
     kernels: str = "torch"
+    peak_flops: float = 0.0
 
     def describe(self) -> str:
         """One line for the start of a run."""
         kernels = "native" if self.kernels == "native" else "PyTorch's"
-        return f"{self.device}, {self.precision}, {kernels} kernels, {self.threads} threads ({self.reason})"
+        peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
+        shown = peak if self.peak_flops else ""
+        return f"{self.device}, {self.precision}, {kernels} kernels, {self.threads} threads{shown} ({self.reason})"
+
+    def measured(self) -> "Machine":
+        """The same with its matrix peak, which a run needs and the use of a model does not."""
+        torch.set_num_threads(self.threads)
+        return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
 
     def prepare(self) -> torch.device:
         """Set the thread count and the kernels, and hand out the device.
@@ -71,6 +83,22 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
         reason = f"bfloat16 products measured at {gain:.1f} times float32's speed"
     machine = Machine(device, precision, threads, reason + crowd)
     return machine if kernels == "torch" or device != "cpu" else _with_kernels(machine, kernels)
+
+
+@cache
+def matrix_peak(device: str, precision: str, threads: int) -> float:
+    """The best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.
+
+    `threads` is only remembered, so that each number of them is measured once in a process. Sizes are doubled up
+    to one that takes a while; the best of all counts: where others compute too, short products are disturbed less.
+    """
+    where, kind = torch.device(device), torch.bfloat16 if precision == "bfloat16" else torch.float32
+    best, size, seconds = 0.0, 256, 0.0
+    while seconds < 0.005 and size <= 8192:
+        a, b = torch.randn(2, size, size, device=where, dtype=kind)
+        seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
+        best, size = max(best, 2 * size**3 / seconds), 2 * size
+    return best
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -52,6 +52,7 @@ class RunFiles:
         self.machine = folder / "machine.json"
         self.metrics = folder / "metrics.jsonl"
         self.samples = folder / "samples.jsonl"
+        self.tensorboard = folder / "tensorboard"
         self.verdict = folder / "verdict.json"
         self.checkpoints = folder / "checkpoints"
         self.stores = folder / "stores"

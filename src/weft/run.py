@@ -34,6 +34,7 @@ from weft.run_record import (
     read_overrides,
     read_verdict,
     refuse_foreign,
+    run_name,
     set_aside,
     writing_verdict,
 )
@@ -42,9 +43,10 @@ from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
-from weft.training.log import Log
+from weft.training.log import Log, evaluation_seconds, seconds_left
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
+from weft.training.trackers import Tracker, find_trackers, refuse_missing
 from weft.training.trainer import Batches, Plan, Trainer
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
@@ -116,12 +118,13 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         plan = make_plan(recipe, prepared.batches)
         verdict.notes += [*_start_notes(request), *read_overrides(files), *texts.notes, *prepared.notes]
         _announce(log, prepared.description, task, plan, verdict.notes)
+        log.trackers = _trackers(request.out, recipe, log) if world.is_first else []
 
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
-        minutes = _expected_minutes(task, prepared.batches, recipe, plan) / world.size
-        log.note(f"about {minutes:.1f} minutes of training in all{world.describe()}")
+        seconds_a_step = _expected_seconds(task, prepared.batches, recipe) / world.size
+        log.note(_length(plan, seconds_a_step, verdict.saved_step, log, evaluate is not None) + world.describe())
         world.shard(task.model)
         d_model = recipe.model.d_model
         trainer = Trainer(
@@ -135,6 +138,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
+            seconds_at_peak=task.seconds_at_peak,
             saved=lambda progress: keep_up(record, verdict, progress),
             world=world,
         )
@@ -163,6 +167,7 @@ def _take_folder(
     request: Request, recipe: Recipe, origin: Mapping[str, Any], locks: contextlib.ExitStack, log: Log
 ) -> None:
     """Hold the run's folder for this process alone; set an earlier run aside where asked; begin, or go on."""
+    refuse_missing(recipe.training.trackio)
     out, files, overrides = request.out, run_files(request.out), []
     if request.fresh and files.recipe.is_file():
         with durable.held(files.lock, out):
@@ -288,9 +293,10 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
             raise UsageError(
                 f"{files.folder.parent}: was begun on a GPU, and this machine has none; go on where there is one"
             )
-        return machine if world.size == 1 else replace(machine, threads=min(machine.threads, mine))
+        threads = machine.threads if world.size == 1 else min(machine.threads, mine)
+        return machine if threads == machine.threads else replace(machine, threads=threads, peak_flops=0.0)
     shared, settings = mine if world.size > 1 else None, recipe.training
-    machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels)
+    machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels).measured()
     durable.write_json(files.machine, asdict(machine))
     return machine
 
@@ -343,8 +349,16 @@ def _announce(log: Log, description: str, task: AnyTask, plan: Plan, notes: list
         log.note(f"note: {note}")
 
 
-def _expected_minutes(task: AnyTask, batches: Batches[Any], recipe: Recipe, plan: Plan) -> float:
-    """Time one batch of middling length, forward and backward; every step sets its random numbers itself."""
+def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
+    """What draws the run's curves, if anything; said in a line each."""
+    found = find_trackers(run_files(out).tensorboard, recipe.training.trackio, run_name(out))
+    for tracker in found:
+        log.note(tracker.describe())
+    return found
+
+
+def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe) -> float:
+    """Of a step: time a batch of middling length, forward and backward; each step sets its random numbers."""
     middle = batches.batch(0, batches.num_batches(0) // 2)
     for _ in range(2):
         started = time.perf_counter()
@@ -352,7 +366,17 @@ def _expected_minutes(task: AnyTask, batches: Batches[Any], recipe: Recipe, plan
         (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
         seconds = time.perf_counter() - started
     task.model.zero_grad()
-    return seconds * recipe.training.grad_accum_steps * plan.max_steps / 60
+    return seconds * recipe.training.grad_accum_steps
+
+
+def _length(plan: Plan, seconds_a_step: float, step: int, log: Log, evaluates: bool) -> str:
+    """How long training will take after `step`; what evaluations take is known where the run has made some."""
+    evaluations = evaluation_seconds(log.metrics) if log.metrics is not None else []
+    eval_every = plan.eval_every if evaluates else None
+    left = seconds_left(step, plan.max_steps, seconds_a_step, eval_every, evaluations)
+    whole = "left" if step else "of training in all"
+    beside = ", the evaluations on dev not counted" if evaluates and not evaluations else ""
+    return f"about {left / 60:.1f} minutes {whole}{beside}"
 
 
 def _publish(

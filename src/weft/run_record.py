@@ -19,7 +19,13 @@ from weft.model_folder import VERSION, RunFiles, is_finished, run_files
 from weft.recipe_file import build_recipe, recipe_difference
 from weft.training.checkpoint import Checkpoints, Progress
 
-MAY_CHANGE = {"training.max_steps", "training.patience", "training.save_every", "training.parallel"}
+MAY_CHANGE = {
+    "training.max_steps",
+    "training.patience",
+    "training.save_every",
+    "training.parallel",
+    "training.trackio",
+}
 MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
 READING = "reading"  # the first stage, before the run has its folder
@@ -189,6 +195,11 @@ def begin_or_go_on(
 def read_overrides(files: RunFiles) -> list[str]:
     """What was allowed against a check, at this start of the run or an earlier one."""
     return list(durable.read_json(files.recipe).get("overrides", []))
+
+
+def run_name(out: Path) -> str:
+    """What the run is called among others: its folder's name and the beginning of its own mark."""
+    return f"{out.resolve().name}-{str(durable.read_json(run_files(out).recipe).get('run', ''))[:8]}"
 
 
 def checkpoint_facts(files: RunFiles) -> dict[str, str]:

@@ -112,7 +112,7 @@ def undisturbed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Undi
     return Undisturbed(folder / "out", ended.events)
 
 
-TIMING = ("seconds", "tokens_per_second")
+TIMING = ("seconds", "tokens_per_second", "peak_share", "data_wait_share", "seconds_left", "evaluation_seconds")
 VARYING = ("run/lock", "run/recipe.json", "manifest.json", "README.md")  # pid, mark, clock
 
 
@@ -124,6 +124,8 @@ def outcome(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(p for p in out.rglob("*") if p.is_file()):
         name, content = path.relative_to(out).as_posix(), path.read_bytes()
+        if name.startswith("run/tensorboard/"):  # one file a start, where that package is installed
+            continue
         if name in VARYING:
             found[name] = None
         elif name == "run/metrics.jsonl":
@@ -131,6 +133,8 @@ def outcome(out: Path) -> dict[str, Any]:
             found[name] = [{k: v for k, v in line.items() if k not in TIMING} for line in lines]
         elif name == "run/verdict.json":
             found[name] = {k: v for k, v in json.loads(content).items() if k not in ("seconds", "notes")}
+        elif name == "run/machine.json":
+            found[name] = {**json.loads(content), "peak_flops": None}
         elif name.endswith("progress.json"):
             found[name] = {**json.loads(content), "seconds": None}
         elif name.endswith("/manifest.json"):

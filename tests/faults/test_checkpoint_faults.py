@@ -29,7 +29,7 @@ def flip_bit(path: Path, bit: int = -1) -> None:
 
 def kind_of(event: str) -> str:
     """An operation without what is drawn by chance or counts up."""
-    operation, path = event.split(" ", 1)
+    operation, path = event.partition(".tfevents.")[0].split(" ", 1)  # TensorBoard's names have clock and host
     parts = [
         ".tmp" if part.startswith(durable.TEMPORARY) else part.rstrip("0123456789") for part in path.split("/")
     ]

@@ -1,13 +1,18 @@
 """metrics.jsonl: one object a line, lines of steps done again dropped, and what a person is told."""
 
+import io
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from weft.training import log as log_module
 from weft.training.checkpoint import Progress
-from weft.training.log import Log, StepFacts
+from weft.training.log import Log, StepFacts, evaluation_seconds, seconds_left
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -33,7 +38,23 @@ def test_a_line_every_so_many_steps_and_at_the_end(tmp_path: Path) -> None:
     ]
 
 
-def test_the_fields_of_a_line(tmp_path: Path) -> None:
+@dataclass
+class Clock:
+    """Stands in for the module `time` of the log, and is moved by hand."""
+
+    now: float = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(log_module, "time", made := Clock())
+    return made
+
+
+def test_the_fields_of_a_line(tmp_path: Path, clock: Clock) -> None:
     log = Log(tmp_path / "m", every=4, quiet=True)
     run(log, 1, 4)
     expected = {
@@ -43,15 +64,18 @@ def test_the_fields_of_a_line(tmp_path: Path) -> None:
         "learning_rate": 0.5,
         "grad_norm": 2.0,
         "tokens_per_second": 200,
+        "data_wait_share": 0.0,
         "seconds": 2.0,
+        "seconds_left": 0.0,
     }
     assert lines(tmp_path / "m") == [expected]
 
 
 def test_an_evaluation_is_a_line_with_its_scores(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = Log(tmp_path / "m")
-    log.evaluation(Progress(step=6, epoch=1), {"dev_bleu": 12.345678, "dev_loss": 1.5}, improved=True)
-    assert lines(tmp_path / "m") == [{"step": 6, "epoch": 1, "dev_bleu": 12.345678, "dev_loss": 1.5}]
+    log.evaluation(Progress(step=6, epoch=1), {"dev_bleu": 12.345678, "dev_loss": 1.5}, True, seconds=2.345)
+    expected = {"step": 6, "epoch": 1, "dev_bleu": 12.345678, "dev_loss": 1.5, "evaluation_seconds": 2.35}
+    assert lines(tmp_path / "m") == [expected]
     out, err = capfd.readouterr()
     assert out == ""
     assert err == "step 6: dev bleu 12.35  dev loss 1.5000  (best so far)\n"
@@ -98,3 +122,143 @@ def test_notes_are_plain_lines_on_standard_error(capfd: pytest.CaptureFixture[st
     text = "[red]not markup[/red] " + "long " * 60 + "文字"
     Log().note(text)
     assert capfd.readouterr() == ("", text + "\n")
+
+
+def test_shares_are_those_of_all_steps_since_the_last_line(tmp_path: Path) -> None:
+    log, progress = Log(tmp_path / "m", every=2, quiet=True), Progress()
+    with log.running(progress, 2):
+        for progress.step, (seconds, waited, at_peak) in enumerate([(1.0, 0.0, 0.1), (3.0, 0.02, 0.9)], start=1):
+            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, seconds, waited, at_peak))
+    (line,) = lines(tmp_path / "m")
+    assert (line["peak_share"], line["data_wait_share"]) == (0.25, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("step", "evaluations", "expected"),
+    [
+        (0, [], 200.0),  # 100 steps of 2 seconds; what an evaluation takes is not known
+        (0, [10.0], 240.0),  # after steps 30, 60, 90 and 100
+        (29, [10.0], 182.0),
+        (30, [10.0], 180.0),  # that of step 30 itself is still to come
+        (31, [10.0], 168.0),
+        (100, [10.0], 10.0),
+        (99, [100.0, 9.0, 10.0, 11.0], 12.0),  # the latest three count
+    ],
+)
+def test_what_is_left_counts_steps_and_evaluations(step: int, evaluations: list[float], expected: float) -> None:
+    assert seconds_left(step, 100, 2.0, 30, evaluations) == expected
+
+
+def test_what_is_left_where_nothing_is_evaluated() -> None:
+    assert seconds_left(40, 100, 2.0, None, []) == 120.0
+    assert seconds_left(100, 100, 2.0, 50, [3.0]) == 3.0
+
+
+def timed(log: Log, clock: Clock, first: int, last: int, seconds: float, evaluation: float = 0.0) -> None:
+    """Steps of some seconds by the clock; after each fifth an evaluation. The run has 20 steps."""
+    progress = Progress(step=first - 1, seconds=1e6)
+    with log.running(progress, 20, eval_every=5):
+        for progress.step in range(first, last + 1):
+            clock.now += seconds
+            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, seconds / 2))
+            if progress.step % 5 == 0:
+                clock.now += evaluation
+                log.evaluation(progress, {"dev_loss": 1.0}, False, seconds=evaluation)
+
+
+def test_evaluations_already_made_tell_what_the_others_take(tmp_path: Path, clock: Clock) -> None:
+    timed(Log(tmp_path / "m", every=1, quiet=True), clock, 1, 7, seconds=3.0, evaluation=60.0)
+    left = {line["step"]: line["seconds_left"] for line in lines(tmp_path / "m") if "loss" in line}
+    assert left == {1: 57, 2: 54, 3: 51, 4: 48, 5: 45, 6: 14 * 3 + 180, 7: 13 * 3 + 180}
+
+
+def test_after_a_stop_the_pace_is_new_and_the_evaluations_are_remembered(tmp_path: Path, clock: Clock) -> None:
+    timed(Log(tmp_path / "m", every=1, quiet=True), clock, 1, 10, seconds=3.0, evaluation=60.0)
+    clock.now += 1e5  # a night
+    log = Log(tmp_path / "m", every=1, quiet=True)
+    log.rewind(7)
+    timed(log, clock, 8, 8, seconds=2.0)
+    assert lines(tmp_path / "m")[-1]["seconds_left"] == 12 * 2 + 3 * 60
+
+
+@pytest.mark.parametrize("damage", [b"[]", b"nothing", b'{"evaluation_seconds": "soon"}', b""])
+def test_the_time_of_evaluations_is_read_from_sound_lines(tmp_path: Path, damage: bytes) -> None:
+    assert evaluation_seconds(tmp_path / "none") == []
+    (tmp_path / "m").write_bytes(b'{"evaluation_seconds": 2}\n' + damage + b'\n{"evaluation_seconds": 3.5}\n')
+    assert evaluation_seconds(tmp_path / "m") == [2.0, 3.5]
+
+
+def test_what_is_said_of_a_step(tmp_path: Path, clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    log, progress = Log(tmp_path / "m", every=1), Progress(step=3)
+    with log.running(progress, 20, eval_every=5):
+        clock.now += 60
+        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400, 60.0, 0.03, 18.0))
+        log.evaluation(progress, {"dev_loss": 1.0}, False, seconds=30)
+        clock.now += 90
+        progress.step = 4
+        log.step(progress, StepFacts(4.25, 0.5, 1.5, 100, 60.0))
+    said = capfd.readouterr().err.split("\n")
+    assert said[0] == (
+        "step 3/20: loss 4.250  gradient 1.50  2,057 tokens/s  30 % of peak  0.1 % waiting for data  "
+        "at least 17.0 minutes left"
+    )
+    assert said[2] == (
+        "step 4/20: loss 4.250  gradient 1.50  2 tokens/s  0.0 % waiting for data  18.0 minutes left"
+    )
+
+
+def test_the_bar_says_the_same(tmp_path: Path, clock: Clock) -> None:
+    log, progress = Log(tmp_path / "m", every=4), Progress(step=3)
+    screen = io.StringIO()
+    log.console = Console(file=screen, force_terminal=True, width=120, highlight=False)
+    with log.running(progress, 20):
+        clock.now += 60
+        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400, 60.0, 0.03, 18.0))
+    assert "3/20" in screen.getvalue()
+    assert (
+        "loss 4.250  gradient 1.50  2,057 tokens/s  30 % of peak  0.1 % waiting for data  17.0 minutes left"
+        in screen.getvalue()
+    )
+    assert not (tmp_path / "m").exists()  # no line is due
+
+
+@dataclass
+class Notebook:
+    """A tracker that keeps what it is told, and may fail at a line."""
+
+    fails_at: int | None = None
+    told: list[Any] = field(default_factory=list)
+    name: str = "notebook"
+
+    def describe(self) -> str:
+        return "notebook: look here"
+
+    def rewind(self, step: int) -> None:
+        self.told.append(("rewind", step))
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        if line["step"] == self.fails_at:
+            raise OSError("no paper")
+        self.told.append(line["step"])
+
+    def close(self) -> None:
+        self.told.append("close")
+
+
+def test_trackers_are_told_every_line(tmp_path: Path) -> None:
+    log = Log(tmp_path / "m", every=2, quiet=True)
+    log.trackers = [notebook := Notebook()]
+    log.rewind(3)
+    run(log, 4, 10)
+    assert notebook.told == [("rewind", 3), 4, 6, 8, 10, "close"]
+
+
+def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = Log(tmp_path / "m", every=1)
+    log.trackers = [broken := Notebook(fails_at=3), sound := Notebook()]
+    run(log, 1, 4)
+    assert (broken.told, sound.told) == ([1, 2], [1, 2, 3, 4, "close"])
+    assert [line["step"] for line in lines(tmp_path / "m")] == [1, 2, 3, 4]
+    assert "note: notebook failed (no paper); the run goes on without it\n" in capfd.readouterr().err

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from weft.training.trainer import Plan, Trainer
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
 BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH
+TIMING = ("seconds", "tokens_per_second", "peak_share", "data_wait_share", "seconds_left", "evaluation_seconds")
 SHAPE = Seq2SeqSection(d_model=8, d_ff=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2)
 
 
@@ -128,8 +130,7 @@ def assert_same_state(a: State, b: State) -> None:
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
-    timing = ("seconds", "tokens_per_second")
-    return [{k: v for k, v in json.loads(line).items() if k not in timing} for line in lines]
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMING} for line in lines]
 
 
 def raise_at(step: int, error: BaseException) -> Scores:
@@ -185,6 +186,44 @@ def test_long_gradients_are_cut(tmp_path: Path) -> None:
     moved = sum(float((value - before[name]).square().sum()) for name, value in weights(trainer).items()) ** 0.5
     assert moved == pytest.approx(1e-3, rel=1e-3)  # a rate of 1 at the first step
     assert metrics(tmp_path)[0]["grad_norm"] > 1e-3
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]]
+
+
+def test_waiting_for_batches_is_a_part_of_the_step(tmp_path: Path) -> None:
+    class Slow(Batches):
+        def batch(self, epoch: int, position: int) -> Batch:
+            time.sleep(0.05)
+            return super().batch(epoch, position)
+
+    build_trainer(tmp_path, Plan(2, 99, 99), batches=Slow()).run()
+    (first, second) = logged(tmp_path)
+    for line, seconds in ((first, first["seconds"]), (second, second["seconds"] - first["seconds"])):
+        assert 0.05 / seconds * 0.8 < line["data_wait_share"] < 1
+
+
+def test_the_share_of_the_peak_is_that_of_the_whole_step(tmp_path: Path) -> None:
+    trainer = build_trainer(tmp_path, Plan(1, 99, 99), grad_accum_steps=3)
+    trainer.seconds_at_peak = lambda batch: 1e-4
+    trainer.run()
+    (line,) = logged(tmp_path)
+    assert line["peak_share"] == pytest.approx(3e-4 / line["seconds"], rel=0.5)
+    build_trainer(tmp_path / "unknown", Plan(1, 99, 99)).run()
+    assert "peak_share" not in logged(tmp_path / "unknown")[0]
+
+
+def test_evaluations_are_timed(tmp_path: Path) -> None:
+    def evaluate(step: int) -> Mapping[str, float]:
+        time.sleep(0.1)
+        return {"dev_bleu": 1.0}
+
+    build_trainer(tmp_path, Plan(3, 2, 99), evaluate).run()
+    one, two, scored, three, _ = logged(tmp_path)
+    assert 0.1 <= scored["evaluation_seconds"] < 5
+    assert two["seconds_left"] < 0.1 <= three["seconds_left"] < 5
+    assert one["seconds"] < two["seconds"] < 5
 
 
 def test_tokens_are_counted_without_padding(tmp_path: Path) -> None:

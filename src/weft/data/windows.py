@@ -43,6 +43,13 @@ class WindowBatch:
         """There is no source."""
         return 0
 
+    def lens(self) -> Int[Tensor, " N"]:
+        """How many tokens see each other: those of each row, or with `segments` of each document (or none)."""
+        if self.segments is None:
+            return (self.tgt_out != PAD_ID).sum(1)
+        rows = torch.arange(len(self.segments))[:, None] * (self.segments.max() + 1)
+        return torch.bincount((self.segments + rows)[self.segments > 0])
+
     def describe(self) -> str:
         """Its size in words."""
         rows, length = self.tgt_in.shape

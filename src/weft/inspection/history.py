@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from weft.errors import FolderError
 from weft.inspection.figure import MARKERS, color_of, count_steps, short_path, styled
 from weft.model_folder import run_files
+from weft.training.log import EVALUATION_SECONDS
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def read_history(folder: Path) -> History:
 
 
 def _line(raw: bytes) -> dict[str, float]:
-    """The finite numbers of a line, step first, the epoch left out; nothing where it is none with a step."""
+    """The finite numbers of a line, step first, without epoch and clock; nothing where it is none with a step."""
     try:
         line = json.loads(raw)
         step = int(line["step"])
@@ -86,7 +87,7 @@ def _line(raw: bytes) -> dict[str, float]:
         return {}
     if not _is_number(line.get("loss", 0)):
         return {}
-    numbers = {k: v for k, v in line.items() if k not in ("step", "epoch") and _is_number(v)}
+    numbers = {k: v for k, v in line.items() if k not in ("step", "epoch", EVALUATION_SECONDS) and _is_number(v)}
     return {"step": step, **numbers}
 
 

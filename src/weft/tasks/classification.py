@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,11 +20,12 @@ from weft.data.labelled import LabelledText, named, read_labelled
 from weft.data.languages import UNKNOWN
 from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
-from weft.data.tokenizer import BOS_ID, Tokenizer, build_tokenizer
+from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
 from weft.machine import Machine
 from weft.model.classifier import TransformerClassifier
+from weft.model.flops import Cost, classifier_cost
 from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
@@ -135,6 +137,13 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         device = torch.device(self.machine.device)
         with self.machine.autocast():
             return self.loss(self.model.states(batch.ids.to(device)), self.model.output, batch.labels.to(device))
+
+    def flops(self, batch: LabelBatch) -> float:
+        return self._cost.of((batch.ids != PAD_ID).sum(1))
+
+    @cached_property
+    def _cost(self) -> Cost:
+        return classifier_cost(self.model)
 
     def dev_evaluation(
         self, files: RunFiles, texts: Texts[LabelledText], recipe: ClassificationRecipe

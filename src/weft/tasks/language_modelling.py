@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Self
@@ -21,6 +22,7 @@ from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.machine import Machine
 from weft.model.causal import CausalTransformer
+from weft.model.flops import Cost, causal_cost
 from weft.model_folder import FolderConfig, LanguageConfig, RunFiles
 from weft.predict.language_model import LanguageModel
 from weft.tasks.task import (
@@ -118,6 +120,13 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     def compute_loss(self, batch: WindowBatch) -> LossSums:
         with self.machine.autocast():
             return self._loss(batch, self.loss)
+
+    def flops(self, batch: WindowBatch) -> float:
+        return self._cost.of(tgt_lens=batch.lens())
+
+    @cached_property
+    def _cost(self) -> Cost:
+        return causal_cost(self.model)
 
     def dev_evaluation(
         self, files: RunFiles, texts: Texts[Documents], recipe: LanguageRecipe

@@ -123,6 +123,15 @@ class Task(ABC, Generic[R, C, B]):
         """The loss of one micro-batch, in the machine's precision."""
 
     @abstractmethod
+    def flops(self, batch: B) -> float:
+        """Multiplications and additions of training on one micro-batch (`weft.model.flops`); 0: not counted."""
+
+    def seconds_at_peak(self, batch: B) -> float:
+        """How long training on one micro-batch would take at the machine's matrix peak; 0 where not known."""
+        peak = self.machine.peak_flops
+        return self.flops(batch) / peak if peak else 0.0
+
+    @abstractmethod
     def dev_evaluation(self, files: RunFiles, texts: Texts[C], recipe: R) -> Evaluate | None:
         """What scores the model on dev; None where there is no dev text."""
 

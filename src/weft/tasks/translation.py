@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,6 +20,7 @@ from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
 from weft.machine import Machine
+from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
@@ -128,6 +130,14 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
         with self.machine.autocast():
             return self.loss(self.model.states(src, tgt_in), self.model.projection, tgt_out)
+
+    def flops(self, batch: Batch) -> float:
+        return self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))
+
+    @cached_property
+    def _cost(self) -> Cost:
+        """Of a recurrent model nothing is counted: its layers take one token after another, far from any peak."""
+        return seq2seq_cost(self.model) if isinstance(self.model, Seq2SeqTransformer) else Cost()
 
     def mean_loss(self, store: ParallelStore, tokens_per_batch: int = 4096) -> float:
         """Unsmoothed cross-entropy in nats a target token, the end symbol counted."""

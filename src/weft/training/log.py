@@ -4,31 +4,81 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
 from weft import durable
 from weft.training import checkpoint
+from weft.training.trackers import Tracker
+
+EVALUATION_SECONDS = "evaluation_seconds"
+_LATEST = 3  # so many evaluations tell what the next will take: the first ones of a run are slower
 
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One optimizer step: mean loss in nats a token, and its source and target tokens without padding."""
+    """One optimizer step: mean loss in nats a token, and its source and target tokens without padding.
+
+    `waited` is the part of its seconds in which batches were made; `at_peak` the seconds that this process's part
+    of its products would take at the machine's matrix peak, 0 where that is unknown.
+    """
 
     loss: float
     learning_rate: float
     grad_norm: float
     tokens: int
     seconds: float
+    waited: float = 0.0
+    at_peak: float = 0.0
+
+
+class _Sums:
+    """The steps since the last line."""
+
+    def __init__(self) -> None:
+        self.loss = self.seconds = self.waited = self.at_peak = 0.0
+        self.tokens = self.steps = 0
+
+    def add(self, facts: StepFacts) -> None:
+        self.loss += facts.loss
+        self.seconds += facts.seconds
+        self.waited += facts.waited
+        self.at_peak += facts.at_peak
+        self.tokens += facts.tokens
+        self.steps += 1
+
+    def line(self, facts: StepFacts) -> dict[str, float]:
+        """Means, and of the last step `facts` what has none; the share of the peak only where it is known."""
+        seconds = max(self.seconds, 1e-9)
+        peak = {"peak_share": round(self.at_peak / seconds, 4)} if self.at_peak else {}
+        return {
+            "loss": round(self.loss / self.steps, 6),
+            "learning_rate": facts.learning_rate,
+            "grad_norm": round(facts.grad_norm, 4),
+            "tokens_per_second": round(self.tokens / seconds),
+            **peak,
+            "data_wait_share": round(self.waited / seconds, 4),
+        }
+
+
+class _Bar(Progress):
+    """The bar, and below it the latest line."""
+
+    line = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        yield Text(self.line, overflow="ellipsis", no_wrap=True)
 
 
 class Log:
-    """Speaks on standard error and appends to a metrics file, one JSON object a line.
+    """Speaks on standard error and appends to a metrics file, one JSON object a line; trackers get the same.
 
     `quiet` says nothing but still keeps the file. `every` is the number of steps between logged losses.
     """
@@ -36,71 +86,61 @@ class Log:
     def __init__(self, metrics: Path | None = None, every: int = 50, quiet: bool = False) -> None:
         self.metrics, self.every, self.quiet = metrics, every, quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._loss_sum = self._seconds = 0.0
-        self._tokens = self._steps = 0
-        self._max_steps = 0
-        self._last_line = 0.0
+        self.trackers: list[Tracker] = []
+        self._bar: _Bar | None = None
+        self._sums = _Sums()
+        self._steps = self._max_steps = 0
+        self._eval_every: int | None = None
+        self._evaluations: list[float] = []
+        self._began = self._evaluating = self._last_line = 0.0
 
     def note(self, text: str) -> None:
         """One line for the person who waits."""
         self.console.print(text, markup=False)
 
     @contextlib.contextmanager
-    def running(self, progress: checkpoint.Progress, max_steps: int) -> Iterator[None]:
-        """Show the bar, on a terminal, while the block runs."""
-        self._max_steps = max_steps
-        self._last_line = time.monotonic()
-        if not self.console.is_terminal or self.quiet:
-            yield
-            return
-        columns = (
-            TextColumn("training"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s  left"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-        )
-        with Progress(*columns, console=self.console, transient=True) as bar:
-            self._bar = bar
-            self._task = self._bar.add_task("", total=max_steps, completed=progress.step, loss="-", speed="-")
-            try:
+    def running(
+        self, progress: checkpoint.Progress, max_steps: int, eval_every: int | None = None
+    ) -> Iterator[None]:
+        """Show the bar, on a terminal, while the block runs; `eval_every` is None where nothing is evaluated."""
+        self._max_steps, self._eval_every = max_steps, eval_every
+        self._began = self._last_line = time.monotonic()
+        self._steps, self._evaluating, self._sums = 0, 0.0, _Sums()
+        try:
+            if not self.console.is_terminal or self.quiet:
                 yield
-            finally:
-                self._bar, self._task = None, None
+                return
+            columns = (TextColumn("training"), BarColumn(bar_width=None), MofNCompleteColumn())
+            with _Bar(*columns, console=self.console, transient=True) as self._bar:
+                self._bar.add_task("", total=max_steps, completed=progress.step)
+                yield
+        finally:
+            self._bar = None
+            self._to_trackers(lambda tracker: tracker.close())
 
     def step(self, progress: checkpoint.Progress, facts: StepFacts) -> None:
-        """Count one optimizer step; write the mean loss every `every` steps."""
-        self._loss_sum += facts.loss
+        """Count one optimizer step; write the means every `every` steps."""
+        self._sums.add(facts)
         self._steps += 1
-        self._tokens += facts.tokens
-        self._seconds += facts.seconds
         due = progress.step % self.every == 0 or progress.step == self._max_steps
+        if not due and self._bar is None:
+            return
+        left = self._seconds_left(progress.step)
+        seconds = {"seconds": round(progress.seconds, 2), "seconds_left": round(left, 1)}
+        line = {"step": progress.step, "epoch": progress.epoch, **self._sums.line(facts), **seconds}
         if due:
-            line = {
-                "step": progress.step,
-                "epoch": progress.epoch,
-                "loss": round(self._loss_sum / self._steps, 6),
-                "learning_rate": facts.learning_rate,
-                "grad_norm": round(facts.grad_norm, 4),
-                "tokens_per_second": round(self._tokens / max(self._seconds, 1e-9)),
-                "seconds": round(progress.seconds, 2),
-            }
             self._append(line)
-            self._say_step(progress, line)
-            self._loss_sum, self._steps, self._tokens, self._seconds = 0.0, 0, 0, 0.0
-        elif self._bar is not None and self._task is not None:
-            self._bar.update(
-                self._task,
-                completed=progress.step,
-                loss=f"{self._loss_sum / self._steps:.3f}",
-                speed=f"{self._tokens / max(self._seconds, 1e-9):,.0f}",
-            )
+            self._sums = _Sums()
+        self._say_step(line)
 
-    def evaluation(self, progress: checkpoint.Progress, scores: Mapping[str, float], improved: bool) -> None:
-        """Write and say the scores on dev."""
-        self._append({"step": progress.step, "epoch": progress.epoch, **scores})
+    def evaluation(
+        self, progress: checkpoint.Progress, scores: Mapping[str, float], improved: bool, seconds: float = 0.0
+    ) -> None:
+        """Write and say the scores on dev, which took so many seconds."""
+        self._evaluations.append(seconds)
+        self._evaluating += seconds
+        line = {"step": progress.step, "epoch": progress.epoch, **scores, EVALUATION_SECONDS: round(seconds, 2)}
+        self._append(line)
         shown = "  ".join(f"{name.replace('_', ' ')} {_rounded(value)}" for name, value in scores.items())
         self.note(f"step {progress.step}: {shown}{'  (best so far)' if improved else ''}")
 
@@ -108,24 +148,77 @@ class Log:
         """Drop the lines after `step`: what follows them is done again."""
         if self.metrics is not None:
             drop_lines_after(step, self.metrics)
+            self._evaluations = evaluation_seconds(self.metrics)
+        self._to_trackers(lambda tracker: tracker.rewind(step))
 
-    def _say_step(self, progress: checkpoint.Progress, line: Mapping[str, Any]) -> None:
-        speed = f"{line['tokens_per_second']:,}"
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=progress.step, loss=f"{line['loss']:.3f}", speed=speed)
-        elif time.monotonic() - self._last_line > 10 or progress.step == self._max_steps:
+    def _seconds_left(self, step: int) -> float:
+        """By the clock since this start, so that what a step costs beside itself (saving, say) is in it."""
+        seconds = time.monotonic() - self._began - self._evaluating
+        return seconds_left(
+            step, self._max_steps, seconds / max(self._steps, 1), self._eval_every, self._evaluations
+        )
+
+    def _say_step(self, line: Mapping[str, Any]) -> None:
+        said = _said(line, known=bool(self._evaluations) or self._eval_every is None)
+        if self._bar is not None:
+            self._bar.line = said
+            self._bar.update(self._bar.task_ids[0], completed=line["step"])
+        elif time.monotonic() - self._last_line > 10 or line["step"] == self._max_steps:
             self._last_line = time.monotonic()
-            left = progress.seconds / progress.step * (self._max_steps - progress.step)
-            self.note(
-                f"step {progress.step}/{self._max_steps}: loss {line['loss']:.3f}  {speed} tokens/s  "
-                f"{left / 60:.1f} minutes left"
-            )
+            self.note(f"step {line['step']}/{self._max_steps}: {said}")
 
     def _append(self, line: Mapping[str, Any]) -> None:
         if self.metrics is None:
             return
         durable.make_folder(self.metrics.parent)
         durable.append_line(self.metrics, json.dumps(line, ensure_ascii=False).encode())
+        self._to_trackers(lambda tracker: tracker.line(line))
+
+    def _to_trackers(self, act: Callable[[Tracker], None]) -> None:
+        """A tracker that fails is left out from there on: it must not end a run."""
+        for tracker in [*self.trackers]:
+            try:
+                act(tracker)
+            except Exception as error:
+                self.trackers.remove(tracker)
+                self.note(f"note: {tracker.name} failed ({error}); the run goes on without it")
+
+
+def seconds_left(
+    step: int,
+    max_steps: int,
+    seconds_a_step: float,
+    eval_every: int | None = None,
+    evaluations: Sequence[float] = (),
+) -> float:
+    """What a run still takes after `step`, whose own evaluation is still to come where one is due.
+
+    Evaluations are taken to last as long as the latest of those made; with none made, theirs is left out.
+    """
+    ahead = 0
+    if eval_every is not None and evaluations:
+        ahead = max_steps // eval_every - max(step - 1, 0) // eval_every + (max_steps % eval_every > 0)
+    latest = evaluations[-_LATEST:]
+    return (max_steps - step) * seconds_a_step + ahead * sum(latest) / max(len(latest), 1)
+
+
+def evaluation_seconds(path: Path) -> list[float]:
+    """How long the evaluations lasted that a metrics file tells of; it may be missing."""
+    if not path.is_file():
+        return []
+    lines = (_object(line) for line in path.read_bytes().split(b"\n"))
+    found = [line[EVALUATION_SECONDS] for line in lines if EVALUATION_SECONDS in line]
+    return [float(seconds) for seconds in found if isinstance(seconds, int | float)]
+
+
+def _said(line: Mapping[str, Any], known: bool) -> str:
+    """A line for a person; where the time of evaluations is not `known`, what is left is at least that."""
+    peak = f"{100 * line['peak_share']:.0f} % of peak  " if "peak_share" in line else ""
+    waiting = f"{100 * line['data_wait_share']:.1f} % waiting for data"
+    return (
+        f"loss {line['loss']:.3f}  gradient {line['grad_norm']:.2f}  {line['tokens_per_second']:,} tokens/s  "
+        f"{peak}{waiting}  {'' if known else 'at least '}{line['seconds_left'] / 60:.1f} minutes left"
+    )
 
 
 def _rounded(value: float) -> str:
@@ -147,6 +240,15 @@ def drop_lines_after(step: int, path: Path) -> None:
 
 def _at_or_before(line: bytes, step: int) -> bool:
     try:
-        return int(json.loads(line)["step"]) <= step
+        return int(_object(line)["step"]) <= step
     except (ValueError, KeyError, TypeError):
         return False
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """The object of a line; an empty one where it is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -80,13 +80,14 @@ class Trainer(Generic[B]):
         checkpoints: Checkpoints,
         log: Log,
         evaluate: Evaluate | None = None,
+        seconds_at_peak: Callable[[B], float] = lambda batch: 0.0,
         saved: Callable[[Progress], None] = lambda progress: None,
         world: World | None = None,
     ) -> None:
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
-        self.saved, self.world = saved, world or World()
+        self.seconds_at_peak, self.saved, self.world = seconds_at_peak, saved, world or World()
         self.compute_loss = self.world.joined(model, compute_loss)
         self.progress = Progress()
         self._stop_asked = self._evaluating = False
@@ -108,7 +109,8 @@ class Trainer(Generic[B]):
         if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
             return "stopped early"
         self.model.train()
-        with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps):
+        eval_every = self.plan.eval_every if self.evaluate is not None else None
+        with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps, eval_every):
             if self.progress.evaluation_due:
                 self._conclude()
             while not self._finished():
@@ -160,10 +162,11 @@ class Trainer(Generic[B]):
 
     def _take_step(self) -> None:
         started = time.perf_counter()
-        rate = self.rate(self.progress.step + 1)
-        set_learning_rate(self.optimizer, rate)
         places = [self._next_place() for _ in range(self.settings.grad_accum_steps)]
         mine = [(place, self.batches.batch(*place)) for place in self.world.share(places)]
+        waited = time.perf_counter() - started
+        rate = self.rate(self.progress.step + 1)
+        set_learning_rate(self.optimizer, rate)
         tokens, num_tgt_tokens = self.world.sums(
             sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine), sum(b.num_tgt_tokens for _, b in mine)
         )
@@ -181,7 +184,8 @@ class Trainer(Generic[B]):
         self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
-        self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds))
+        at_peak = sum(self.seconds_at_peak(batch) for _, batch in mine)
+        self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak))
 
     def _forward_backward(self, place: tuple[int, int], batch: B, num_tgt_tokens: float) -> float:
         """Add one micro-batch's part to the gradients; its summed loss."""
@@ -229,6 +233,7 @@ class Trainer(Generic[B]):
     def _evaluate(self) -> bool:
         """Score on dev; True where the deciding score is the best so far. A signal puts it off to a next start."""
         assert self.evaluate is not None
+        started = time.perf_counter()
         self.model.eval()
         try:
             self._evaluating = True
@@ -248,7 +253,7 @@ class Trainer(Generic[B]):
         if improved:
             self.progress.best_step, self.progress.best_scores = self.progress.step, scores
         self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
-        self.log.evaluation(self.progress, scores, improved)
+        self.log.evaluation(self.progress, scores, improved, time.perf_counter() - started)
         return improved
 
     def _out_of_patience(self) -> bool:

@@ -1,0 +1,85 @@
+"""How many multiplications and additions training takes: what the share of a machine's matrix peak is a share of.
+
+Matrix products alone are counted, and of tokens alone: norms, activations, dropout, softmax, embedding lookups,
+the optimizer and all padding are left out, as is whatever is computed twice.
+
+A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for Neural Language
+Models", section 2.1); attention 12 x H x K for each query and each key of its text, a third of them forward
+(Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a causal mask hides are counted too.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from weft.model.attention import MultiHeadAttention
+from weft.model.causal import CausalTransformer
+from weft.model.classifier import TransformerClassifier
+from weft.model.layers import DecoderLayer
+from weft.model.transformer import Seq2SeqTransformer
+
+_NONE = torch.zeros(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What training on one batch takes, in FLOPs, by what it grows with.
+
+    `src`, `tgt` and `text`: of a source token, a target token and a text. `src_pair`, `tgt_pair` and `cross_pair`:
+    of a query and a key, both source tokens, both target tokens, or one of each.
+    """
+
+    src: int = 0
+    tgt: int = 0
+    text: int = 0
+    src_pair: int = 0
+    tgt_pair: int = 0
+    cross_pair: int = 0
+
+    def of(self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE) -> float:
+        """FLOPs of texts with so many source and target tokens; of either side there may be none."""
+        texts = max(len(src_lens), len(tgt_lens))
+        total = self.src * src_lens.sum() + self.tgt * tgt_lens.sum() + self.text * texts
+        total = total + self.src_pair * (src_lens**2).sum() + self.tgt_pair * (tgt_lens**2).sum()
+        if self.cross_pair:
+            total = total + self.cross_pair * (src_lens * tgt_lens).sum()
+        return float(total)
+
+
+def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
+    """The encoder meets source tokens, and so do the keys and values of attention over the memory."""
+    decoder = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
+    memory = sum(_weights(layer.cross_attention.key, layer.cross_attention.value) for layer in decoder)
+    return Cost(
+        src=6 * (_weights(model.encoder) + memory),
+        tgt=6 * (_weights(model.decoder, model.projection) - memory),
+        src_pair=12 * _width(model.encoder),
+        tgt_pair=12 * sum(_width(layer.self_attention) for layer in decoder),
+        cross_pair=12 * sum(_width(layer.cross_attention) for layer in decoder),
+    )
+
+
+def causal_cost(model: CausalTransformer) -> Cost:
+    """All tokens are target tokens; the tables of n-grams and matches are lookups."""
+    return Cost(tgt=6 * _weights(model.decoder, model.projection), tgt_pair=12 * _width(model.decoder))
+
+
+def classifier_cost(model: TransformerClassifier) -> Cost:
+    """The encoder meets source tokens, the head texts; a bag alone is lookups, and nothing is counted of it."""
+    if model.encoder is None:
+        return Cost()
+    layers = model.encoder.layers
+    return Cost(src=6 * _weights(layers), text=6 * _weights(model.projection), src_pair=12 * _width(layers))
+
+
+def _weights(*parts: nn.Module) -> int:
+    """The entries of all matrices that something is multiplied by, biases not among them."""
+    linear = (m for part in parts for m in part.modules() if isinstance(m, nn.Linear))
+    return sum(m.weight.numel() for m in linear)
+
+
+def _width(part: nn.Module) -> int:
+    """H x K, added up over all attentions."""
+    return sum(m.num_heads * m.head_dim for m in part.modules() if isinstance(m, MultiHeadAttention))

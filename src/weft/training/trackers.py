@@ -1,0 +1,150 @@
+"""Programs that draw a run's curves: TensorBoard where it is installed, trackio where the recipe asks for it.
+
+Both belong to the extra `track`, and neither is imported before the first line is logged. What goes to them is
+what goes to metrics.jsonl, under the names `training/...` and `dev/...`.
+"""
+
+import contextlib
+import io
+import os
+import platform
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from weft.errors import UsageError
+
+
+class Tracker(Protocol):
+    """Takes the lines of a run, from the first after `rewind` to `close`; the first line opens it."""
+
+    @property
+    def name(self) -> str: ...
+    def describe(self) -> str: ...
+    def rewind(self, step: int) -> None: ...
+    def line(self, line: Mapping[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+def refuse_missing(project: str | None) -> None:
+    """Raise UsageError where a trackio project is asked for and the package is not installed."""
+    if project is not None and find_spec("trackio") is None:
+        raise UsageError(
+            "training.trackio needs the trackio package; install it with: pip install '.[track]' in the folder of "
+            "Weft's source"
+        )
+
+
+def find_trackers(tensorboard: Path, project: str | None, run: str) -> list[Tracker]:
+    """TensorBoard's event files in a folder, where it is installed; and a run in a trackio project, if any."""
+    found: list[Tracker] = [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
+    return [*found, Trackio(project, run)] if project is not None else found
+
+
+def scalars(line: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a line but its step, each under its name."""
+    kind = "training" if "loss" in line else "dev"
+    numbers = {key: value for key, value in line.items() if key != "step" and isinstance(value, int | float)}
+    return {f"{kind}/{key.removeprefix('dev_')}": float(value) for key, value in numbers.items()}
+
+
+class TensorBoard:
+    """A file of events for each start of the run, which stays open.
+
+    TensorFlow, which `torch.utils.tensorboard` would import where it is installed, is not needed: records are
+    written through TensorBoard's own writer into a plain file, and no thread is started.
+    """
+
+    name = "TensorBoard"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._step = folder, 0
+        self._file: Any = None
+        self._writer: Any = None
+
+    def describe(self) -> str:
+        """How to see it."""
+        return f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder))}"
+
+    def rewind(self, step: int) -> None:
+        """Let what earlier starts wrote of steps after `step` disappear, once there is something new."""
+        self._step = step
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        """Write one event with all numbers of a line, at once on its way to the disk."""
+        if self._file is None:
+            self._open()
+        values = [{"tag": name, "simple_value": number} for name, number in scalars(line).items()]
+        self._write(step=line["step"], summary={"value": values})
+
+    def close(self) -> None:
+        """The next line, if there is one, begins another file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        """Begin as TensorBoard has it: its version, then, where the run goes on, the step from which it does."""
+        record_writer = import_module("tensorboard.summary.writer.record_writer")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number = len([*self.folder.iterdir()])  # of two starts in one second
+        started = f"{int(time.time()):010d}.{number:04d}"  # files are read in the order of their names
+        self._file = (self.folder / f"events.out.tfevents.{started}.{platform.node()}.{os.getpid()}").open("xb")
+        self._writer = record_writer.RecordWriter(self._file)
+        self._write(file_version="brain.Event:2")
+        if self._step:
+            self._write(step=self._step + 1, session_log={"status": "START"})
+
+    def _write(self, **event: Any) -> None:
+        made = import_module("tensorboard.compat.proto.event_pb2").Event(wall_time=time.time(), **event)
+        self._writer.write(made.SerializeToString())
+        self._file.flush()
+
+
+class Trackio:
+    """A run in a local trackio project; of steps that are done again after a kill it has the old lines too."""
+
+    name = "trackio"
+
+    def __init__(self, project: str, run: str) -> None:
+        self.project, self.run = project, run
+        self._run: Any = None
+
+    def describe(self) -> str:
+        """How to see it."""
+        return f"trackio: trackio show --project {shlex.quote(self.project)} (run {self.run})"
+
+    def rewind(self, step: int) -> None:
+        """trackio takes no line back."""
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        """Hand a line over; trackio's own thread stores it."""
+        if self._run is None:
+            with _silent():
+                self._run = import_module("trackio").init(
+                    project=self.project,
+                    name=self.run,
+                    resume="allow",
+                    embed=False,
+                    auto_log_gpu=False,
+                    auto_log_cpu=False,
+                )
+        self._run.log(scalars(line), step=line["step"])
+
+    def close(self) -> None:
+        """Wait until everything is stored."""
+        if self._run is not None:
+            with _silent():
+                import_module("trackio").finish()
+            self._run = None
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """trackio talks on standard output, which belongs to results."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
