@@ -46,7 +46,7 @@ data.tokenizer_file: config data.pipeline
 data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
 data.store: config durable data.tokenizer
 data.batches: config data.store data.tokenizer
-data.windows: data.store data.tokenizer
+data.windows: data.batches data.store data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
 
 model.cache:
@@ -66,6 +66,7 @@ decoding: model.cache decoding
 model_folder: config machine durable recipe_file
 model_card: config model_folder
 training.loss: config kernels machine
+training.memory: training.loss training.trainer
 training.schedule: config machine
 training.distributed: training.loss
 training.optimizer: config machine training.distributed

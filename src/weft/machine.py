@@ -21,6 +21,7 @@ class Machine:
     """Where and how a run computes; `reason` says why, in words for the person who runs it.
 
     `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
+    `parts` is into how many a run cuts each batch, so that it fits into memory; 0: not decided yet.
     """
 
     device: str
@@ -29,6 +30,7 @@ class Machine:
     reason: str
     kernels: str = "torch"
     peak_flops: float = 0.0
+    parts: int = 1
 
     def describe(self) -> str:
         """One line for the start of a run."""

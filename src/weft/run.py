@@ -44,6 +44,7 @@ from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
 from weft.training.log import Log, evaluation_seconds, seconds_left
+from weft.training.memory import free_bytes, parts_to_fit
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
 from weft.training.trackers import Tracker, find_trackers, refuse_missing
@@ -115,6 +116,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
                 start.load_weights(task.model)
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
+            parts = _settle_parts(files, task, prepared.batches, world, log)
         plan = make_plan(recipe, prepared.batches)
         verdict.notes += [*_start_notes(request), *read_overrides(files), *texts.notes, *prepared.notes]
         _announce(log, prepared.description, task, plan, verdict.notes)
@@ -123,10 +125,9 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
-        seconds_a_step = _expected_seconds(task, prepared.batches, recipe) / world.size
+        seconds_a_step = _expected_seconds(task, prepared.batches, recipe, parts) / world.size
         log.note(_length(plan, seconds_a_step, verdict.saved_step, log, evaluate is not None) + world.describe())
         world.shard(task.model)
-        d_model = recipe.model.d_model
         trainer = Trainer(
             model=task.model,
             batches=prepared.batches,
@@ -134,13 +135,14 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             optimizer=build_optimizer(task.model, recipe.training),
             settings=recipe.training,
             plan=plan,
-            rate=lambda step: learning_rate(recipe.training, d_model, step, plan.max_steps),
+            rate=lambda step: learning_rate(recipe.training, recipe.model.d_model, step, plan.max_steps),
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
             seconds_at_peak=task.seconds_at_peak,
             saved=lambda progress: keep_up(record, verdict, progress),
             world=world,
+            parts=parts,
         )
         try:
             outcome = trainer.run()
@@ -297,8 +299,21 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
         return machine if threads == machine.threads else replace(machine, threads=threads, peak_flops=0.0)
     shared, settings = mine if world.size > 1 else None, recipe.training
     machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels).measured()
+    machine = replace(machine, parts=0)
     durable.write_json(files.machine, asdict(machine))
     return machine
+
+
+def _settle_parts(files: RunFiles, task: AnyTask, batches: Batches[Any], world: World, log: Log) -> int:
+    """Into how many parts the run's first start cut each batch; else what memory asks for now, written down."""
+    if task.machine.parts:
+        return task.machine.parts
+    free = free_bytes(torch.device(task.machine.device)) // world.local_size
+    parts = parts_to_fit(task.model, task.compute_loss, batches.batch(0, batches.num_batches(0) // 2), free)
+    durable.write_json(files.machine, asdict(replace(task.machine, parts=parts)))
+    if parts > 1:
+        log.note(f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free")
+    return parts
 
 
 def _settle_tokenizers(
@@ -357,13 +372,14 @@ def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
     return found
 
 
-def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe) -> float:
+def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int) -> float:
     """Of a step: time a batch of middling length, forward and backward; each step sets its random numbers."""
     middle = batches.batch(0, batches.num_batches(0) // 2)
     for _ in range(2):
         started = time.perf_counter()
-        sums = task.compute_loss(middle)
-        (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
+        for part in [middle] if parts == 1 else middle.parts(parts):
+            sums = task.compute_loss(part)
+            (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
         seconds = time.perf_counter() - started
     task.model.zero_grad()
     return seconds * recipe.training.grad_accum_steps

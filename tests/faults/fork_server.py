@@ -209,8 +209,8 @@ def draw_on() -> None:
 
 
 def overflow() -> None:
-    """Let the optimizer's fifth step leave a weight that is infinite."""
-    after_step(5, lambda self: next(self.model.parameters()).data.view(-1)[:1].fill_(float("inf")))
+    """Let the optimizer's fifth step leave a weight that is infinite: of unk, which no text holds."""
+    after_step(5, lambda self: next(self.model.parameters()).data[1, :1].fill_(float("inf")))
 
 
 def evaluate_for_an_hour() -> None:

@@ -202,7 +202,7 @@ def test_a_whole_translation_model(shape: Seq2SeqSection) -> None:
 
     def work() -> list[Tensor]:
         model.zero_grad()
-        sums = CrossEntropy(0.1)(model.states(src, tgt), model.projection, tgt)
+        sums = CrossEntropy(0.1)(model.states(src, tgt), model.output, tgt, model.projection)
         sums.loss_sum.backward()
         return [sums.loss_sum / 30, sums.nll_sum / 30, *(p.grad for p in model.parameters() if p.grad is not None)]
 
@@ -227,7 +227,7 @@ def test_a_whole_language_model(positions: str) -> None:
 
     def work() -> list[Tensor]:
         model.zero_grad()
-        loss = CrossEntropy()(model.states(ids, segments), model.projection, ids).loss_sum
+        loss = CrossEntropy()(model.states(ids, segments), model.output, ids, model.projection).loss_sum
         loss.backward()
         return [loss / 50, *(p.grad for p in model.parameters() if p.grad is not None)]
 

@@ -37,6 +37,15 @@ class Batch:
     num_src_tokens: int
     num_tgt_tokens: int
 
+    def parts(self, count: int) -> list["Batch"]:
+        """The same rows in at most so many batches, as wide as this one."""
+        return [self._part(rows) for rows in slices(len(self.rows), count)]
+
+    def _part(self, rows: slice) -> "Batch":
+        src, tgt_in, tgt_out = self.src[rows], self.tgt_in[rows], self.tgt_out[rows]
+        numbers = (int((ids != PAD_ID).sum()) for ids in (src, tgt_out))
+        return Batch(src, tgt_in, tgt_out, self.rows[rows], *numbers)
+
     def describe(self) -> str:
         """Its size in words."""
         (rows, src_len), tgt_len = self.src.shape, self.tgt_in.shape[1]
@@ -120,6 +129,12 @@ def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[P
         batches.append(order[start:end])
         start = end
     return batches
+
+
+def slices(rows: int, count: int) -> list[slice]:
+    """At most `count` stretches of rows, all but the last equally long."""
+    size = -(-rows // count)
+    return [slice(start, start + size) for start in range(0, rows, size)]
 
 
 def even(lens: Positions) -> Positions:

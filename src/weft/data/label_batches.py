@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.data.batches import even, round_rows
+from weft.data.batches import even, round_rows, slices
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import PAD_ID
 
@@ -38,6 +38,13 @@ class LabelBatch:
     rows: Positions
     num_src_tokens: int
     num_tgt_tokens: int
+
+    def parts(self, count: int) -> list["LabelBatch"]:
+        """The same texts in at most so many batches, as wide as this one."""
+        cut = slices(len(self.rows), count)
+        numbers = [int((self.ids[rows] != PAD_ID).sum()) for rows in cut]
+        each = zip(cut, numbers, strict=True)
+        return [LabelBatch(self.ids[r], self.labels[r], self.rows[r], n, len(self.rows[r])) for r, n in each]
 
     def describe(self) -> str:
         """Its size in words."""

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from weft.data.batches import slices
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from weft.errors import DataError
@@ -49,6 +50,15 @@ class WindowBatch:
             return (self.tgt_out != PAD_ID).sum(1)
         rows = torch.arange(len(self.segments))[:, None] * (self.segments.max() + 1)
         return torch.bincount((self.segments + rows)[self.segments > 0])
+
+    def parts(self, count: int) -> list["WindowBatch"]:
+        """The same windows in at most so many batches."""
+        return [self._part(rows) for rows in slices(len(self.tgt_in), count)]
+
+    def _part(self, rows: slice) -> "WindowBatch":
+        segments = None if self.segments is None else self.segments[rows]
+        num_tgt_tokens = int((self.tgt_out[rows] != PAD_ID).sum())
+        return WindowBatch(self.tgt_in[rows], self.tgt_out[rows], segments, num_tgt_tokens)
 
     def describe(self) -> str:
         """Its size in words."""

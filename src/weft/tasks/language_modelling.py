@@ -170,7 +170,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         device = torch.device(self.machine.device)
         segments = None if batch.segments is None else batch.segments.to(device)
         states = self.model.states(batch.tgt_in.to(device), segments)
-        return loss(states, self.model.projection, batch.tgt_out.to(device))
+        return loss(states, self.model.output, batch.tgt_out.to(device), self.model.projection)
 
     def _windows(self, store: TextStore) -> Iterator[WindowBatch]:
         return scoring_windows(store, self.config.window_len, _SCORED_TOKENS, self.config.packing == "packed")

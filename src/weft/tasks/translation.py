@@ -129,7 +129,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         device = torch.device(self.machine.device)
         src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
         with self.machine.autocast():
-            return self.loss(self.model.states(src, tgt_in), self.model.projection, tgt_out)
+            return self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out, self.model.projection)
 
     def flops(self, batch: Batch) -> float:
         return self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))

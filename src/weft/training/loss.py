@@ -44,10 +44,12 @@ class CrossEntropy:
         states: Float[Tensor, "B T D"],
         output: Callable[[Tensor], Tensor],
         tgt_out: Int[Tensor, "B T"],
+        projection: nn.Linear | None = None,
     ) -> LossSums:
+        """Over the logits that `output` makes of the states; where it does no more than `projection`, say so."""
         labels, share = tgt_out.flatten(), self.label_smoothing
-        if isinstance(output, nn.Linear) and states.requires_grad and operations.is_native(states, output.weight):
-            loss, nll = operations.cross_entropy(states.flatten(0, -2), output, labels, share, self.pad_id)
+        if projection and states.requires_grad and operations.is_native(states, projection.weight):
+            loss, nll = operations.cross_entropy(states.flatten(0, -2), projection, labels, share, self.pad_id)
         else:
             logits = output(states).flatten(0, -2)
             loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]

@@ -9,10 +9,10 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ class Batch(Protocol):
     @property
     def num_tgt_tokens(self) -> int: ...
     def describe(self) -> str: ...
+    def parts(self, count: int) -> "Sequence[Self]": ...
 
 
 B = TypeVar("B", bound=Batch)
@@ -83,11 +84,14 @@ class Trainer(Generic[B]):
         seconds_at_peak: Callable[[B], float] = lambda batch: 0.0,
         saved: Callable[[Progress], None] = lambda progress: None,
         world: World | None = None,
+        parts: int = 1,
     ) -> None:
+        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks for it."""
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
         self.seconds_at_peak, self.saved, self.world = seconds_at_peak, saved, world or World()
+        self.parts = parts
         self.compute_loss = self.world.joined(model, compute_loss)
         self.progress = Progress()
         self._stop_asked = self._evaluating = False
@@ -171,9 +175,10 @@ class Trainer(Generic[B]):
             sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine), sum(b.num_tgt_tokens for _, b in mine)
         )
         loss_sum = 0.0
-        for number, (place, batch) in enumerate(mine, start=1):
-            with self.world.adding_up(last=number == len(mine)):
-                loss_sum += self._forward_backward(place, batch, num_tgt_tokens)
+        work = [part for place, batch in mine for part in self._parts(place, batch)]
+        for number, (place, part) in enumerate(work, start=1):
+            with self.world.adding_up(last=number == len(work)):
+                loss_sum += self._forward_backward(place, part, num_tgt_tokens)
         norm = clip_gradients(self.model, self.settings.grad_clip_norm)
         loss = self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1)
         self._refuse_non_finite(loss, norm, places)
@@ -187,8 +192,16 @@ class Trainer(Generic[B]):
         at_peak = sum(self.seconds_at_peak(batch) for _, batch in mine)
         self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak))
 
-    def _forward_backward(self, place: tuple[int, int], batch: B, num_tgt_tokens: float) -> float:
-        """Add one micro-batch's part to the gradients; its summed loss."""
+    def _parts(self, place: tuple[int, ...], batch: B) -> list[tuple[tuple[int, ...], B]]:
+        """A micro-batch, or what it is cut into for want of memory; places of later parts have their number."""
+        if self.parts == 1:
+            return [(place, batch)]
+        return [
+            ((*place, number) if number else place, part) for number, part in enumerate(batch.parts(self.parts))
+        ]
+
+    def _forward_backward(self, place: tuple[int, ...], batch: B, num_tgt_tokens: float) -> float:
+        """Add what one micro-batch, or a part of it, gives to the gradients; its summed loss."""
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
@@ -290,13 +303,13 @@ class _PutOff(Exception):
     """An evaluation that is to be done at the next start instead."""
 
 
-def seed_random(seed: int, epoch: int, position: int) -> None:
-    """Set torch's random generators, on every device, for one micro-batch.
+def seed_random(seed: int, *place: int) -> None:
+    """Set torch's random generators, on every device, for one micro-batch, at (epoch, position), or a part of it.
 
     What is drawn in it (dropout) depends on nothing else: not on how often the run was stopped, nor on which of
     how many processes does it.
     """
-    drawn = np.random.SeedSequence([seed, epoch, position]).generate_state(1, np.uint64)
+    drawn = np.random.SeedSequence([seed, *place]).generate_state(1, np.uint64)
     torch.manual_seed(int(drawn[0] >> np.uint64(1)))
 
 

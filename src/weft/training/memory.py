@@ -1,0 +1,71 @@
+"""How much memory a step takes, and into how many parts a batch must be cut to fit what is free."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from weft.training.loss import LossSums
+from weft.training.trainer import B
+
+SPARE = 0.8  # of what is free may be planned with
+BESIDE = 1.3  # a step takes this many times what its forward pass keeps: the way back has results, too
+OF_WEIGHTS = 16.5  # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
+
+
+def parts_to_fit(model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float) -> int:
+    """Into how many parts to cut batches like this one; as many as it has rows where nothing would suffice.
+
+    The forward pass of an eighth of it is run, and what it keeps taken eight times.
+    """
+    probe = batch.parts(8)[0]
+    share = (probe.num_src_tokens + probe.num_tgt_tokens) / (batch.num_src_tokens + batch.num_tgt_tokens)
+    needed = BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
+    room = SPARE * free - OF_WEIGHTS * sum(p.numel() for p in model.parameters())
+    most = len(batch.parts(sys.maxsize))
+    return min(max(math.ceil(needed / room), 1), most) if room > 0 else most
+
+
+def kept_bytes(forward: Callable[[], object], parameters: Iterable[nn.Parameter]) -> int:
+    """What a forward pass keeps for the way back, in bytes, each piece of memory once, parameters not counted."""
+    known = {p.untyped_storage().data_ptr() for p in parameters}
+    sizes: dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in known:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        kept = forward()
+    del kept  # until here its memory was not taken for anything else
+    return sum(sizes.values())
+
+
+def free_bytes(device: torch.device) -> float:
+    """Memory that this process may still take: of the GPU, else of the machine or its control group."""
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    return min(_machine_bytes(), _group_bytes())
+
+
+def _machine_bytes() -> float:
+    """What Linux says is available without swapping; elsewhere infinity: it is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text("utf-8").split("\n")
+        return next(int(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return math.inf
+
+
+def _group_bytes(folder: Path = Path("/sys/fs/cgroup")) -> float:
+    """What the control group (version 2) leaves; infinity where there is no limit."""
+    try:
+        limit = float((folder / "memory.max").read_text("ascii").replace("max", "inf"))
+        return limit - float((folder / "memory.current").read_text("ascii"))
+    except (OSError, ValueError):
+        return math.inf

@@ -1,0 +1,132 @@
+"""What a step takes is foreseen, and a batch cut into parts is the same batch."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import weft
+from weft.config import Seq2SeqSection
+from weft.data.batches import Batch, slices
+from weft.data.label_batches import LabelBatch
+from weft.data.windows import WindowBatch
+from weft.model.transformer import Seq2SeqTransformer
+from weft.training import memory
+from weft.training.loss import CrossEntropy, LossSums
+from weft.training.memory import free_bytes, kept_bytes, parts_to_fit
+
+SHAPE = Seq2SeqSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0)
+
+
+def made(rows: int, src_len: int = 9, tgt_len: int = 7) -> Batch:
+    generator = torch.Generator().manual_seed(3)
+    src, tgt = (torch.randint(4, 41, (rows, n), generator=generator) for n in (src_len, tgt_len))
+    src[0, 5:] = tgt[-1, 3:] = 0
+    return Batch(src, tgt, tgt, np.arange(rows), int((src != 0).sum()), int((tgt != 0).sum()))
+
+
+def loss_of(model: Seq2SeqTransformer, batch: Batch) -> LossSums:
+    return CrossEntropy()(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 100])
+def test_parts_are_the_whole(count: int) -> None:
+    batch = made(5)
+    parts = batch.parts(count)
+    assert len(parts) <= count
+    assert torch.equal(torch.cat([p.src for p in parts]), batch.src)
+    assert torch.equal(torch.cat([p.tgt_in for p in parts]), batch.tgt_in)
+    assert torch.equal(torch.cat([p.tgt_out for p in parts]), batch.tgt_out)
+    assert np.concatenate([p.rows for p in parts]).tolist() == batch.rows.tolist()
+    assert sum(p.num_src_tokens for p in parts) == batch.num_src_tokens
+    assert sum(p.num_tgt_tokens for p in parts) == batch.num_tgt_tokens
+    labels = LabelBatch(batch.src, torch.arange(5), batch.rows, batch.num_src_tokens, 5)
+    assert [p.labels.tolist() for p in labels.parts(count)] == [list(range(5))[s] for s in slices(5, count)]
+    assert sum(p.num_src_tokens for p in labels.parts(count)) == batch.num_src_tokens
+    windows = WindowBatch(batch.tgt_in, batch.tgt_out, batch.tgt_in.sign(), batch.num_tgt_tokens)
+    assert torch.equal(torch.cat([p.tgt_out for p in windows.parts(count)]), batch.tgt_out)
+    assert all(p.segments is not None and len(p.segments) == len(p.tgt_in) for p in windows.parts(count))
+    assert sum(p.num_tgt_tokens for p in windows.parts(count)) == batch.num_tgt_tokens
+
+
+def test_the_gradient_of_the_parts_is_that_of_the_batch() -> None:
+    model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(7)
+    gradients = []
+    for count in (1, 3):
+        model.zero_grad()
+        for part in batch.parts(count):
+            (loss_of(model, part).loss_sum / batch.num_tgt_tokens).backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for whole, cut in zip(*gradients, strict=True):
+        assert torch.allclose(whole, cut, atol=1e-6)
+
+
+def test_kept_bytes_count_each_piece_of_memory_once_and_no_parameter() -> None:
+    layer, x = nn.Linear(8, 8), torch.randn(16, 8)
+
+    def forward() -> torch.Tensor:
+        y = layer(x)  # keeps x and the weight
+        return y * y + y.exp()  # keeps y once, and exp(y)
+
+    assert kept_bytes(forward, layer.parameters()) == 3 * 16 * 8 * 4
+
+
+def test_what_is_foreseen_for_an_eighth_is_what_the_whole_keeps() -> None:
+    model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(64)
+    whole = memory.BESIDE * kept_bytes(lambda: loss_of(model, batch), model.parameters())
+    fixed = memory.OF_WEIGHTS * sum(p.numel() for p in model.parameters())
+    for parts in (1, 2, 5):
+        free = (fixed + whole / parts) / memory.SPARE
+        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1.05 * free) == parts
+        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 0.95 * free) > parts
+    assert parts_to_fit(model, lambda b: loss_of(model, b), batch, float("inf")) == 1
+    assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1000.0) == 64, "one row at a time, at the most"
+
+
+def test_free_memory_is_that_of_the_machine_or_of_its_control_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 10**7 < free_bytes(torch.device("cpu")) < 10**14 or not Path("/proc/meminfo").exists()
+    (tmp_path / "memory.max").write_text("5000\n", "ascii")
+    (tmp_path / "memory.current").write_text("2000\n", "ascii")
+    assert memory._group_bytes(tmp_path) == 3000
+    (tmp_path / "memory.max").write_text("max\n", "ascii")
+    assert memory._group_bytes(tmp_path) == float("inf")
+    assert memory._group_bytes(tmp_path / "none") == float("inf")
+
+
+def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def trained(name: str, steps: int) -> Path:
+        settings = (
+            *tiny_settings,
+            f"training.max_steps={steps}",
+            "training.schedule=constant",
+            "model.dropout=0.1",
+        )
+        weft.train(train=write_pairs(40), out=tmp_path / name, settings=settings)
+        return tmp_path / name
+
+    def weights(folder: Path) -> bytes:
+        return (folder / "model.safetensors").read_bytes()
+
+    plain = trained("plain", 6)
+    monkeypatch.setattr("weft.run.free_bytes", lambda device: 1000.0)
+    whole = trained("whole", 6)
+    said = capsys.readouterr().err
+    parts = json.loads((whole / "run" / "machine.json").read_bytes())["parts"]
+    assert parts > 1
+    assert f"note: each batch is computed in {parts} parts, as 0.0 GB of memory are free" in said
+    assert weights(whole) != weights(plain), "other dropout masks"
+    trained("stopped", 3)
+    monkeypatch.setattr("weft.run.free_bytes", lambda device: 1.0e12)
+    assert weights(trained("stopped", 6)) == weights(whole), "the first start decided"
