@@ -61,8 +61,8 @@ def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
     batch = next(padded_batches(_store([2, 3], [1, 4]), 100))
     assert batch.rows.tolist() == [0, 1]
     assert batch.src.tolist() == [[10, 10, 3, 0], [11, 11, 11, 3]]
-    assert batch.tgt_in.tolist() == [[2, 1000, 0, 0, 0, 0], [2, 1001, 1001, 1001, 1001, 0]]
-    assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0, 0], [1001, 1001, 1001, 1001, 3, 0]]
+    assert batch.tgt_in.tolist() == [[2, 1000, 0, 0, 0], [2, 1001, 1001, 1001, 1001]]
+    assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0], [1001, 1001, 1001, 1001, 3]]
     assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
     assert {batch.src.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
 
@@ -149,7 +149,10 @@ def test_batches_meet_few_shapes() -> None:
     store = _store(*generator.integers(1, 40, (2, 3000)).tolist())
     batches = [batch for epoch in range(3) for batch in _epoch(Batches(store, 4096, None, 5), epoch)]
     assert {len(b.rows) % 8 for b in batches if len(b.rows) > 8} == {0}
-    assert {b.src.shape[1] % 2 for b in batches} | {b.tgt_in.shape[1] % 2 for b in batches} == {0}
+    longest = max(int(lens.max()) for lens in (store.src_lens, store.tgt_lens)) + 1
+    lengths = {side.shape[1] for b in batches for side in (b.src, b.tgt_in)}
+    assert {length % 2 for length in lengths - {longest}} == {0}
+    assert max(lengths) == longest, "no row is padded beyond what the longest has"
 
 
 def test_evaluation_batches_go_up_in_length_and_never_change() -> None:

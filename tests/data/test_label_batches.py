@@ -57,9 +57,9 @@ def _equal(a: LabelBatch, b: LabelBatch) -> bool:
 def test_a_batch_has_its_rows_their_labels_and_padding() -> None:
     store = _store([2, 3])
     batch = next(padded_label_batches(store, _labels(store), 100))
-    assert batch.ids.tolist() == [[10, 10, 0, 0], [11, 11, 11, 0]]
+    assert batch.ids.tolist() == [[10, 10, 0], [11, 11, 11]]
     assert (batch.rows.tolist(), batch.labels.tolist()) == ([0, 1], [0, 1])
-    assert (batch.num_src_tokens, batch.num_tgt_tokens, batch.describe()) == (5, 2, "2 texts, length 4")
+    assert (batch.num_src_tokens, batch.num_tgt_tokens, batch.describe()) == (5, 2, "2 texts, length 3")
     assert {batch.ids.dtype, batch.labels.dtype} == {torch.int64}
 
 
@@ -130,7 +130,7 @@ def test_a_batch_is_filled_to_the_very_limit() -> None:
     for tokens, first_id, expected in (
         (6, None, [3, 3]),
         (5, None, [2, 2, 2]),
-        (8, 2, [2, 2, 2]),
+        (6, 2, [2, 2, 2]),
         (1, 2, [1] * 6),
     ):
         assert [len(b.rows) for b in padded_label_batches(store, labels, tokens, first_id)] == expected

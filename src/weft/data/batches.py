@@ -19,6 +19,9 @@ from weft.data.store import Ids, ParallelStore, Positions
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 DEFAULT_TOKENS = 4096
+Widths = tuple[Positions, Positions]
+"""What the source and the target of each row of a store are padded to, at the least."""
+
 ROWS = 8  # a batch of more rows than that holds a multiple of it
 
 
@@ -62,7 +65,7 @@ class Batches:
 
         With neither, 4,096 tokens. A row longer than the limit is a batch of its own.
         """
-        self._store, self._seed = store, seed
+        self._store, self._seed, self._widths = store, seed, _padded_lens(store)
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
         self._batch_size = batch_size
         self._epoch = -1
@@ -77,7 +80,7 @@ class Batches:
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
             raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
-        return _collate(self._store, plan[position])
+        return _collate(self._store, plan[position], self._widths)
 
     def _planned(self, epoch: int) -> list[Positions]:
         if epoch != self._epoch:
@@ -88,11 +91,11 @@ class Batches:
         generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = generator.permutation(len(self._store))
         if self._batch_size is None:
-            plan = _cut_by_tokens(self._store, _bucketed(self._store, order, generator), self._tokens)
+            plan = _cut_by_tokens(self._widths, _bucketed(self._widths, order, generator), self._tokens)
             last = []
         else:
             remainder = len(order) % self._batch_size
-            rows = _bucketed(self._store, order[remainder:], generator)
+            rows = _bucketed(self._widths, order[remainder:], generator)
             plan = np.split(rows, range(self._batch_size, len(rows), self._batch_size)) if len(rows) else []
             last = [order[:remainder]] if remainder else []
         return [plan[i] for i in generator.permutation(len(plan))] + last
@@ -100,14 +103,18 @@ class Batches:
 
 def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batch]:
     """Every row once, in order of length, for evaluation; limited as `Batches` by tokens."""
-    order = np.lexsort((store.tgt_lens, store.src_lens))
-    for rows in _cut_by_tokens(store, order, tokens_per_batch):
-        yield _collate(store, rows)
+    order, widths = np.lexsort((store.tgt_lens, store.src_lens)), _padded_lens(store)
+    for rows in _cut_by_tokens(widths, order, tokens_per_batch):
+        yield _collate(store, rows, widths)
 
 
-def _bucketed(store: ParallelStore, order: Positions, generator: np.random.Generator) -> Positions:
+def _padded_lens(store: ParallelStore) -> Widths:
+    return even(store.src_lens + 1), even(store.tgt_lens + 1)
+
+
+def _bucketed(widths: Widths, order: Positions, generator: np.random.Generator) -> Positions:
     """The rows sorted by padded length of a side, drawn anew, then of the other; equal ones in the given order."""
-    first, second = even(store.src_lens[order] + 1), even(store.tgt_lens[order] + 1)
+    first, second = (lens[order] for lens in widths)
     if generator.integers(2):
         first, second = second, first
     # Every other length of the first runs backwards through the second: no batch jumps from longest to shortest.
@@ -115,16 +122,16 @@ def _bucketed(store: ParallelStore, order: Positions, generator: np.random.Gener
     return order[np.lexsort((second, first))]
 
 
-def _cut_by_tokens(store: ParallelStore, order: Positions, limit: int) -> list[Positions]:
+def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positions]:
     """Cut the rows into stretches whose padded size is within the limit, but one row at least, many in eights."""
-    src, tgt = even(store.src_lens[order] + 1), even(store.tgt_lens[order] + 1)
+    src, tgt = (lens[order] for lens in widths)
     batches = []
     start = 0
     most = limit // int((src + tgt).min(initial=limit)) + 1  # no batch has more rows than that
     while start < len(order):
         ahead = slice(start, start + most)
-        widths = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
-        sizes = widths * np.arange(1, len(widths) + 1)
+        sizes = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
+        sizes *= np.arange(1, len(sizes) + 1)
         end = start + round_rows(int(np.searchsorted(sizes, limit, side="right")))
         batches.append(order[start:end])
         start = end
@@ -138,8 +145,8 @@ def slices(rows: int, count: int) -> list[slice]:
 
 
 def even(lens: Positions) -> Positions:
-    """Lengths as they are padded."""
-    return lens + lens % 2
+    """The lengths of all rows as they are padded: to even numbers, but the longest to no more than its own."""
+    return np.minimum(lens + lens % 2, lens.max(initial=0))
 
 
 def round_rows(fitting: int) -> int:
@@ -147,10 +154,11 @@ def round_rows(fitting: int) -> int:
     return max(fitting - fitting % ROWS if fitting > ROWS else fitting, 1)
 
 
-def _collate(store: ParallelStore, rows: Positions) -> Batch:
-    src = _padded(store.src_ids, store.src_offsets, rows)
-    tgt = _padded(store.tgt_ids, store.tgt_offsets, rows)
+def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
     src_lens, tgt_lens = store.src_lens[rows], store.tgt_lens[rows]
+    src_width, tgt_width = (int(lens[rows].max(initial=1)) for lens in widths)
+    src = _padded(store.src_ids, store.src_offsets, rows, src_width)
+    tgt = _padded(store.tgt_ids, store.tgt_offsets, rows, tgt_width)
     each = np.arange(len(rows))
     src[each, src_lens] = EOS_ID
     tgt_in = np.concatenate([np.full((len(rows), 1), BOS_ID), tgt[:, :-1]], axis=1)
@@ -165,10 +173,10 @@ def _collate(store: ParallelStore, rows: Positions) -> Batch:
     )
 
 
-def _padded(ids: Ids, offsets: Positions, rows: Positions) -> npt.NDArray[np.int64]:
-    """The rows' ids as a matrix of int64 of even width, with room for one more id after the longest."""
+def _padded(ids: Ids, offsets: Positions, rows: Positions, width: int) -> npt.NDArray[np.int64]:
+    """The rows' ids as a matrix of int64."""
     starts, ends = offsets[rows], offsets[rows + 1]
-    positions = starts[:, None] + np.arange(int(even((ends - starts).max(initial=0, keepdims=True) + 1)[0]))
+    positions = starts[:, None] + np.arange(width)
     inside = positions < ends[:, None]
     padded = np.full(positions.shape, PAD_ID, dtype=np.int64)
     padded[inside] = ids[positions[inside]]

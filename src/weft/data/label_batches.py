@@ -96,7 +96,7 @@ class LabelBatches:
         remainder = len(order) % self._batch_size if self._batch_size else 0
         # What makes no full batch is drawn from all lengths, not always from the longest.
         last, order = order[:remainder], order[remainder:]
-        order = order[np.argsort(even(self._rows.lens[order]), kind="stable")]
+        order = order[np.argsort(self._rows.widths[order], kind="stable")]
         plan = self._rows.cut(order, self._tokens) if self._batch_size is None else _cut(order, self._batch_size)
         return [plan[i] for i in generator.permutation(len(plan))] + ([last] if remainder else [])
 
@@ -117,10 +117,11 @@ class _Rows:
         self._store, self._labels, self._first_id = store, labels, first_id
         self._before = int(first_id is not None)
         self.lens: Positions = store.lens + self._before
+        self.widths = even(self.lens)
 
     def cut(self, order: Positions, limit: int) -> list[Positions]:
         """Stretches whose padded size is within the limit, but one row at least, many in eights."""
-        lens = even(np.maximum(self.lens[order], 1))
+        lens = np.maximum(self.widths[order], 1)
         most = limit // int(lens.min(initial=limit)) + 1  # no batch has more rows than that
         batches, start = [], 0
         while start < len(order):
@@ -133,7 +134,7 @@ class _Rows:
 
     def collate(self, rows: Positions) -> LabelBatch:
         starts, lens = self._store.offsets[rows] - self._before, self.lens[rows]
-        places = np.arange(int(even(lens.max(initial=0, keepdims=True))[0]))
+        places = np.arange(int(self.widths[rows].max(initial=0)))
         inside = places < lens[:, None]
         if self._first_id is not None:
             inside[:, 0] = False
