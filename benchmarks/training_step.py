@@ -13,9 +13,10 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection, TrainingSection
+from weft.kernels import operations
 from weft.machine import Machine, choose_machine
 from weft.model import attention
 from weft.model.transformer import Seq2SeqTransformer
@@ -37,8 +38,10 @@ def main() -> None:
     machine = choose_machine()
     machine.prepare()
     print(machine.describe())
-    print("| size | fused attention, plain loss | products, plain loss | products, loss in chunks |")
-    print("|---|---|---|---|")
+    print(
+        "| size | fused attention, plain loss | products, plain loss | products, loss in chunks | native kernels |"
+    )
+    print("|---|---|---|---|---|")
     for name, shape in SIZES.items():
         runs = [[tokens_per_second(shape, machine, *form) for form in FORMS] for _ in range(rounds)]
         medians = [statistics.median(column) for column in zip(*runs, strict=True)]
@@ -46,9 +49,10 @@ def main() -> None:
 
 
 def tokens_per_second(
-    shape: Seq2SeqSection, machine: Machine, attend: Callable, loss: Callable, steps: int = 8
+    shape: Seq2SeqSection, machine: Machine, attend: Callable, loss: Callable, native: bool, steps: int = 8
 ) -> float:
     """Speed of whole steps, forward to optimizer, after two to warm up."""
+    operations.enable(native)
     torch.manual_seed(1)
     model = Seq2SeqTransformer(shape, VOCAB_SIZE, VOCAB_SIZE, joint=True)
     optimizer = build_optimizer(model, TrainingSection())
@@ -60,7 +64,7 @@ def tokens_per_second(
             length = 12 + step % 7
             src, tgt = (torch.randint(4, VOCAB_SIZE, (2048 // length, length)) for _ in range(2))
             with machine.autocast():
-                sums = loss(model.states(src, tgt), model.output, tgt)
+                sums = loss(model.states(src, tgt), model.output, tgt, model.projection)
             (sums.loss_sum / sums.num_tokens).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -74,14 +78,19 @@ def fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropou
     return F.scaled_dot_product_attention(query, key, value, mask, dropout), query
 
 
-def plain_loss(states: Tensor, output: Callable[[Tensor], Tensor], tgt_out: Tensor) -> LossSums:
+def plain_loss(states: Tensor, output: Callable[[Tensor], Tensor], tgt_out: Tensor, _: nn.Linear) -> LossSums:
     """The reference form of the loss."""
     loss, nll = smoothed_cross_entropy(output(states).flatten(0, -2), tgt_out.flatten(), LABEL_SMOOTHING)
     return LossSums(loss, nll.detach(), tgt_out.numel())
 
 
 CHUNKED = CrossEntropy(LABEL_SMOOTHING)
-FORMS = [(fused, plain_loss), (attention.attention, plain_loss), (attention.attention, CHUNKED)]
+FORMS = [
+    (fused, plain_loss, False),
+    (attention.attention, plain_loss, False),
+    (attention.attention, CHUNKED, False),
+    (attention.attention, CHUNKED, True),
+]
 
 if __name__ == "__main__":
     main()

@@ -66,7 +66,7 @@ decoding: model.cache decoding
 model_folder: config machine durable recipe_file
 model_card: config model_folder
 training.loss: config kernels machine
-training.memory: training.loss training.trainer
+training.memory: training.distributed training.loss training.trainer
 training.schedule: config machine
 training.distributed: training.loss
 training.optimizer: config machine training.distributed

@@ -257,6 +257,7 @@ class TrainingSection(Section):
     grad_accum_steps: Count = 1
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     kernels: Literal["auto", "native", "torch"] = "auto"
+    activation_checkpointing: bool = False
     threads: Count | None = None
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2

@@ -44,7 +44,7 @@ from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
 from weft.training.log import Log, evaluation_seconds, seconds_left
-from weft.training.memory import free_bytes, parts_to_fit
+from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
 from weft.training.trackers import Tracker, find_trackers, refuse_missing
@@ -111,9 +111,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             enter_stage(record, verdict, "learning the tokenizers")
             tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
             enter_stage(record, verdict, "encoding the text")
-            task = kind.build(recipe, texts, tokenizers, machine)
-            if start is not None:
-                start.load_weights(task.model)
+            task = _begin(kind.build(recipe, texts, tokenizers, machine), recipe, start)
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
@@ -370,6 +368,15 @@ def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
     for tracker in found:
         log.note(tracker.describe())
     return found
+
+
+def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None) -> AnyTask:
+    """The task ready for its first step: with the weights to start from, its layers computed twice where asked."""
+    if start is not None:
+        start.load_weights(task.model)
+    if recipe.training.activation_checkpointing:
+        recompute_layers(task.model)
+    return task
 
 
 def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int) -> float:

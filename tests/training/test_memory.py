@@ -14,10 +14,11 @@ from weft.config import Seq2SeqSection
 from weft.data.batches import Batch, slices
 from weft.data.label_batches import LabelBatch
 from weft.data.windows import WindowBatch
+from weft.kernels import native, operations
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training import memory
 from weft.training.loss import CrossEntropy, LossSums
-from weft.training.memory import free_bytes, kept_bytes, parts_to_fit
+from weft.training.memory import free_bytes, kept_bytes, parts_to_fit, recompute_layers
 
 SHAPE = Seq2SeqSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0)
 
@@ -85,6 +86,28 @@ def test_what_is_foreseen_for_an_eighth_is_what_the_whole_keeps() -> None:
         assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 0.95 * free) > parts
     assert parts_to_fit(model, lambda b: loss_of(model, b), batch, float("inf")) == 1
     assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1000.0) == 64, "one row at a time, at the most"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("native_kernels", [True, False])
+def test_layers_computed_twice_keep_less_and_give_the_same_gradients(dropout: float, native_kernels: bool) -> None:
+    if native_kernels:
+        try:
+            operations.enable(True)
+        except native.UnavailableError as error:
+            pytest.skip(f"no native kernels here: {error}")
+    model, batch = Seq2SeqTransformer(SHAPE.model_copy(update={"dropout": dropout}), 41, 41, joint=True), made(16)
+    kept, gradients = [], []
+    for _ in range(2):
+        model.zero_grad()
+        kept.append(kept_bytes(lambda: loss_of(model, batch), model.parameters()))
+        torch.manual_seed(5)
+        loss_of(model, batch).loss_sum.backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+        recompute_layers(model)
+    assert kept[1] < 0.5 * kept[0]
+    assert len(gradients[0]) == len(gradients[1]) > 50
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
 def test_free_memory_is_that_of_the_machine_or_of_its_control_group(

@@ -83,7 +83,7 @@ class World:
             return
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # of views, which nothing here writes to
         mesh = init_device_mesh(_device().type, (self.size,))
-        for part in (*_layers(model), model):
+        for part in (*outermost_layers(model), model):
             fully_shard(part, mesh=mesh)
             for door in DOORS:
                 if hasattr(part, door):
@@ -187,15 +187,18 @@ def copy_into(parameter: Tensor, tensor: Tensor) -> None:
 
 def clip_gradients(model: nn.Module, limit: float | None) -> float:
     """Scale all gradients down to a common norm of at most `limit`; the norm before."""
-    norm = nn.utils.clip_grad_norm_(model.parameters(), limit or float("inf"))
+    parameters = [p for p in model.parameters() if p.grad is not None]
+    norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if limit is not None and float(whole(norm)) > limit:
+        nn.utils.clip_grads_with_norm_(parameters, limit, norm)
     return float(whole(norm))
 
 
-def _layers(module: nn.Module) -> list[nn.Module]:
+def outermost_layers(module: nn.Module) -> list[nn.Module]:
     """The parts of the outermost lists of modules."""
     if isinstance(module, nn.ModuleList):
         return list(module)
-    return [layer for child in module.children() for layer in _layers(child)]
+    return [layer for child in module.children() for layer in outermost_layers(child)]
 
 
 class _LossOf(nn.Module):
