@@ -274,5 +274,7 @@ def test_nothing_native_is_done_where_no_gradient_is_asked_for_or_in_double_prec
     with torch.no_grad():
         assert not operations.is_native(torch.randn(3))
     assert operations.is_native(torch.randn(3))
+    assert operations.fits_attention(*[torch.randn(3)] * 3)
+    assert not operations.fits_attention(torch.randn(3), torch.randn(3), torch.randn(3).bfloat16())
     operations.enable(False)
     assert not operations.is_native(torch.randn(3))

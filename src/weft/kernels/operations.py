@@ -38,6 +38,11 @@ def is_native(*tensors: Tensor) -> bool:
     )
 
 
+def fits_attention(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether the native form is taken for these: the kernel reads all three as one type."""
+    return is_native(query, key, value) and query.dtype == key.dtype == value.dtype
+
+
 def linear(x: Float[Tensor, "*N I"], layer: nn.Linear) -> Float[Tensor, "*N O"]:
     """x W^T + b."""
     return linears(x, layer)[0]

@@ -132,7 +132,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         """Let each query look at the keys. With `maps`, the weights (before dropout) are appended."""
         dropout = self.dropout if self.training else 0.0
-        if maps is None and query.requires_grad and operations.is_native(query, key, value):
+        if maps is None and query.requires_grad and operations.fits_attention(query, key, value):
             context = operations.attention(query, key, value, mask, dropout)
         elif maps is None and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)

@@ -16,7 +16,7 @@ from weft.training.trainer import B
 
 SPARE = 0.8  # of what is free may be planned with
 BESIDE = 1.3  # a step takes this many times what its forward pass keeps: the way back has results, too
-OF_WEIGHTS = 16.5  # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
+OF_WEIGHTS = 18  # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
 
 
 def parts_to_fit(model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float) -> int:
