@@ -33,16 +33,39 @@ inline void store(bfloat16* to, float x) {  // to nearest, ties to even; what is
     to->bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
-// e^x to about 2 units in the last place, for x <= 88; 0 below -87. A polynomial that compilers make vectors of.
-inline float exponential(float x) {
-    float y = std::max(x, -87.0f) * 1.44269504f;
-    float whole = std::nearbyint(y);
-    float r = (y - whole) * 0.693147181f;
-    float p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666667f + r * (0.0416666667f + r * (0.00833333333f + r * 0.00138888889f)))));
-    uint32_t bits = uint32_t(int32_t(whole) + 127) << 23;
-    float scale;
-    std::memcpy(&scale, &bits, 4);
-    return x < -87.0f ? 0.0f : p * scale;
+// Sixteen numbers at a time, on any processor: compilers make of it what vectors there are.
+constexpr int64_t LANES = 16;
+typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t whole_vector __attribute__((vector_size(64)));
+typedef uint32_t bits_vector __attribute__((vector_size(64)));
+
+
+inline vector read(const float* from) { return *(const vector*)from; }
+inline void write(float* to, vector x) { *(vector*)to = x; }
+inline int64_t padded(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
+
+// op over all lanes.
+template <size_t BY, size_t... I>
+inline vector rotated(vector x, std::index_sequence<I...>) {
+    return __builtin_shufflevector(x, x, ((I + BY) % LANES)...);
+}
+template <typename Op>
+inline float across(vector x, Op op) {
+    constexpr auto lanes = std::make_index_sequence<LANES>();
+    x = op(x, rotated<8>(x, lanes)), x = op(x, rotated<4>(x, lanes));
+    x = op(x, rotated<2>(x, lanes)), x = op(x, rotated<1>(x, lanes));
+    return x[0];
+}
+inline vector sum_of(vector a, vector b) { return a + b; }
+inline vector greater_of(vector a, vector b) { return a > b ? a : b; }  // what is no number is passed over in a
+
+// e^x to about 2 units in the last place, for x <= 88; 0 below -87.
+inline vector exponential(vector x) {
+    vector y = (x < -87.0f ? vector{} - 87.0f : x) * 1.44269504f;
+    whole_vector whole = __builtin_convertvector(y + (y < 0.0f ? vector{} - 0.5f : vector{} + 0.5f), whole_vector);
+    vector r = (y - __builtin_convertvector(whole, vector)) * 0.693147181f;
+    vector p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666667f + r * (0.0416666667f + r * (0.00833333333f + r * 0.00138888889f)))));
+    return x < -87.0f ? vector{} : p * (vector)((whole + 127) << 23);
 }
 
 // Dropout without a stored mask: the same seed, row and column give the same answer on the way back. Rows get keys by
@@ -57,8 +80,9 @@ inline RowKey row_key(uint64_t seed, uint64_t row) {
     z ^= z >> 31;
     return {uint32_t(z), uint32_t(z >> 32)};
 }
-inline uint32_t mixed(RowKey key, uint32_t column) {
-    uint32_t x = key.first + column * 0x9e3779b9u;
+template <typename Columns>
+inline Columns mixed(RowKey key, Columns column) {
+    Columns x = key.first + column * 0x9e3779b9u;
     x = (x ^ (x >> 16)) * 0x7feb352du;
     x = ((x ^ (x >> 15)) + key.second) * 0x846ca68bu;
     return x ^ (x >> 16);
@@ -72,6 +96,10 @@ struct Dropout {  // a number is kept, and multiplied by `scale`, where its rand
 };
 inline float factor(RowKey key, uint32_t column, uint32_t threshold, float scale) {
     return mixed(key, column) >= threshold ? scale : 0.0f;
+}
+inline vector factors(RowKey key, int64_t column, const Dropout& dropout) {  // of sixteen columns
+    bits_vector columns = uint32_t(column) + bits_vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return mixed(key, columns) >= dropout.threshold ? vector{} + dropout.scale : vector{};
 }
 
 constexpr int64_t SOME = 1 << 14;  // numbers below which one thread is enough
@@ -231,46 +259,53 @@ void column_sums(T* x, const T* gate, double p, float* sums, int64_t rows, int64
 
 // ---- attention -------------------------------------------------------------------------------------------------
 
-typedef float vector __attribute__((vector_size(64), aligned(4)));
-constexpr int64_t LANES = 16;
-inline int64_t padded(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
-
-// ROWS x COLS vectors of C = A B, held in registers while k goes over [from, to).
-template <int ROWS, int COLS>
-inline void tile(float* c, const float* a, const float* b, int64_t from, int64_t to, int64_t c_row, int64_t a_row,
-                 int64_t a_col, int64_t b_row) {
-    vector sum[ROWS][COLS] = {};
-    for (int64_t k = from; k < to; k++)
-        for (int i = 0; i < COLS; i++) {
-            vector right = *(const vector*)(b + k * b_row + i * LANES);
-            for (int r = 0; r < ROWS; r++) sum[r][i] += a[r * a_row + k * a_col] * right;
-        }
-    for (int r = 0; r < ROWS; r++)
-        for (int i = 0; i < COLS; i++) *(vector*)(c + r * c_row + i * LANES) = sum[r][i];
-}
-
-struct Range {  // of rows or columns, in whole vectors
+struct Range {  // of keys, in whole vectors
     int64_t from, to;
+    int64_t size() const { return to - from; }
 };
 inline Range joined(Range a, Range b) {
     if (a.to == 0) return b;
     return b.to == 0 ? a : Range{std::min(a.from, b.from), std::max(a.to, b.to)};
 }
 
-// C = A B, four rows of C at a time; A is read one number at a time, wherever it lies, C and B by whole vectors. `inner(r)`
-// is the part of k that row r needs, `outer(r)` the columns of C that it needs.
-template <typename Inner, typename Outer>
-void product(float* c, const float* a, const float* b, int64_t rows, int64_t c_row, int64_t a_row, int64_t a_col,
-             int64_t b_row, Inner inner, Outer outer) {
-    for (int64_t r = 0; r < rows; r += 4) {
-        Range k = {0, 0}, n = {0, 0};
-        for (int64_t i = 0; i < 4; i++) k = joined(k, inner(r + i)), n = joined(n, outer(r + i));
+#ifdef __AVX512F__
+constexpr int64_t ROWS = 8, COLS = 2;  // as many sums as there are registers for
+#else
+constexpr int64_t ROWS = 4, COLS = 1;
+#endif
+inline int64_t rounded(int64_t rows) { return (rows + ROWS - 1) / ROWS * ROWS; }
+
+// ROWS x WIDTH vectors of C = A B, or C += A B, held in registers while k goes over [0, inner).
+template <int WIDTH>
+inline void tile(float* c, const float* a, const float* b, int64_t inner, int64_t c_row, int64_t a_row, int64_t a_col,
+                 int64_t b_row, bool add) {
+    vector sum[ROWS][WIDTH] = {};
+    for (int64_t k = 0; k < inner; k++) {
+        vector right[WIDTH];
+        for (int i = 0; i < WIDTH; i++) right[i] = read(b + k * b_row + i * LANES);
+        for (int r = 0; r < ROWS; r++) {
+            vector left = vector{} + a[r * a_row + k * a_col];
+            for (int i = 0; i < WIDTH; i++) sum[r][i] += left * right[i];
+        }
+    }
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < WIDTH; i++) {
+            float* to = c + r * c_row + i * LANES;
+            write(to, add ? read(to) + sum[r][i] : sum[r][i]);
+        }
+}
+
+// C = A B, or C += A B; the rows of C rounded up. A is read one number at a time, wherever it lies, C and B by whole vectors,
+// `cols` numbers of them.
+void product(float* c, const float* a, const float* b, int64_t rows, int64_t inner, int64_t cols, int64_t c_row, int64_t a_row,
+             int64_t a_col, int64_t b_row, bool add = false) {
+    for (int64_t r = 0; r < rows; r += ROWS) {
         float* to = c + r * c_row;
         const float* left = a + r * a_row;
-        int64_t col = n.from;
-        for (; col + 2 * LANES <= n.to; col += 2 * LANES)
-            tile<4, 2>(to + col, left, b + col, k.from, k.to, c_row, a_row, a_col, b_row);
-        for (; col < n.to; col += LANES) tile<4, 1>(to + col, left, b + col, k.from, k.to, c_row, a_row, a_col, b_row);
+        int64_t col = 0;
+        for (; col + COLS * LANES <= cols; col += COLS * LANES)
+            tile<COLS>(to + col, left, b + col, inner, c_row, a_row, a_col, b_row, add);
+        for (; col < cols; col += LANES) tile<1>(to + col, left, b + col, inner, c_row, a_row, a_col, b_row, add);
     }
 }
 
@@ -295,23 +330,29 @@ struct Sizes {
 
 namespace {
 
-// What one head of one row works on, as float32: made anew in each thread. Lengths and widths are those of whole vectors;
-// what is beyond the real ones stays zero.
+// What one head of one row works on, as float32: made anew in each thread. Keys, values and what is added up over queries are
+// there whole; of what has a number per query and key, a block of queries at a time, so that it stays in the cache. Lengths
+// and widths are those of whole vectors; what is beyond the real ones is zero.
 struct Room {
+    static constexpr int64_t BLOCK = 16;  // queries
     const Sizes& s;
-    int64_t queries, keys, width, mask_of = -1;
-    std::vector<float> query, key, value, key_across, value_across, hidden, weights, kept, context, given, slope;
-    std::vector<Range> seen, seers;  // keys that a query may see, queries that may see a key: from first to last
+    int64_t keys, width, mask_of = -1, hidden_step;
+    std::vector<float> key, value, key_across, value_across, to_key, to_value;
+    std::vector<float> query, given, context, weights, kept, slope;
+    std::vector<float> hidden;  // per query and key what to add to its score: nothing, or what leaves no weight
+    std::vector<Range> seen;    // per query the keys that it may see: from first to last
 
-    Room(const Sizes& s, bool backward) : s(s), queries(padded(s.queries)), keys(padded(s.keys)), width(padded(s.width)) {
-        for (auto* x : {&query}) x->resize(queries * width);
-        for (auto* x : {&value, &key_across}) x->resize(keys * width);
-        for (auto* x : {&hidden, &weights, &kept}) x->resize(queries * keys);
-        context.resize(std::max(queries, keys) * width);
-        seen.resize(queries), seers.resize(keys);
+    Room(const Sizes& s, const Mask& m, bool backward) : s(s), keys(padded(s.keys)), width(padded(s.width)) {
+        bool alike = !m.data || m.query == 0;
+        hidden_step = alike ? 0 : keys;
+        hidden.resize((alike ? 1 : s.queries) * keys), seen.resize(s.queries);
+        for (auto* x : {&key, &value, &key_across}) x->resize(keys * width);
+        for (auto* x : {&query, &context}) x->resize(BLOCK * width);
+        weights.resize(BLOCK * keys);
         if (!backward) return;
-        given.resize(queries * width), slope.resize(queries * keys);
-        for (auto* x : {&key, &value_across}) x->resize(keys * width);
+        for (auto* x : {&value_across, &to_key, &to_value}) x->resize(keys * width);
+        given.resize(BLOCK * width);
+        for (auto* x : {&kept, &slope}) x->resize(BLOCK * keys);
     }
 };
 
@@ -343,83 +384,104 @@ void write_rows(T* to, int64_t stride, int64_t rows, int64_t width, const float*
         for (int64_t c = 0; c < width; c++) store(to + r * stride + c, scale * from[r * wide + c]);
 }
 
-// What to add to scores: nothing, or what leaves no weight; and from where to where there is something to see.
 void look_at_mask(Room& room, const Mask& m, int64_t b, int64_t h) {
     int64_t mask_of = m.data ? b * m.batch + h * m.head : 0;
     if (room.mask_of == mask_of) return;
     room.mask_of = mask_of;
     std::fill(room.hidden.begin(), room.hidden.end(), -INFINITY);
-    std::fill(room.seen.begin(), room.seen.end(), Range{0, 0}), std::fill(room.seers.begin(), room.seers.end(), Range{0, 0});
     for (int64_t i = 0; i < room.s.queries; i++) {
+        if (i > 0 && room.hidden_step == 0) {
+            room.seen[i] = room.seen[0];
+            continue;
+        }
         const bool* mask = m.data ? m.data + mask_of + i * m.query : nullptr;
-        for (int64_t j = 0; j < room.s.keys; j++) {
-            if (mask && !mask[j]) continue;
-            room.hidden[i * room.keys + j] = 0.0f;
-            room.seen[i] = joined(room.seen[i], {j / LANES * LANES, padded(j + 1)});
-            room.seers[j] = joined(room.seers[j], {i / LANES * LANES, padded(i + 1)});
-        }
+        float* hidden = &room.hidden[i * room.hidden_step];
+        int64_t first = 0, end = room.s.keys;
+        while (mask && first < end && !mask[first]) first++;
+        while (mask && first < end && !mask[end - 1]) end--;
+        for (int64_t j = first; j < end; j++) hidden[j] = mask && !mask[j] ? -INFINITY : 0.0f;
+        room.seen[i] = first < end ? Range{first / LANES * LANES, padded(end)} : Range{0, 0};
     }
 }
 
-// softmax over what each query may see, and the same after dropout; what is hidden has no weight in either.
-void weigh(Room& room, const Dropout& dropout, uint64_t first_row) {
-    for (int64_t i = 0; i < room.queries; i++) {
-        float *w = &room.weights[i * room.keys], *kept = &room.kept[i * room.keys];
-        const float* hidden = &room.hidden[i * room.keys];
-        Range seen = room.seen[i];
-        int64_t size = seen.to - seen.from;
-        std::fill(w, w + seen.from, 0.0f), std::fill(kept, kept + seen.from, 0.0f);
-        std::fill(w + seen.to, w + room.keys, 0.0f), std::fill(kept + seen.to, kept + room.keys, 0.0f);
-        w += seen.from, kept += seen.from, hidden += seen.from;
-        float most = -INFINITY, sum = 0;
-#pragma omp simd reduction(max : most)
-        for (int64_t j = 0; j < size; j++) most = std::max(most, w[j] += hidden[j]);
-#pragma GCC ivdep
-        for (int64_t j = 0; j < size; j++) sum += w[j] = exponential(w[j] - most);
-        float share = 1.0f / sum, scale = dropout.scale;
-        RowKey key = row_key(dropout.seed, first_row + i);
-        uint32_t threshold = dropout.threshold, column = uint32_t(seen.from);
-#pragma GCC ivdep
-        for (int64_t j = 0; j < size; j++) {
-            w[j] *= share;
-            kept[j] = w[j] * factor(key, column + uint32_t(j), threshold, scale);
-        }
+// softmax of a row of scores over what its query may see, `w`, and the same after dropout, `kept`; both may be one place, which
+// then has the latter. What is hidden has no weight in either.
+void weigh(float* w, float* kept, Range of, Range seen, const float* hidden, const Dropout& dropout, uint64_t row) {
+    auto clear = [&](int64_t from, int64_t to) {
+        if (from < to) std::fill(w + from, w + to, 0.0f), std::fill(kept + from, kept + to, 0.0f);
+    };
+    clear(of.from, seen.to ? seen.from : of.to), clear(seen.to ? seen.to : of.to, of.to);
+    if (seen.to == 0) return;
+    vector most = vector{} - INFINITY, sum = {};
+    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+        vector score = *(vector*)(w + j) + *(const vector*)(hidden + j);
+        *(vector*)(w + j) = score;
+        most = greater_of(score, most);
     }
-}
-
-template <typename T>
-void attend(Room& room, const Heads& q, const Heads& k, const Heads& v, const Mask& m, const Dropout& dropout, int64_t b,
-            int64_t h, float* key_rows) {
-    const Sizes& s = room.s;
-    look_at_mask(room, m, b, h);
-    read_rows(head_of<T>(q, b, h), q.position, s.queries, s.width, room.query.data(), room.width, 1.0f / std::sqrt(float(s.width)));
-    read_rows(head_of<T>(k, b, h), k.position, s.keys, s.width, key_rows, room.width);
-    turn_rows(key_rows, room.keys, room.width, room.key_across.data());
-    read_rows(head_of<T>(v, b, h), v.position, s.keys, s.width, room.value.data(), room.width);
-    product(
-        room.weights.data(), room.query.data(), room.key_across.data(), room.queries, room.keys, room.width, 1, room.keys,
-        [&](int64_t) { return Range{0, s.width}; }, [&](int64_t i) { return room.seen[i]; });
-    weigh(room, dropout, uint64_t(b * s.heads + h) * s.queries);
+    float top = across(most, greater_of);
+    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+        vector weight = exponential(*(vector*)(w + j) - top);
+        *(vector*)(w + j) = weight;
+        sum += weight;
+    }
+    float share = 1.0f / across(sum, sum_of);
+    RowKey key = row_key(dropout.seed, row);
+    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+        vector weight = *(vector*)(w + j) * share;
+        *(vector*)(w + j) = weight;
+        *(vector*)(kept + j) = weight * factors(key, j, dropout);
+    }
 }
 
 // From the gradient of a row's weights after dropout to that of its scores.
-void slope_of_row(Room& room, const Dropout& dropout, int64_t r, uint64_t row) {
-    float* slope = &room.slope[r * room.keys];
-    Range seen = room.seen[r];
-    std::fill(slope, slope + seen.from, 0.0f), std::fill(slope + seen.to, slope + room.keys, 0.0f);
-    slope += seen.from;
-    const float* w = &room.weights[r * room.keys + seen.from];
-    int64_t size = seen.to - seen.from;
-    float sum = 0, scale = dropout.scale;
+void slope_of_row(float* slope, const float* w, Range of, const Dropout& dropout, uint64_t row) {
     RowKey key = row_key(dropout.seed, row);
-    uint32_t threshold = dropout.threshold, column = uint32_t(seen.from);
-#pragma GCC ivdep
-    for (int64_t j = 0; j < size; j++) {
-        slope[j] *= factor(key, column + uint32_t(j), threshold, scale);
-        sum += slope[j] * w[j];
+    vector sums = {};
+    for (int64_t j = of.from; j < of.to; j += LANES) {
+        vector passed = *(vector*)(slope + j) * factors(key, j, dropout);
+        *(vector*)(slope + j) = passed;
+        sums += passed * *(const vector*)(w + j);
     }
-#pragma GCC ivdep
-    for (int64_t j = 0; j < size; j++) slope[j] = w[j] * (slope[j] - sum);
+    float sum = across(sums, sum_of);
+    for (int64_t j = of.from; j < of.to; j += LANES)
+        *(vector*)(slope + j) = *(const vector*)(w + j) * (*(vector*)(slope + j) - sum);
+}
+
+struct Block {  // of queries, and the keys that they may see
+    int64_t first, rows;
+    Range seen;
+};
+Block block_at(const Room& room, int64_t first) {
+    Block block = {first, std::min(Room::BLOCK, room.s.queries - first), {0, 0}};
+    for (int64_t i = 0; i < block.rows; i++) block.seen = joined(block.seen, room.seen[first + i]);
+    return block;
+}
+
+template <typename T>
+void read_head(Room& room, const Heads& k, const Heads& v, const Mask& m, int64_t b, int64_t h) {
+    const Sizes& s = room.s;
+    look_at_mask(room, m, b, h);
+    read_rows(head_of<T>(k, b, h), k.position, s.keys, s.width, room.key.data(), room.width);
+    turn_rows(room.key.data(), room.keys, room.width, room.key_across.data());
+    read_rows(head_of<T>(v, b, h), v.position, s.keys, s.width, room.value.data(), room.width);
+}
+
+// The weights of a block of queries: `weights` before, `kept` after dropout.
+template <typename T>
+void weigh_block(Room& room, const Block& block, const T* query, int64_t stride, const Dropout& dropout, uint64_t first_row,
+                 float* kept) {
+    const Sizes& s = room.s;
+    float *weights = room.weights.data(), scale = 1.0f / std::sqrt(float(s.width));
+    read_rows(query + block.first * stride, stride, block.rows, s.width, room.query.data(), room.width, scale);
+    int64_t from = block.seen.from;
+    product(weights + from, room.query.data(), room.key_across.data() + from, block.rows, s.width, block.seen.size(), room.keys,
+            room.width, 1, room.keys);
+    for (int64_t r = 0; r < rounded(block.rows); r++) {
+        int64_t i = block.first + r;
+        bool real = r < block.rows;
+        weigh(weights + r * room.keys, kept + r * room.keys, block.seen, real ? room.seen[i] : Range{0, 0},
+              &room.hidden[real ? i * room.hidden_step : 0], dropout, first_row + i);
+    }
 }
 
 template <typename T>
@@ -428,16 +490,20 @@ void attention(const Heads& q, const Heads& k, const Heads& v, const Mask& m, co
     Dropout dropout(p, seed);
 #pragma omp parallel
     {
-        Room room(s, false);
-        std::vector<float> key_rows(room.keys * room.width);
+        Room room(s, m, false);
+        float *weights = room.weights.data(), *context = room.context.data();
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
             int64_t b = i / s.heads, h = i % s.heads;
-            attend<T>(room, q, k, v, m, dropout, b, h, key_rows.data());
-            product(
-                room.context.data(), room.kept.data(), room.value.data(), room.queries, room.width, room.keys, 1, room.width,
-                [&](int64_t r) { return room.seen[r]; }, [&](int64_t) { return Range{0, room.width}; });
-            write_rows(head_of<T>(out, b, h), out.position, s.queries, s.width, room.context.data(), room.width);
+            read_head<T>(room, k, v, m, b, h);
+            for (int64_t first = 0; first < s.queries; first += Room::BLOCK) {
+                Block block = block_at(room, first);
+                Range seen = block.seen;
+                weigh_block(room, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, weights);
+                product(context, weights + seen.from, room.value.data() + seen.from * room.width, block.rows, seen.size(),
+                        room.width, room.width, room.keys, 1, room.width);
+                write_rows(head_of<T>(out, b, h) + first * out.position, out.position, block.rows, s.width, context, room.width);
+            }
         }
     }
 }
@@ -450,26 +516,30 @@ void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Ma
     float scale = 1.0f / std::sqrt(float(s.width));
 #pragma omp parallel
     {
-        Room room(s, true);
-        float *context = room.context.data(), *slope = room.slope.data();
-        auto all = [&](int64_t) { return Range{0, room.width}; };
-        auto seen = [&](int64_t i) { return room.seen[i]; };
-        auto seers = [&](int64_t j) { return room.seers[j]; };
+        Room room(s, m, true);
+        const int64_t keys = room.keys, width = room.width;
+        float *context = room.context.data(), *kept = room.kept.data(), *slope = room.slope.data();
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
             int64_t b = i / s.heads, h = i % s.heads;
-            attend<T>(room, q, k, v, m, dropout, b, h, room.key.data());
-            turn_rows(room.value.data(), room.keys, room.width, room.value_across.data());
-            read_rows(head_of<T>(given, b, h), given.position, s.queries, s.width, room.given.data(), room.width);
-            product(context, room.kept.data(), room.given.data(), room.keys, room.width, 1, room.keys, room.width, seers, all);
-            write_rows(head_of<T>(to_v, b, h), to_v.position, s.keys, s.width, context, room.width);
-            product(slope, room.given.data(), room.value_across.data(), room.queries, room.keys, room.width, 1, room.keys, all,
-                    seen);
-            for (int64_t r = 0; r < room.queries; r++) slope_of_row(room, dropout, r, uint64_t(i) * s.queries + r);
-            product(context, slope, room.key.data(), room.queries, room.width, room.keys, 1, room.width, seen, all);
-            write_rows(head_of<T>(to_q, b, h), to_q.position, s.queries, s.width, context, room.width, scale);
-            product(context, slope, room.query.data(), room.keys, room.width, 1, room.keys, room.width, seers, all);
-            write_rows(head_of<T>(to_k, b, h), to_k.position, s.keys, s.width, context, room.width);
+            read_head<T>(room, k, v, m, b, h);
+            turn_rows(room.value.data(), keys, width, room.value_across.data());
+            std::fill(room.to_key.begin(), room.to_key.end(), 0.0f), std::fill(room.to_value.begin(), room.to_value.end(), 0.0f);
+            for (int64_t first = 0; first < s.queries; first += Room::BLOCK) {
+                Block block = block_at(room, first);
+                int64_t from = block.seen.from, size = block.seen.size(), rows = block.rows;
+                weigh_block(room, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, kept);
+                read_rows(head_of<T>(given, b, h) + first * given.position, given.position, rows, s.width, room.given.data(), width);
+                product(&room.to_value[from * width], kept + from, room.given.data(), size, rows, width, width, 1, keys, width, true);
+                product(slope + from, room.given.data(), room.value_across.data() + from, rows, s.width, size, keys, width, 1, keys);
+                for (int64_t r = 0; r < rows; r++)
+                    slope_of_row(slope + r * keys, &room.weights[r * keys], block.seen, dropout, uint64_t(i) * s.queries + first + r);
+                product(context, slope + from, room.key.data() + from * width, rows, size, width, width, keys, 1, width);
+                write_rows(head_of<T>(to_q, b, h) + first * to_q.position, to_q.position, rows, s.width, context, width, scale);
+                product(&room.to_key[from * width], slope + from, room.query.data(), size, rows, width, width, 1, keys, width, true);
+            }
+            write_rows(head_of<T>(to_k, b, h), to_k.position, s.keys, s.width, room.to_key.data(), width);
+            write_rows(head_of<T>(to_v, b, h), to_v.position, s.keys, s.width, room.to_value.data(), width);
         }
     }
 }
@@ -481,33 +551,40 @@ template <typename T>
 void cross_entropy(const T* logits, const int64_t* labels, float* losses, T* slope, int64_t rows, int64_t cols,
                    double smoothing, int64_t pad) {
     float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing);
-#pragma omp parallel for if (rows * cols > SOME)
-    for (int64_t r = 0; r < rows; r++) {
-        const T* x = logits + r * cols;
-        T* to = slope + r * cols;
-        int64_t label = labels[r];
-        losses[2 * r] = losses[2 * r + 1] = 0.0f;
-        if (label == pad) {
-            if (slope) std::memset((void*)to, 0, cols * sizeof(T));
-            continue;
+#pragma omp parallel if (rows * cols > SOME)
+    {
+        std::vector<float> room(padded(cols), -INFINITY);
+        float* row = room.data();
+#pragma omp for
+        for (int64_t r = 0; r < rows; r++) {
+            const T* x = logits + r * cols;
+            T* to = slope + r * cols;
+            int64_t label = labels[r];
+            losses[2 * r] = losses[2 * r + 1] = 0.0f;
+            if (label == pad) {
+                if (slope) std::memset((void*)to, 0, cols * sizeof(T));
+                continue;
+            }
+            float others = -to_float(x[pad]) - to_float(x[label]);
+            for (int64_t c = 0; c < cols; c++) others += row[c] = to_float(x[c]);
+            vector most = vector{} - INFINITY, sums = {};
+            for (int64_t c = 0; c < cols; c += LANES) most = greater_of(read(row + c), most);
+            float top = across(most, greater_of);
+            for (int64_t c = 0; c < cols; c += LANES) {
+                vector e = exponential(read(row + c) - top);
+                write(row + c, e);
+                sums += e;
+            }
+            float total = across(sums, sum_of), log_total = std::log(total) + top, part = 1.0f / total;
+            losses[2 * r + 1] = log_total - to_float(x[label]);
+            losses[2 * r] = sure * losses[2 * r + 1] - share * (others - (cols - 2) * log_total);
+            if (slope) {
+                for (int64_t c = 0; c < cols; c++) store(to + c, row[c] * part - share);
+                store(to + pad, row[pad] * part);
+                store(to + label, row[label] * part - sure);
+            }
+            std::fill(row + cols, row + padded(cols), -INFINITY);
         }
-        float most = -INFINITY, total = 0, sum = 0;
-#pragma omp simd reduction(max : most)
-        for (int64_t c = 0; c < cols; c++) most = std::max(most, to_float(x[c]));
-        for (int64_t c = 0; c < cols; c++) {
-            float value = to_float(x[c]);
-            sum += value;
-            total += exponential(value - most);
-        }
-        float log_total = std::log(total) + most, true_logit = to_float(x[label]), pad_logit = to_float(x[pad]);
-        float others = sum - pad_logit - true_logit - (cols - 2) * log_total;
-        losses[2 * r + 1] = log_total - true_logit;
-        losses[2 * r] = sure * losses[2 * r + 1] - share * others;
-        if (!slope) continue;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < cols; c++) store(to + c, exponential(to_float(x[c]) - log_total) - share);
-        store(to + pad, exponential(pad_logit - log_total));
-        store(to + label, exponential(true_logit - log_total) - sure);
     }
 }
 
