@@ -20,6 +20,7 @@ NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
 class Machine:
     """Where and how a run computes; `reason` says why, in words for the person who runs it.
 
+    `products` is whose products in float32 native kernels use: "blas", PyTorch's default, or "onednn".
     `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
     `parts` is into how many a run cuts each batch, so that it fits into memory; 0: not decided yet.
     """
@@ -29,6 +30,7 @@ class Machine:
     threads: int
     reason: str
     kernels: str = "torch"
+    products: str = "blas"
     peak_flops: float = 0.0
     parts: int = 1
 
@@ -51,7 +53,7 @@ class Machine:
         """
         torch.set_num_threads(self.threads)
         try:
-            operations.enable(self.kernels == "native")
+            operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
             raise UsageError(
                 f"native kernels were chosen when the run began, and here {error}; install a C++ compiler, or "
@@ -99,6 +101,8 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
     while seconds < 0.005 and size <= 8192:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
         seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
+        if device == "cpu" and kind == torch.float32 and operations.HAS_ONEDNN:
+            seconds = min(seconds, _seconds(lambda a=a, b=b: operations.onednn_product(a, b), where))  # type: ignore[misc]
         best, size = max(best, 2 * size**3 / seconds), 2 * size
     return best
 
@@ -145,10 +149,13 @@ def _with_kernels(machine: Machine, wanted: str) -> Machine:
         return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
     finally:
         operations.enable(False)
-    kernels = "native" if wanted == "native" or gain >= NATIVE_WORTHWHILE else "torch"
-    return replace(
-        machine, kernels=kernels, reason=f"{machine.reason}, native kernels at {gain:.1f} times PyTorch's"
-    )
+    reason = f"{machine.reason}, native kernels at {gain:.1f} times PyTorch's"
+    if wanted != "native" and gain < NATIVE_WORTHWHILE:
+        return replace(machine, reason=reason)
+    products = "blas"
+    if machine.precision == "float32" and (gain := _onednn_gain()) >= NATIVE_WORTHWHILE:
+        products, reason = "onednn", f"{reason}, oneDNN's float32 products at {gain:.1f} times the default's"
+    return replace(machine, kernels="native", products=products, reason=reason)
 
 
 def _native_gain(machine: Machine) -> float:
@@ -166,6 +173,14 @@ def _native_gain(machine: Machine) -> float:
         operations.enable(is_native)
         seconds[is_native] = _seconds(step, torch.device("cpu"))
     return seconds[False] / seconds[True]
+
+
+def _onednn_gain() -> float:
+    """How many times faster oneDNN makes a product of typical size in float32; 0 where PyTorch has no oneDNN."""
+    if not operations.HAS_ONEDNN:
+        return 0.0
+    x, w, cpu = torch.randn(2048, 512), torch.randn(512, 2048), torch.device("cpu")
+    return _seconds(lambda: x @ w, cpu) / _seconds(lambda: operations.onednn_product(x, w), cpu)
 
 
 def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:

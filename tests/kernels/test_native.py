@@ -122,5 +122,6 @@ def test_kernels_are_chosen_by_measuring_and_set_by_prepare() -> None:
     assert "times PyTorch's" in machine.describe()
     machine.prepare()
     assert operations.is_native(torch.ones(1))
+    assert (machine.products == "onednn") == ("oneDNN's float32 products at" in machine.reason)
     replace(machine, kernels="torch").prepare()
     assert not operations.is_native(torch.ones(1))

@@ -32,14 +32,16 @@ def kernels() -> Iterator[None]:
     operations.enable(False)
 
 
-def both(work: Callable[[], list[Tensor]], low: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+def both(
+    work: Callable[[], list[Tensor]], low: torch.dtype, products: str = "onednn"
+) -> tuple[list[Tensor], list[Tensor]]:
     """What `work` gives by the native and by the plain operations, in a type of products."""
     results = []
     for wanted in (True, False):
-        operations.enable(wanted)
+        operations.enable(wanted, products)
         with torch.autocast("cpu", low, enabled=low != torch.float32):
             results.append([t.detach().float().clone() for t in work()])
-    operations.enable(True)
+    operations.enable(True, products)
     return results[0], results[1]
 
 
@@ -79,6 +81,17 @@ def test_feed_forward(bias: bool, low: torch.dtype) -> None:
     inputs = [x, *inner.parameters(), *outer.parameters()]
     kept = nn.Dropout(0.0)
     assert_close(*both(lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs), low), low)
+
+
+@pytest.mark.parametrize(("low", "products"), [(torch.bfloat16, "blas"), (torch.float32, "onednn")])
+def test_products_that_are_not_the_default_ones_are_taken(low: torch.dtype, products: str) -> None:
+    layer, x = nn.Linear(WIDTH, WIDE), torch.randn(ROWS, WIDTH, requires_grad=True)
+    with torch.autocast("cpu", low, enabled=low != torch.float32):
+        operations.enable(True)
+        assert (type(operations.linear(x, layer).grad_fn).__name__ == "_LinearsBackward") == (low != torch.float32)
+        operations.enable(True, products)
+        assert operations.HAS_ONEDNN, "in every build of PyTorch that is tested"
+        assert "Linears" in type(operations.linear(x, layer).grad_fn).__name__
 
 
 def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back() -> None:
@@ -206,8 +219,9 @@ def test_a_whole_translation_model(shape: Seq2SeqSection) -> None:
         sums.loss_sum.backward()
         return [sums.loss_sum / 30, sums.nll_sum / 30, *(p.grad for p in model.parameters() if p.grad is not None)]
 
-    found, exact = both(work, torch.float32)
-    assert_close(found, exact, torch.float32)
+    for products in ("blas", "onednn"):
+        found, exact = both(work, torch.float32, products)
+        assert_close(found, exact, torch.float32)
     rounded, rounded_plain = both(work, torch.bfloat16)
     assert error(rounded, exact) < 1.2 * error(rounded_plain, exact), "no less precise than PyTorch's own bfloat16"
 
@@ -231,7 +245,8 @@ def test_a_whole_language_model(positions: str) -> None:
         loss.backward()
         return [loss / 50, *(p.grad for p in model.parameters() if p.grad is not None)]
 
-    assert_close(*both(work, torch.float32), torch.float32)
+    for products in ("blas", "onednn"):
+        assert_close(*both(work, torch.float32, products), torch.float32)
 
 
 def test_a_whole_classifier() -> None:

@@ -19,14 +19,20 @@ from weft.kernels import native
 _LOW = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 _library: ctypes.CDLL | None = None
+_float32_too = False  # whether products in float32 are oneDNN's
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
+HAS_ONEDNN = _ONEDNN_LINEAR is not None
 CHUNK_ROWS = 256  # of logits that exist at a time: few enough for a processor's cache
 
 
-def enable(wanted: bool) -> None:
-    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are none."""
-    global _library  # noqa: PLW0603  one switch for the process, like torch.set_num_threads
+def enable(wanted: bool, products: str = "blas") -> None:
+    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are none.
+
+    `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms use.
+    """
+    global _library, _float32_too  # noqa: PLW0603  switches for the process, like torch.set_num_threads
     _library = native.load() if wanted else None
+    _float32_too = products == "onednn" and HAS_ONEDNN
 
 
 def is_native(*tensors: Tensor) -> bool:
@@ -110,6 +116,11 @@ def cross_entropy(
     return _applied(_CrossEntropy, states, projection.weight, projection.bias, labels, label_smoothing, pad_id)
 
 
+def onednn_product(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
+    """A B by oneDNN, whose products in float32 are on some processors faster than the default BLAS's."""
+    return _ONEDNN_LINEAR(a, b.t(), None, "none", [], "")
+
+
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
     """What the native forms multiply with: 0, or 1 / (1 - p)."""
     ones, factors = torch.ones(rows, cols), torch.empty(rows, cols)
@@ -118,9 +129,10 @@ def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, 
 
 
 def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
-    """float32 needs no help here: its products read across at full speed."""
+    """The BLAS needs no help with float32: its products read across at full speed."""
     alike = len({layer.bias is None for layer in layers}) == 1
-    return alike and is_native(x, *(layer.weight for layer in layers)) and _product_type(x) == torch.bfloat16
+    helped = _float32_too or _product_type(x) == torch.bfloat16
+    return alike and helped and is_native(x, *(layer.weight for layer in layers))
 
 
 def _product_type(x: Tensor) -> torch.dtype:
@@ -163,7 +175,7 @@ class _Linears(Function):
         given = _side_by_side([g.reshape(len(rows), -1) for g in gradients])
         to_weights = _to_weight(given, rows).split_with_sizes(ctx.widths)
         to_biases = _column_sums(given).split_with_sizes(ctx.widths) if ctx.has_bias else [None] * len(to_weights)
-        to_x = (given @ matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
+        to_x = _times(given, matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
         return to_x, *(t for pair in zip(to_weights, to_biases, strict=True) for t in pair)
 
 
@@ -188,10 +200,10 @@ class _FeedForward(Function):
         rows, first, inner, second = ctx.saved_tensors
         given = gradient.reshape(len(rows), -1).contiguous()
         to_second = _to_weight(given, inner), _column_sums(given) if ctx.has_bias else None
-        between = given @ second
+        between = _times(given, second)
         sums = _column_sums(between, inner, ctx.p)
         to_first = _to_weight(between, rows), sums if ctx.has_bias else None
-        return (between @ first).view(ctx.shape), *to_first, *to_second, None
+        return _times(between, first).view(ctx.shape), *to_first, *to_second, None
 
 
 def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
@@ -206,10 +218,15 @@ def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "non
     """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of it."""
     with torch.autocast("cpu", enabled=False):
         shift = None if bias is None else bias.to(rows.dtype)
-        if _ONEDNN_LINEAR is not None:
+        if HAS_ONEDNN:
             return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
         out = F.linear(rows, matrix, shift)
         return out.relu_() if then == "relu" else out
+
+
+def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
+    """A B."""
+    return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
 
 
 def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
@@ -218,10 +235,10 @@ def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float
     if outs <= ins:
         across = given.new_empty(outs, n)
         _call("transposed", given, given, across, n, outs, given.stride(0))
-        return (across @ rows).float()
+        return _times(across, rows).float()
     across, gradient = rows.new_empty(ins, n), torch.empty(outs, ins)
     _call("transposed", rows, rows, across, n, ins, rows.stride(0))
-    turned = across @ given
+    turned = _times(across, given)
     _call("transposed_to_float", turned, turned, gradient, ins, outs, outs)
     return gradient
 
@@ -385,7 +402,7 @@ class _CrossEntropy(Function):
                     label_smoothing,
                     pad_id,
                 )
-                torch.mm(slope[part], matrix, out=to_states[part])
+                to_states[part] = _times(slope[part], matrix)
                 if bias is not None:
                     sums += _column_sums(slope[part])
         ctx.save_for_backward(rows, slope, to_states, sums if bias is not None else None)
