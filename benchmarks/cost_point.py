@@ -67,7 +67,7 @@ def train(asked: argparse.Namespace) -> None:
 
     def compute_loss(batch: Batch) -> LossSums:
         with machine.autocast():
-            return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+            return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out, model.projection)
 
     with tempfile.TemporaryDirectory() as scratch:
         Trainer(

@@ -2,6 +2,10 @@
 
 from dataclasses import asdict
 
+import pytest
+import torch
+
+from weft.errors import UsageError
 from weft.machine import Machine, choose_machine, matrix_peak, usable_cores
 
 
@@ -33,3 +37,21 @@ def test_what_was_written_down_without_a_peak_is_read() -> None:
     old = {"device": "cpu", "precision": "float32", "threads": 1, "reason": ""}
     assert Machine(**old).peak_flops == 0
     assert Machine(**asdict(Machine(**old, peak_flops=2.5e9))).peak_flops == 2.5e9
+
+
+@pytest.mark.parametrize(("precision", "kind"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)])
+def test_products_are_in_the_precision_chosen(precision: str, kind: torch.dtype) -> None:
+    layer, x = torch.nn.Linear(3, 5), torch.randn(2, 3)
+    with choose_machine(precision, 1).autocast():
+        assert layer(x).dtype == kind
+    with choose_machine("float32", 1).autocast():
+        assert layer(x).dtype == torch.float32
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has TF32")
+def test_what_a_processor_lacks_is_refused() -> None:
+    with pytest.raises(UsageError, match="tf32: only GPUs have it; use float32 or auto"):
+        choose_machine("tf32", 1)
+    with pytest.raises(UsageError, match=r"training.kernels = native: they have no float16"):
+        choose_machine("float16", 1, "native")
+    assert choose_machine("float16", 1, "auto").kernels == "torch"

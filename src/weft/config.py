@@ -255,7 +255,7 @@ class TrainingSection(Section):
     label_smoothing: Fraction = 0.1
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
     grad_accum_steps: Count = 1
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Literal["auto", "float32", "tf32", "bfloat16", "float16"] = "auto"
     kernels: Literal["auto", "native", "torch"] = "auto"
     activation_checkpointing: bool = False
     threads: Count | None = None

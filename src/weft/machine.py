@@ -12,7 +12,8 @@ from torch import nn
 from weft.errors import UsageError
 from weft.kernels import native, operations
 
-WORTHWHILE = 1.3  # bfloat16 must be this many times as fast as float32 to be chosen
+WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
+LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
 NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
 
 
@@ -52,6 +53,7 @@ class Machine:
         Raises UsageError where native kernels were chosen and cannot be had.
         """
         torch.set_num_threads(self.threads)
+        _allow_tf32(self.precision == "tf32")
         try:
             operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
@@ -62,31 +64,33 @@ class Machine:
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
-        """The context in which a forward pass runs: bfloat16 products where chosen, float32 weights always."""
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
+        """The context in which a forward pass runs: products in half precision where chosen, float32 weights always."""
+        return torch.autocast(self.device, LOW.get(self.precision), enabled=self.precision in LOW)
 
 
 def choose_machine(precision: str = "auto", threads: int | None = None, kernels: str = "torch") -> Machine:
     """A GPU where there is one, else the processor; what is left open ("auto"), a short measurement decides.
 
     `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
-    asked of a GPU without it, and where native kernels are asked for and cannot be had.
+    asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = threads or _useful_threads(device)
     cores = usable_cores()
     crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
     torch.set_num_threads(threads)
-    if precision != "auto":
-        if precision == "bfloat16" and device == "cuda" and not torch.cuda.is_bf16_supported():
-            raise UsageError("training.precision = bfloat16: this GPU has none; use float32 or auto")
-        reason = "as the recipe says"
+    if precision == "auto":
+        precision, reason = _best_precision(torch.device(device))
     else:
-        gain = _bfloat16_gain(torch.device(device))
-        precision = "bfloat16" if gain >= WORTHWHILE else "float32"
-        reason = f"bfloat16 products measured at {gain:.1f} times float32's speed"
+        if precision == "bfloat16" and device == "cuda" and not _gpu_has_bfloat16():
+            raise UsageError("training.precision = bfloat16: this GPU has none; use float16 or auto")
+        if precision == "tf32" and device == "cpu":
+            raise UsageError("training.precision = tf32: only GPUs have it; use float32 or auto")
+        reason = "as the recipe says"
     machine = Machine(device, precision, threads, reason + crowd)
-    return machine if kernels == "torch" or device != "cpu" else _with_kernels(machine, kernels)
+    if kernels == "native" and precision == "float16":
+        raise UsageError("training.kernels = native: they have no float16; use bfloat16, float32 or auto")
+    return machine if kernels == "torch" or device != "cpu" or precision == "float16" else _with_kernels(machine, kernels)
 
 
 @cache
@@ -96,7 +100,8 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
     `threads` is only remembered, so that each number of them is measured once in a process. Sizes are doubled up
     to one that takes a while; the best of all counts: where others compute too, short products are disturbed less.
     """
-    where, kind = torch.device(device), torch.bfloat16 if precision == "bfloat16" else torch.float32
+    where, kind = torch.device(device), LOW.get(precision, torch.float32)
+    _allow_tf32(precision == "tf32")
     best, size, seconds = 0.0, 256, 0.0
     while seconds < 0.005 and size <= 8192:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
@@ -132,11 +137,39 @@ def _useful_threads(device: str) -> int:
     return cores if seconds[cores] < seconds[1] else 1
 
 
-def _bfloat16_gain(device: torch.device) -> float:
-    """How many times faster a product of typical size is in bfloat16, the cast of its input included."""
+def _best_precision(device: torch.device) -> tuple[str, str]:
+    """The fastest precision worth having, and why.
+
+    Of GPUs those without bfloat16 may have float16, which asks for more care. TF32 is float32's way out.
+    """
+    half = "bfloat16" if device.type == "cpu" or _gpu_has_bfloat16() else "float16"
+    gain = _gain(device, half)
+    reason = f"{half} products measured at {gain:.1f} times float32's speed"
+    if gain >= WORTHWHILE:
+        return half, reason
+    if device.type == "cuda" and (gain := _gain(device, "tf32")) >= WORTHWHILE:
+        return "tf32", f"{reason}, TF32 at {gain:.1f}"
+    return "float32", reason
+
+
+def _gpu_has_bfloat16() -> bool:
+    return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def _gain(device: torch.device, precision: str) -> float:
+    """How many times faster than in float32 a product of typical size is, the cast of its input included."""
     x, w = torch.randn(2048, 512, device=device), torch.randn(512, 2048, device=device)
-    low = w.bfloat16()
-    return _seconds(lambda: x @ w, device) / _seconds(lambda: x.bfloat16() @ low, device)
+    low = w.to(LOW.get(precision, torch.float32))
+    exact = _seconds(lambda: x @ w, device)
+    _allow_tf32(precision == "tf32")
+    seconds = _seconds(lambda: x.to(low.dtype) @ low, device)
+    _allow_tf32(False)
+    return exact / seconds
+
+
+def _allow_tf32(allowed: bool) -> None:
+    """Let products in float32 on a GPU have TF32's shorter mantissa, or not."""
+    torch.backends.cuda.matmul.fp32_precision = "tf32" if allowed else "ieee"
 
 
 def _with_kernels(machine: Machine, wanted: str) -> Machine:

@@ -141,6 +141,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             saved=lambda progress: keep_up(record, verdict, progress),
             world=world,
             parts=parts,
+            scales_loss=machine.precision == "float16",
         )
         try:
             outcome = trainer.run()

@@ -196,7 +196,7 @@ def save_in_place() -> None:
         checkpoint.durable.write_manifest(
             path,
             ["model.safetensors", "optimizer.safetensors", "progress.json"],
-            {"format": 2, "step": state.progress.step, **self.facts},
+            {"format": checkpoint.FORMAT, "step": state.progress.step, **self.facts},
         )
         return path
 

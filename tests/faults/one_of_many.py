@@ -49,11 +49,11 @@ def keep_gradients(file: str) -> None:
     """Write down the gradients of the first update, before they are clipped."""
     clip = trainer.clip_gradients
 
-    def keeping(model: Any, limit: float | None) -> float:
+    def keeping(model: Any, limit: float | None, scale: float) -> float:
         kept = {name: whole(p.grad) for name, p in model.named_parameters()}
         if RANK == 0 and not Path(file).exists():
             save_file(kept, file)
-        return clip(model, limit)
+        return clip(model, limit, scale)
 
     trainer.clip_gradients = keeping
 

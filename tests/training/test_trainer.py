@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.model.transformer import Seq2SeqTransformer
+from weft.training import trainer
 from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
@@ -92,6 +93,7 @@ def build_trainer(
     evaluate: Scores | None = None,
     batches: Batches | None = None,
     model: Seq2SeqTransformer | None = None,
+    float16: bool = False,
     **values: Any,
 ) -> "Trainer[Batch]":
     """A whole little run in `folder`, built from nothing as a new process would build it."""
@@ -100,7 +102,8 @@ def build_trainer(
     loss = CrossEntropy(0.1)
 
     def compute_loss(batch: Batch) -> LossSums:
-        return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+        with torch.autocast("cpu", torch.float16, enabled=float16):
+            return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
 
     return Trainer(
         model=model,
@@ -113,6 +116,7 @@ def build_trainer(
         checkpoints=Checkpoints(folder / "checkpoints", keep=9),
         log=Log(folder / "metrics.jsonl", every=1, quiet=True),
         evaluate=evaluate,
+        scales_loss=float16,
     )
 
 
@@ -163,6 +167,48 @@ def test_micro_batches_equal_one_batch(tmp_path: Path, rows_in_batch: int, accum
     ours, theirs = metrics(tmp_path / "one")[0], metrics(tmp_path / "some")[0]
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=2e-6)
     assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=2e-4)
+
+
+def test_in_float16_the_loss_is_scaled_and_no_update_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What overflows is made again with half the scale: every step is an update, close to float32's."""
+    plan, values = Plan(4, 9, 2), {"optimizer": "sgd", "learning_rate": 1.0, "grad_clip_norm": 0.5}
+    exact = build_trainer(tmp_path / "float32", plan, **values)
+    exact.run()
+    usual = build_trainer(tmp_path / "usual", plan, float16=True, **values)
+    usual.run()
+    assert usual.progress.loss_scale == trainer.LARGEST_SCALE
+    monkeypatch.setattr(trainer, "LARGEST_SCALE", 2.0**40)
+    high = build_trainer(tmp_path / "high", plan, float16=True, **values)
+    high.run()
+    assert 1 < high.progress.loss_scale < 2.0**36
+    for other in (usual, high):
+        assert other.progress.step == 4
+        for name, value in weights(exact).items():
+            torch.testing.assert_close(weights(other)[name], value, rtol=0, atol=2e-3)
+    norms = [[line["grad_norm"] for line in metrics(tmp_path / name)] for name in ("float32", "usual", "high")]
+    assert norms[1] == pytest.approx(norms[0], rel=0.02)
+    assert norms[2] == pytest.approx(norms[0], rel=0.02)
+    monkeypatch.undo()
+    resumed = build_trainer(tmp_path / "high", Plan(5, 9, 2), float16=True, **values)
+    resumed.run()
+    assert resumed.progress.loss_scale == high.progress.loss_scale
+
+
+def test_the_scale_of_a_float16_loss_grows_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "GROW_AFTER", 3)
+    run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
+    run.progress.loss_scale = 64.0
+    run.run()
+    assert (run.progress.loss_scale, run.progress.scale_set) == (256.0, 6)
+
+
+def test_what_overflows_at_every_scale_has_diverged(tmp_path: Path) -> None:
+    run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
+    hook = run.model.projection.weight.register_hook(lambda gradient: gradient * torch.inf)
+    with pytest.raises(DivergedError, match="step 1 .*gradient norm (inf|nan)"):
+        run.run()
+    hook.remove()
+    assert run.progress.loss_scale == 1.0
 
 
 def test_every_batch_is_taken_once_an_epoch_and_in_order(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from weft import durable
 from weft.errors import FolderError
 
 MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
-FORMAT = 2  # of the files above, kept in the manifest
+FORMAT = 3  # of the files above, kept in the manifest
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -29,7 +29,8 @@ class Progress:
     """Where a run stands: what a checkpoint keeps beside weights and optimizer.
 
     `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation that belongs to
-    `step` was put off by a signal.
+    `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is what gradients in float16 are
+    multiplied with; else 1.
     """
 
     step: int = 0
@@ -41,6 +42,8 @@ class Progress:
     best_scores: dict[str, float] = field(default_factory=dict)
     evaluations_since_best: int = 0
     evaluation_due: bool = False
+    loss_scale: float = 1.0
+    scale_set: int = 0
 
 
 @dataclass(frozen=True)

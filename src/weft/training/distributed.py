@@ -185,9 +185,14 @@ def copy_into(parameter: Tensor, tensor: Tensor) -> None:
         parameter.copy_(like(tensor, parameter))
 
 
-def clip_gradients(model: nn.Module, limit: float | None) -> float:
-    """Scale all gradients down to a common norm of at most `limit`; the norm before."""
+def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) -> float:
+    """Scale all gradients down to a common norm of at most `limit`; the norm before.
+
+    Those of a loss that was multiplied by `scale` are divided by it.
+    """
     parameters = [p for p in model.parameters() if p.grad is not None]
+    if scale != 1:
+        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], scale)
     norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
     if limit is not None and float(whole(norm)) > limit:
         nn.utils.clip_grads_with_norm_(parameters, limit, norm)

@@ -27,6 +27,7 @@ from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
 from weft.training.optimizer import load_optimizer_tensors, optimizer_tensors, set_learning_rate
 
+LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000  # of a float16 loss, and updates without overflow until it is doubled
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
@@ -85,15 +86,22 @@ class Trainer(Generic[B]):
         saved: Callable[[Progress], None] = lambda progress: None,
         world: World | None = None,
         parts: int = 1,
+        scales_loss: bool = False,
     ) -> None:
-        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks for it."""
+        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks for it.
+
+        `scales_loss`, for products in float16: gradients are made of a multiple of the loss, or small ones would
+        be 0; it is halved, and the update made again, where large ones overflow (Micikevicius et al. 2018, "Mixed
+        Precision Training").
+        """
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
         self.seconds_at_peak, self.saved, self.world = seconds_at_peak, saved, world or World()
         self.parts = parts
         self.compute_loss = self.world.joined(model, compute_loss)
-        self.progress = Progress()
+        self.scales_loss = scales_loss
+        self.progress = Progress(loss_scale=LARGEST_SCALE if scales_loss else 1.0)
         self._stop_asked = self._evaluating = False
 
     def run(self) -> str:
@@ -174,18 +182,19 @@ class Trainer(Generic[B]):
         tokens, num_tgt_tokens = self.world.sums(
             sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine), sum(b.num_tgt_tokens for _, b in mine)
         )
-        loss_sum = 0.0
         work = [part for place, batch in mine for part in self._parts(place, batch)]
-        for number, (place, part) in enumerate(work, start=1):
-            with self.world.adding_up(last=number == len(work)):
-                loss_sum += self._forward_backward(place, part, num_tgt_tokens)
-        norm = clip_gradients(self.model, self.settings.grad_clip_norm)
-        loss = self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1)
+        loss, norm = self._make_gradients(work, num_tgt_tokens)
+        while self.progress.loss_scale > 1 and math.isfinite(loss) and not math.isfinite(norm):
+            self._set_scale(self.progress.loss_scale / 2)
+            self.optimizer.zero_grad()
+            loss, norm = self._make_gradients(work, num_tgt_tokens)
         self._refuse_non_finite(loss, norm, places)
         with self._naming_memory("the optimizer's step"):
             self.optimizer.step()
         self.optimizer.zero_grad()
         self.progress.step += 1
+        if self.scales_loss and self.progress.step - self.progress.scale_set >= GROW_AFTER:
+            self._set_scale(min(2 * self.progress.loss_scale, LARGEST_SCALE))
         self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
@@ -200,12 +209,27 @@ class Trainer(Generic[B]):
             ((*place, number) if number else place, part) for number, part in enumerate(batch.parts(self.parts))
         ]
 
+    def _make_gradients(
+        self, work: Sequence[tuple[tuple[int, ...], B]], num_tgt_tokens: float
+    ) -> tuple[float, float]:
+        """Gradients of an update, clipped; its loss a token, and their norm before."""
+        loss_sum = 0.0
+        for number, (place, part) in enumerate(work, start=1):
+            with self.world.adding_up(last=number == len(work)):
+                loss_sum += self._forward_backward(place, part, num_tgt_tokens)
+        norm = clip_gradients(self.model, self.settings.grad_clip_norm, self.progress.loss_scale)
+        return self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1), norm
+
+    def _set_scale(self, scale: float) -> None:
+        self.progress.loss_scale, self.progress.scale_set = scale, self.progress.step
+
     def _forward_backward(self, place: tuple[int, ...], batch: B, num_tgt_tokens: float) -> float:
         """Add what one micro-batch, or a part of it, gives to the gradients; its summed loss."""
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
-            (sums.loss_sum * self.world.size / max(num_tgt_tokens, 1)).backward()  # type: ignore[no-untyped-call]
+            scale = self.progress.loss_scale * self.world.size / max(num_tgt_tokens, 1)
+            (sums.loss_sum * scale).backward()  # type: ignore[no-untyped-call]
         return float(sums.loss_sum.detach())
 
     def _next_place(self) -> tuple[int, int]:
