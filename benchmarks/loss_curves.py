@@ -2,8 +2,8 @@
 
 `weft train` on Multi30k, English to German, at its defaults, in several seeds, and as many times in float32 with
 PyTorch's own operations: the loss on sentences held out of the training text, after every hundred steps. The two
-draw other dropout masks, so no two curves are equal; what is asked is whether the means of both lie within what one
-seed differs from another. Nothing is timed: several runs may go on at once (`--jobs`), with a thread each.
+draw other dropout masks, so no two curves are equal; what is asked is whether the means of both lie within what
+one seed differs from another. Nothing is timed: several runs may go on at once (`--jobs`), with a thread each.
 """
 
 import argparse
@@ -82,7 +82,12 @@ def main() -> None:
     asked = parser.parse_args()
     if not Path(TEXT.split(",", maxsplit=1)[0]).is_file():
         parser.exit(0, f"skipped: {TEXT} is absent\n")
-    common = [f"training.max_steps={asked.steps}", "training.eval_every=100", "data.dev_size=500", "data.test_size=0"]
+    common = [
+        f"training.max_steps={asked.steps}",
+        "training.eval_every=100",
+        "data.dev_size=500",
+        "data.test_size=0",
+    ]
     common += ["training.threads=1"] if asked.jobs > 1 else []
     runs = list(product(FORMS, asked.seeds))
 

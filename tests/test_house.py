@@ -68,7 +68,7 @@ model_card: config model_folder
 training.loss: config kernels machine
 training.memory: training.distributed training.loss training.trainer
 training.schedule: config machine
-training.distributed: training.loss
+training.distributed: kernels training.loss
 training.optimizer: config machine training.distributed
 training.checkpoint: config machine durable
 training.trackers:

@@ -64,7 +64,7 @@ class Machine:
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
-        """The context in which a forward pass runs: products in half precision where chosen, float32 weights always."""
+        """The context of a forward pass: products in half precision where chosen, float32 weights always."""
         return torch.autocast(self.device, LOW.get(self.precision), enabled=self.precision in LOW)
 
 
@@ -90,7 +90,11 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     machine = Machine(device, precision, threads, reason + crowd)
     if kernels == "native" and precision == "float16":
         raise UsageError("training.kernels = native: they have no float16; use bfloat16, float32 or auto")
-    return machine if kernels == "torch" or device != "cpu" or precision == "float16" else _with_kernels(machine, kernels)
+    return (
+        machine
+        if kernels == "torch" or device != "cpu" or precision == "float16"
+        else _with_kernels(machine, kernels)
+    )
 
 
 @cache

@@ -1,6 +1,6 @@
 """Native operations do what the plain ones do, forward and backward, and their dropout is what it says."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
@@ -185,6 +185,37 @@ def test_cross_entropy(bias: bool, low: torch.dtype) -> None:
         assert torch.allclose(nll, expected_nll, rtol=1e-3)
         found = torch.autograd.grad(loss / 7, inputs)
         assert_close(list(found), list(torch.autograd.grad(expected / 7, inputs)), low)
+
+
+def test_memory_that_is_used_again_belongs_to_one_loss_at_a_time() -> None:
+    projection, labels = nn.Linear(WIDTH, 97), torch.randint(1, 97, (50,))
+    states = [torch.randn(50, WIDTH, requires_grad=True) for _ in range(3)]
+
+    def slopes(order: Sequence[int]) -> list[Tensor]:
+        """Gradients of the projection where all losses are there before the first goes back."""
+        losses = {i: operations.cross_entropy(states[i], projection, labels, 0.1, 0)[0] for i in order}
+        return [torch.autograd.grad(losses[i], projection.weight)[0] for i in order]
+
+    alone = [slopes([i])[0] for i in range(3)]
+    assert all(torch.equal(a, b) for a, b in zip(alone, slopes([0, 1, 2]), strict=True))
+    loss, _ = operations.cross_entropy(states[0], projection, labels, 0.1, 0)
+    torch.autograd.grad(loss, projection.weight, retain_graph=True)
+    with pytest.raises(RuntimeError, match="a second time"):
+        torch.autograd.grad(loss, projection.weight)
+
+
+def test_the_norm_of_many_tensors() -> None:
+    many = [torch.randn(*shape) for shape in ((3,), (WIDE, ROWS), (0,), (200, 300), (1, 1, 7))]
+    many.append(torch.randn(40, 50).t())
+    expected = torch.cat([t.flatten() for t in many]).double().norm().float()
+    assert torch.allclose(operations.total_norm(many), expected, rtol=1e-6)
+    many[3][7, 5] = torch.inf
+    assert operations.total_norm(many) == torch.inf
+    many[3][7, 5] = torch.nan
+    assert operations.total_norm(many).isnan()
+    assert operations.total_norm([]) == 0
+    halves = [t.bfloat16() for t in many[:2]]
+    assert torch.equal(operations.total_norm(halves), nn.utils.get_total_norm(halves))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

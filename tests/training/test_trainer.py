@@ -205,7 +205,7 @@ def test_the_scale_of_a_float16_loss_grows_again(tmp_path: Path, monkeypatch: py
 def test_what_overflows_at_every_scale_has_diverged(tmp_path: Path) -> None:
     run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
     hook = run.model.projection.weight.register_hook(lambda gradient: gradient * torch.inf)
-    with pytest.raises(DivergedError, match="step 1 .*gradient norm (inf|nan)"):
+    with pytest.raises(DivergedError, match=r"step 1 .*gradient norm (inf|nan)"):
         run.run()
     hook.remove()
     assert run.progress.loss_scale == 1.0

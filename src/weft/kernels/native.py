@@ -48,6 +48,7 @@ _ARGUMENTS = {
     "relu_dropped": (_POINTER, _LONG, _LONG, _REAL, _SEED),
     "layer_norm": (*[_POINTER] * 6, _LONG, _LONG, _REAL),
     "layer_norm_backward": (*[_POINTER] * 8, _LONG, _LONG),
+    "sums_of_squares": (*[_POINTER] * 2, _LONG, _POINTER),
     "transposed": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
     "transposed_to_float": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
     "column_sums": (_POINTER, _POINTER, _REAL, _POINTER, _LONG, _LONG, _LONG),
@@ -56,6 +57,7 @@ _ARGUMENTS = {
     "cross_entropy": (*[_POINTER] * 4, _LONG, _LONG, _REAL, _LONG),
 }
 TYPES = ("float32", "bfloat16")
+_IN_FLOAT32_ALONE = ("sums_of_squares",)
 
 
 class UnavailableError(Exception):
@@ -76,7 +78,7 @@ def load() -> ctypes.CDLL:
         _compile(compiler, runtime, path)
         library = _loaded(path)
     for name, arguments in _ARGUMENTS.items():
-        for kind in TYPES:
+        for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
             function.argtypes, function.restype = arguments, None
     return library

@@ -6,6 +6,7 @@ what the plain one does, but for rounding, and draws its own dropout masks. Shap
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -114,6 +115,18 @@ def cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection` gives."""
     return _applied(_CrossEntropy, states, projection.weight, projection.bias, labels, label_smoothing, pad_id)
+
+
+def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
+    """The Euclidean norm of all their numbers together."""
+    if not tensors or not is_native(*tensors) or not all(t.dtype == torch.float32 for t in tensors):
+        return nn.utils.get_total_norm(tensors)
+    pieces = [t.contiguous() for t in tensors]
+    numbers = ctypes.c_int64 * len(pieces)
+    places, sizes = numbers(*(t.data_ptr() for t in pieces)), numbers(*(t.numel() for t in pieces))
+    sums = torch.empty(len(pieces), dtype=torch.float64)
+    _call("sums_of_squares", pieces[0], places, sizes, len(pieces), sums)
+    return sums.sum().sqrt().float()
 
 
 def onednn_product(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
@@ -367,6 +380,22 @@ def _mask(mask: Tensor | None) -> Any:
     return ctypes.byref(native.Mask() if mask is None else native.Mask(mask.data_ptr(), *mask.stride()[:3]))
 
 
+_spare: dict[torch.dtype, Tensor] = {}  # memory for gradients of logits, kept from one step to the next
+
+
+def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
+    """Room for a matrix: so large a piece would come from the system anew in every step, page by page."""
+    spare = _spare.pop(low, None)
+    if spare is None or spare.numel() < rows * cols:
+        spare = torch.empty(rows * cols, dtype=low)
+    return spare[: rows * cols].view(rows, cols)
+
+
+def _give_back(matrix: Tensor) -> None:
+    whole = matrix.new_empty(0).set_(matrix.untyped_storage())
+    _spare[matrix.dtype] = whole
+
+
 class _CrossEntropy(Function):
     """Some rows at a time, their logits, their losses and the gradients of both, while all are near.
 
@@ -387,7 +416,7 @@ class _CrossEntropy(Function):
         with torch.autocast("cpu", enabled=False):
             rows, matrix = states.to(low).contiguous(), weight.to(low)
             losses, sums = torch.empty(len(rows), 2), torch.zeros(len(weight))
-            to_states, slope = torch.empty_like(rows), rows.new_empty(len(rows), len(weight))
+            to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
             for first in range(0, len(rows), CHUNK_ROWS):
                 part = slice(first, first + CHUNK_ROWS)
                 logits, size = _product(rows[part], matrix, bias), slope[part].shape
@@ -405,13 +434,18 @@ class _CrossEntropy(Function):
                 to_states[part] = _times(slope[part], matrix)
                 if bias is not None:
                     sums += _column_sums(slope[part])
-        ctx.save_for_backward(rows, slope, to_states, sums if bias is not None else None)
+        ctx.save_for_backward(rows, to_states, sums if bias is not None else None)
+        ctx.slope = slope
         loss, nll = losses.double().sum(0).float()
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        rows, slope, to_states, sums = ctx.saved_tensors
-        to_weight = _to_weight(slope, rows).mul_(scale)
+        if ctx.slope is None:
+            raise RuntimeError("this loss cannot go back a second time: its gradients' memory was given away")
+        rows, to_states, sums = ctx.saved_tensors
+        to_weight = _to_weight(ctx.slope, rows).mul_(scale)
+        _give_back(ctx.slope)
+        ctx.slope = None  # another backward pass would find others' numbers in it
         return to_states * scale, to_weight, None if sums is None else sums * scale, None, None, None

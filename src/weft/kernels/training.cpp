@@ -257,6 +257,27 @@ void column_sums(T* x, const T* gate, double p, float* sums, int64_t rows, int64
         for (int64_t c = 0; c < cols; c++) sums[c] += parts[part * cols + c];
 }
 
+// Of each of several pieces of memory the sum of squares, added up in parts of PIECE numbers.
+void sums_of_squares(const float* const* pieces, const int64_t* sizes, int64_t count, double* sums) {
+    constexpr int64_t PIECE = 1 << 14;
+    std::vector<int64_t> starts(count + 1, 0);
+    for (int64_t i = 0; i < count; i++) starts[i + 1] = starts[i] + (sizes[i] + PIECE - 1) / PIECE;
+    std::vector<double> parts(starts[count]);
+#pragma omp parallel for schedule(dynamic, 4)
+    for (int64_t part = 0; part < starts[count]; part++) {
+        int64_t i = std::upper_bound(starts.begin(), starts.end(), part) - starts.begin() - 1;
+        const float* x = pieces[i] + (part - starts[i]) * PIECE;
+        int64_t size = std::min(PIECE, sizes[i] - (part - starts[i]) * PIECE);
+        float sum = 0;
+        for (int64_t c = 0; c < size; c++) sum += x[c] * x[c];
+        parts[part] = sum;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = 0;
+        for (int64_t part = starts[i]; part < starts[i + 1]; part++) sums[i] += parts[part];
+    }
+}
+
 // ---- attention -------------------------------------------------------------------------------------------------
 
 struct Range {  // of keys, in whole vectors
@@ -636,6 +657,9 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(32)));
     }
 
 extern "C" {
+void sums_of_squares_float32(const float* const* pieces, const int64_t* sizes, int64_t count, double* sums) {
+    sums_of_squares(pieces, sizes, count, sums);
+}
 FOR(float, float32)
 FOR(bfloat16, bfloat16)
 }

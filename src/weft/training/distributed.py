@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from weft.errors import UsageError
+from weft.kernels import operations
 from weft.training.loss import LossSums
 
 Parallel = Literal["ddp", "fsdp"]
@@ -193,7 +194,7 @@ def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) ->
     parameters = [p for p in model.parameters() if p.grad is not None]
     if scale != 1:
         torch._foreach_div_([p.grad for p in parameters if p.grad is not None], scale)
-    norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    norm = operations.total_norm([p.grad for p in parameters if p.grad is not None])
     if limit is not None and float(whole(norm)) > limit:
         nn.utils.clip_grads_with_norm_(parameters, limit, norm)
     return float(whole(norm))
