@@ -23,7 +23,7 @@ _library: ctypes.CDLL | None = None
 _float32_too = False  # whether products in float32 are oneDNN's
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
-CHUNK_ROWS = 256  # of logits that exist at a time: few enough for a processor's cache
+CHUNK_ROWS = 512  # of logits that are worked on at a time: few enough to stay near the processor
 
 
 def enable(wanted: bool, products: str = "blas") -> None:
@@ -229,17 +229,24 @@ def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
 
 def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
     """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of it."""
-    with torch.autocast("cpu", enabled=False):
-        shift = None if bias is None else bias.to(rows.dtype)
-        if HAS_ONEDNN:
-            return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
-        out = F.linear(rows, matrix, shift)
-        return out.relu_() if then == "relu" else out
+    shift = None if bias is None else bias.to(rows.dtype)
+    if HAS_ONEDNN:
+        return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
+    out = F.linear(rows, matrix, shift)
+    return out.relu_() if then == "relu" else out
 
 
 def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
     """A B."""
     return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
+
+
+def _product_into(out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> None:
+    """out = A B."""
+    if _float32_too and a.dtype == torch.float32:
+        out.copy_(onednn_product(a, b))
+    else:
+        torch.mm(a, b, out=out)
 
 
 def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
@@ -413,27 +420,27 @@ class _CrossEntropy(Function):
         pad_id: int,
     ) -> tuple[Tensor, Tensor]:
         low = _product_type(states)
-        with torch.autocast("cpu", enabled=False):
-            rows, matrix = states.to(low).contiguous(), weight.to(low)
-            losses, sums = torch.empty(len(rows), 2), torch.zeros(len(weight))
-            to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
-            for first in range(0, len(rows), CHUNK_ROWS):
-                part = slice(first, first + CHUNK_ROWS)
-                logits, size = _product(rows[part], matrix, bias), slope[part].shape
-                _call(
-                    "cross_entropy",
-                    logits,
-                    logits,
-                    labels[part],
-                    losses[part],
-                    slope[part],
-                    *size,
-                    label_smoothing,
-                    pad_id,
-                )
-                to_states[part] = _times(slope[part], matrix)
-                if bias is not None:
-                    sums += _column_sums(slope[part])
+        rows, matrix = states.to(low).contiguous(), weight.to(low)
+        losses, sums = torch.empty(len(rows), 2), torch.zeros(len(weight))
+        to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
+        for first in range(0, len(rows), CHUNK_ROWS):
+            part = slice(first, first + CHUNK_ROWS)
+            _product_into(slope[part], rows[part], matrix.t())
+            size = slope[part].shape
+            _call(
+                "cross_entropy",
+                slope,
+                slope[part],
+                bias,
+                labels[part],
+                losses[part],
+                *size,
+                label_smoothing,
+                pad_id,
+            )
+            _product_into(to_states[part], slope[part], matrix)
+            if bias is not None:
+                sums += _column_sums(slope[part])
         ctx.save_for_backward(rows, to_states, sums if bias is not None else None)
         ctx.slope = slope
         loss, nll = losses.double().sum(0).float()

@@ -567,27 +567,31 @@ void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Ma
 
 // ---- cross-entropy ---------------------------------------------------------------------------------------------
 
-// Per row the smoothed and the plain loss, and, where asked for, the gradient of the first. Padded rows have neither.
+// Per row of products, which lack a bias, the smoothed and the plain loss; the gradient of the first takes their place. Padded
+// rows have neither.
 template <typename T>
-void cross_entropy(const T* logits, const int64_t* labels, float* losses, T* slope, int64_t rows, int64_t cols,
+void cross_entropy(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows, int64_t cols,
                    double smoothing, int64_t pad) {
     float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing);
 #pragma omp parallel if (rows * cols > SOME)
     {
-        std::vector<float> room(padded(cols), -INFINITY);
-        float* row = room.data();
+        std::vector<float> room(padded(cols), -INFINITY), shift(cols, 0.0f);
+        if (bias) std::copy(bias, bias + cols, shift.begin());
+        float *row = room.data(), *add = shift.data();
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) {
-            const T* x = logits + r * cols;
-            T* to = slope + r * cols;
+            T* x = products + r * cols;
             int64_t label = labels[r];
             losses[2 * r] = losses[2 * r + 1] = 0.0f;
             if (label == pad) {
-                if (slope) std::memset((void*)to, 0, cols * sizeof(T));
+                std::memset((void*)x, 0, cols * sizeof(T));
                 continue;
             }
-            float others = -to_float(x[pad]) - to_float(x[label]);
-            for (int64_t c = 0; c < cols; c++) others += row[c] = to_float(x[c]);
+            float others = 0;
+#pragma GCC ivdep
+            for (int64_t c = 0; c < cols; c++) others += row[c] = to_float(x[c]) + add[c];
+            float true_logit = row[label];
+            others -= true_logit + row[pad];
             vector most = vector{} - INFINITY, sums = {};
             for (int64_t c = 0; c < cols; c += LANES) most = greater_of(read(row + c), most);
             float top = across(most, greater_of);
@@ -597,13 +601,12 @@ void cross_entropy(const T* logits, const int64_t* labels, float* losses, T* slo
                 sums += e;
             }
             float total = across(sums, sum_of), log_total = std::log(total) + top, part = 1.0f / total;
-            losses[2 * r + 1] = log_total - to_float(x[label]);
+            losses[2 * r + 1] = log_total - true_logit;
             losses[2 * r] = sure * losses[2 * r + 1] - share * (others - (cols - 2) * log_total);
-            if (slope) {
-                for (int64_t c = 0; c < cols; c++) store(to + c, row[c] * part - share);
-                store(to + pad, row[pad] * part);
-                store(to + label, row[label] * part - sure);
-            }
+#pragma GCC ivdep
+            for (int64_t c = 0; c < cols; c++) store(x + c, row[c] * part - share);
+            store(x + pad, row[pad] * part);
+            store(x + label, row[label] * part - sure);
             std::fill(row + cols, row + padded(cols), -INFINITY);
         }
     }
@@ -651,9 +654,9 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(32)));
                                    uint64_t seed) {                                                                           \
         attention_backward<T>(*q, *k, *v, *m, *given, *to_q, *to_k, *to_v, *s, p, seed);                                      \
     }                                                                                                                         \
-    void cross_entropy_##NAME(const T* logits, const int64_t* labels, float* losses, T* slope, int64_t rows, int64_t cols,    \
-                              double smoothing, int64_t pad) {                                                                \
-        cross_entropy(logits, labels, losses, slope, rows, cols, smoothing, pad);                                             \
+    void cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,             \
+                              int64_t cols, double smoothing, int64_t pad) {                                                  \
+        cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad);                                            \
     }
 
 extern "C" {

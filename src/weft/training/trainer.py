@@ -334,7 +334,10 @@ def seed_random(seed: int, *place: int) -> None:
     how many processes does it.
     """
     drawn = np.random.SeedSequence([seed, *place]).generate_state(1, np.uint64)
-    torch.manual_seed(int(drawn[0] >> np.uint64(1)))
+    number = int(drawn[0] >> np.uint64(1))
+    torch.default_generator.manual_seed(number)  # torch.manual_seed takes a millisecond to ask for GPUs
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(number)
 
 
 def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:
