@@ -1,9 +1,9 @@
 """How training scales from one process to two on this machine: `python benchmarks/processes.py`.
 
-`weft train` at its defaults on Multi30k, English to German, with two micro-batches an update: by one process on one
-thread, by one on two threads, and by two processes (`torchrun`, gloo) on one thread each, with ddp and with fsdp.
-They take turns; tokens a second, without padding, come from the run's own log, the first hundred steps left out.
-Nothing else should run meanwhile.
+`weft train` at its defaults on Multi30k, English to German, with two micro-batches an update: by one process on
+one thread, by one on two threads, and by two processes (`torchrun`, gloo) on one thread each, with ddp and with
+fsdp. They take turns; tokens a second, without padding, come from the run's own log, the first hundred steps left
+out. Nothing else should run meanwhile.
 """
 
 import argparse
