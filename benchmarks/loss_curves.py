@@ -39,7 +39,7 @@ def curve(settings: Sequence[str]) -> dict[int, float]:
         done = subprocess.run([*command, *as_settings(*settings)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])
-        lines = map(json.loads, run_files(out).metrics.read_text("utf-8").splitlines())
+        lines = map(json.loads, run_files(out).metrics.read_text("utf-8").split("\n")[:-1])
         return {line["step"]: line["dev_loss"] for line in lines if "dev_loss" in line}
 
 

@@ -51,7 +51,7 @@ def speed(form: str, size: str, steps: int, warm: int) -> float:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])
-        lines = [json.loads(line) for line in run_files(out).metrics.read_text("utf-8").splitlines()]
+        lines = [json.loads(line) for line in run_files(out).metrics.read_text("utf-8").split("\n")[:-1]]
     logged = [line for line in lines if "tokens_per_second" in line and line["step"] > warm]
     return statistics.median(line["tokens_per_second"] for line in logged)
 
