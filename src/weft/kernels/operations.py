@@ -22,6 +22,7 @@ _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 _library: ctypes.CDLL | None = None
 _float32_too = False  # whether products in float32 are oneDNN's
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
+_spare: dict[torch.dtype, Tensor] = {}  # memory for gradients of logits, kept from one step to the next
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
 CHUNK_ROWS = 512  # of logits that are worked on at a time: few enough to stay near the processor
 
@@ -34,6 +35,8 @@ def enable(wanted: bool, products: str = "blas") -> None:
     global _library, _float32_too  # noqa: PLW0603  switches for the process, like torch.set_num_threads
     _library = native.load() if wanted else None
     _float32_too = products == "onednn" and HAS_ONEDNN
+    if not wanted:
+        _spare.clear()
 
 
 def is_native(*tensors: Tensor) -> bool:
@@ -385,9 +388,6 @@ def _heads(x: Tensor) -> Any:
 
 def _mask(mask: Tensor | None) -> Any:
     return ctypes.byref(native.Mask() if mask is None else native.Mask(mask.data_ptr(), *mask.stride()[:3]))
-
-
-_spare: dict[torch.dtype, Tensor] = {}  # memory for gradients of logits, kept from one step to the next
 
 
 def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:

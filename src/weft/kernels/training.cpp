@@ -39,7 +39,6 @@ typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t whole_vector __attribute__((vector_size(64)));
 typedef uint32_t bits_vector __attribute__((vector_size(64)));
 
-
 inline vector read(const float* from) { return *(const vector*)from; }
 inline void write(float* to, vector x) { *(vector*)to = x; }
 inline int64_t padded(int64_t n) { return (n + LANES - 1) / LANES * LANES; }

@@ -192,12 +192,14 @@ def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) ->
     Those of a loss that was multiplied by `scale` are divided by it.
     """
     parameters = [p for p in model.parameters() if p.grad is not None]
-    if scale != 1:
-        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], scale)
-    norm = operations.total_norm([p.grad for p in parameters if p.grad is not None])
-    if limit is not None and float(whole(norm)) > limit:
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if scale != 1 and gradients:
+        torch._foreach_div_(gradients, scale)
+    norm = operations.total_norm(gradients)
+    length = float(whole(norm))
+    if limit is not None and length > limit:
         nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-    return float(whole(norm))
+    return length
 
 
 def outermost_layers(module: nn.Module) -> list[nn.Module]:
