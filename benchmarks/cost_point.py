@@ -60,7 +60,8 @@ def train(asked: argparse.Namespace) -> None:
         num_encoder_layers=asked.layers,
         num_decoder_layers=asked.layers,
     )
-    machine, settings = choose_machine(), TrainingSection()
+    settings = TrainingSection()
+    machine = choose_machine(settings.precision, settings.threads, settings.kernels)
     torch.manual_seed(settings.seed)
     model = Seq2SeqTransformer(shape, asked.entries, asked.entries, joint=True).to(machine.prepare())
     loss = CrossEntropy(settings.label_smoothing)

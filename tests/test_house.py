@@ -51,13 +51,14 @@ data.label_batches: data.batches data.store data.tokenizer
 
 model.cache:
 model.positions: config machine
-model.attention: kernels model.positions
+model.packing: kernels
+model.attention: kernels model.packing model.positions
 model.ngrams: config
 model.layers: config kernels machine model.attention model.cache model.positions
-model.transformer: config kernels machine model.attention model.cache model.layers model.positions
-model.causal: config kernels model.attention model.cache model.layers model.ngrams model.positions\
- model.transformer
-model.classifier: config machine model.attention model.layers model.ngrams model.transformer
+model.transformer: config kernels machine model.attention model.cache model.layers model.packing model.positions
+model.causal: config kernels model.attention model.cache model.layers model.ngrams model.packing\
+ model.positions model.transformer
+model.classifier: config machine model.attention model.layers model.ngrams model.packing model.transformer
 model.recurrent: config machine model.attention
 model.flops: model.attention model.causal model.classifier model.layers model.transformer
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from weft.errors import UsageError
+from weft.kernels import varlen
 from weft.machine import Machine, choose_machine, matrix_peak, usable_cores
 
 
@@ -55,3 +56,14 @@ def test_what_a_processor_lacks_is_refused() -> None:
     with pytest.raises(UsageError, match=r"training.kernels = native: they have no float16"):
         choose_machine("float16", 1, "native")
     assert choose_machine("float16", 1, "auto").kernels == "torch"
+
+
+def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(varlen, "is_available", lambda device: True)
+    assert (
+        Machine("cpu", "bfloat16", 1, "").describe()
+        == "cpu, bfloat16, PyTorch's kernels, texts end to end, 1 threads ()"
+    )
+    assert not Machine("cpu", "float32", 1, "").packs
+    monkeypatch.setattr(varlen, "is_available", lambda device: False)
+    assert "end to end" not in Machine("cpu", "bfloat16", 1, "").describe()

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from weft.errors import UsageError
-from weft.kernels import native, operations
+from weft.kernels import native, operations, varlen
 
 WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
@@ -35,12 +35,18 @@ class Machine:
     peak_flops: float = 0.0
     parts: int = 1
 
+    @property
+    def packs(self) -> bool:
+        """Whether texts are trained on end to end, without padding: where attention has a kernel for that."""
+        return self.precision in LOW and varlen.is_available(torch.device(self.device))
+
     def describe(self) -> str:
         """One line for the start of a run."""
         kernels = "native" if self.kernels == "native" else "PyTorch's"
+        kernels += " kernels, texts end to end" if self.packs else " kernels"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
         shown = peak if self.peak_flops else ""
-        return f"{self.device}, {self.precision}, {kernels} kernels, {self.threads} threads{shown} ({self.reason})"
+        return f"{self.device}, {self.precision}, {kernels}, {self.threads} threads{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
         """The same with its matrix peak, which a run needs and the use of a model does not."""

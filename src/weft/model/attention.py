@@ -15,7 +15,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.kernels import operations
+from weft.model.packing import PackedMask, packed_attention
 from weft.model.positions import rotate
+
+Mask = Bool[Tensor, "..."] | PackedMask | None
+"""What an attention may look at; None: everything."""
 
 
 @dataclass
@@ -115,7 +119,7 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "B T D"],
         key: Float[Tensor, "B H S K"],
         value: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         maps: list[Tensor] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "B T D"]:
@@ -127,12 +131,14 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "B H T K"],
         key: Float[Tensor, "B H S K"],
         value: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Let each query look at the keys. With `maps`, the weights (before dropout) are appended."""
         dropout = self.dropout if self.training else 0.0
-        if maps is None and query.requires_grad and operations.fits_attention(query, key, value):
+        if isinstance(mask, PackedMask):
+            context = packed_attention(query, key, value, mask, dropout)
+        elif maps is None and query.requires_grad and operations.fits_attention(query, key, value):
             context = operations.attention(query, key, value, mask, dropout)
         elif maps is None and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)

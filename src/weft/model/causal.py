@@ -15,6 +15,7 @@ from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import CausalCache, KeysValues
 from weft.model.layers import CausalLayer
 from weft.model.ngrams import MatchEmbedding, NgramEmbedding
+from weft.model.packing import PackedMask, Packing
 from weft.model.positions import segment_positions
 from weft.model.transformer import Embedding, final_norm, init_weights
 
@@ -62,6 +63,16 @@ class CausalTransformer(nn.Module):
         """
         return self._read(tgt_in, self.start(len(tgt_in)), segments, record)[0]
 
+    def packed_states(
+        self, tgt_in: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None, packing: Packing
+    ) -> Float[Tensor, "1 N D"]:
+        """Those of `states` at the real positions, row after row; `packing` has each document, or each row."""
+        x = packing.pack(self._embed(tgt_in, 0, tgt_in, segments))
+        mask = PackedMask(packing, packing, causal=True)
+        for layer, past in zip(self.decoder, self.start(1).layers, strict=True):
+            x, _ = layer(x, past, mask)
+        return self.decoder_norm(x)
+
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         """Hidden states to logits."""
         return operations.linear(states, self.projection)
@@ -92,12 +103,22 @@ class CausalTransformer(nn.Module):
         first, length = cache.length, ids.shape[1]
         mask = attention_mask(None, length, first + length, segments)
         mask = None if mask is None else mask.to(ids.device)
-        places = None if segments is None else segment_positions(segments)
         read = torch.cat([cache.ids, ids], dim=1)
-        beside = [part(read, length, segments) for part in (self.ngrams, self.matches) if part is not None]
-        x = self.embedding(ids, first, places, beside)
+        x = self._embed(ids, first, read, segments)
         layers = []
         for layer, past in zip(self.decoder, cache.layers, strict=True):
             x, extended = layer(x, past, mask, record)
             layers.append(extended)
         return self.decoder_norm(x), CausalCache(tuple(layers), read)
+
+    def _embed(
+        self,
+        ids: Int[Tensor, "N L"],
+        first: int,
+        read: Int[Tensor, "N _"],
+        segments: Int[Tensor, "N L"] | None,
+    ) -> Float[Tensor, "N L D"]:
+        """The vectors of `ids`, the last of what was `read`, with what stands beside them."""
+        places = None if segments is None else segment_positions(segments)
+        parts = (part for part in (self.ngrams, self.matches) if part is not None)
+        return self.embedding(ids, first, places, [part(read, ids.shape[1], segments) for part in parts])

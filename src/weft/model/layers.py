@@ -6,12 +6,12 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 from collections.abc import Callable
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from weft.config import LayerShape
 from weft.kernels import operations
-from weft.model.attention import AttentionRecord, MultiHeadAttention
+from weft.model.attention import AttentionRecord, Mask, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
 
 
@@ -68,7 +68,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B S D"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B S D"]:
         maps = None if record is None else record.encoder
@@ -93,7 +93,7 @@ class CausalLayer(nn.Module):
         self,
         x: Float[Tensor, "N T D"],
         past: KeysValues,
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
         """x holds the new positions alone; what came before them is in the past, and so will they be."""
@@ -121,8 +121,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "N T D"],
         cache: LayerCache,
-        mask: Bool[Tensor, "..."] | None = None,
-        memory_mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
+        memory_mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
         """x holds the new positions alone; what came before them is in the cache, and so will they be."""
@@ -151,7 +151,7 @@ def _look_back(
     attention: MultiHeadAttention,
     x: Float[Tensor, "N T D"],
     past: KeysValues,
-    mask: Bool[Tensor, "..."] | None,
+    mask: Mask,
     maps: list[Tensor] | None,
 ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
     """Self-attention over the past and over x itself, which then belongs to the past."""

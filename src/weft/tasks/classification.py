@@ -26,6 +26,7 @@ from weft.evaluation.classification import ClassificationScores, classification_
 from weft.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model.flops import Cost, classifier_cost
+from weft.model.packing import Packing
 from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
@@ -135,8 +136,10 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     def compute_loss(self, batch: LabelBatch) -> LossSums:
         device = torch.device(self.machine.device)
+        packing = Packing.of(batch.ids != PAD_ID, device=device) if self.machine.packs else None
         with self.machine.autocast():
-            return self.loss(self.model.states(batch.ids.to(device)), self.model.output, batch.labels.to(device))
+            states = self.model.states(batch.ids.to(device), packing=packing)
+            return self.loss(states, self.model.output, batch.labels.to(device))
 
     def flops(self, batch: LabelBatch) -> float:
         return self._cost.of((batch.ids != PAD_ID).sum(1))

@@ -23,6 +23,7 @@ from weft.evaluation.language import LanguageScores, language_scores
 from weft.machine import Machine
 from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
+from weft.model.packing import Packing
 from weft.model_folder import FolderConfig, LanguageConfig, RunFiles
 from weft.predict.language_model import LanguageModel
 from weft.tasks.task import (
@@ -169,8 +170,13 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:
         device = torch.device(self.machine.device)
         segments = None if batch.segments is None else batch.segments.to(device)
-        states = self.model.states(batch.tgt_in.to(device), segments)
-        return loss(states, self.model.output, batch.tgt_out.to(device), self.model.projection)
+        tgt_in, tgt_out = batch.tgt_in.to(device), batch.tgt_out.to(device)
+        if self.machine.packs and torch.is_grad_enabled():
+            packing = Packing.of(batch.tgt_out != PAD_ID, batch.lens(), device)
+            states, tgt_out = self.model.packed_states(tgt_in, segments, packing), packing.pack(tgt_out)
+        else:
+            states = self.model.states(tgt_in, segments)
+        return loss(states, self.model.output, tgt_out, self.model.projection)
 
     def _windows(self, store: TextStore) -> Iterator[WindowBatch]:
         return scoring_windows(store, self.config.window_len, _SCORED_TOKENS, self.config.packing == "packed")

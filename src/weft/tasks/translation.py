@@ -21,6 +21,7 @@ from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
 from weft.machine import Machine
 from weft.model.flops import Cost, seq2seq_cost
+from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
@@ -129,7 +130,12 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         device = torch.device(self.machine.device)
         src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
         with self.machine.autocast():
-            return self.loss(self.model.states(src, tgt_in), self.model.output, tgt_out, self.model.projection)
+            if self.machine.packs and isinstance(self.model, Seq2SeqTransformer):
+                mine, theirs = (Packing.of(ids != PAD_ID, device=device) for ids in (batch.src, batch.tgt_out))
+                states, tgt_out = self.model.packed_states(src, tgt_in, (mine, theirs)), theirs.pack(tgt_out)
+            else:
+                states = self.model.states(src, tgt_in)
+            return self.loss(states, self.model.output, tgt_out, self.model.projection)
 
     def flops(self, batch: Batch) -> float:
         return self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))
