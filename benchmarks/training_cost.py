@@ -167,7 +167,7 @@ def settle(axes: Axes, values: Sequence[int], linear: bool) -> None:
         axes.set_xscale("log", base=2)
     axes.set_xticks(shown, [f"{v // 1000}k" if v >= 1000 and v % 1000 == 0 else str(v) for v in shown])
     axes.tick_params(labelsize=8)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.05 * axes.dataLim.ymax)
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.grid(axis="y", color=FAINT, linewidth=0.6)
 
