@@ -114,12 +114,44 @@ def test_free_memory_is_that_of_the_machine_or_of_its_control_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 10**7 < free_bytes(torch.device("cpu")) < 10**14 or not Path("/proc/meminfo").exists()
-    (tmp_path / "memory.max").write_text("5000\n", "ascii")
-    (tmp_path / "memory.current").write_text("2000\n", "ascii")
-    assert memory._group_bytes(tmp_path) == 3000
-    (tmp_path / "memory.max").write_text("max\n", "ascii")
-    assert memory._group_bytes(tmp_path) == float("inf")
-    assert memory._group_bytes(tmp_path / "none") == float("inf")
+    monkeypatch.setattr(memory, "_machine_bytes", lambda: 4000.0)
+    monkeypatch.setattr(memory, "_group_bytes", lambda: 3000.0)
+    assert free_bytes(torch.device("cpu")) == 3000
+
+
+V2 = ("", "memory.max", "memory.current", "anon 900\ninactive_file 300\nfile 500\n")
+V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "inactive_file 1\ntotal_inactive_file 300\n")
+
+
+@pytest.mark.parametrize(("base", "limit", "taken", "stat"), [V2, V1], ids=["version 2", "version 1"])
+def test_a_control_group_leaves_what_neither_it_nor_those_around_it_have_taken(
+    base: str, limit: str, taken: str, stat: str, tmp_path: Path
+) -> None:
+    root, own = tmp_path / "sys", tmp_path / "own"
+    inner = root / base / "outer" / "inner"
+    inner.mkdir(parents=True)
+    own.write_text(f"7:cpu,cpuacct:/\n{'4:memory' if base else '0:'}:/outer/inner\n", "ascii")
+
+    def set_limit(folder: Path, most: str, used: int) -> None:
+        (folder / limit).write_text(f"{most}\n", "ascii")
+        (folder / taken).write_text(f"{used}\n", "ascii")
+        (folder / "memory.stat").write_text(stat, "ascii")
+
+    assert memory._group_bytes(root, own) == float("inf")
+    set_limit(inner, "5000", 2000)
+    assert memory._group_bytes(root, own) == 3300
+    set_limit(inner.parent, "4000", 2500)
+    assert memory._group_bytes(root, own) == 1800
+    set_limit(root / base, "max", 9000)
+    assert memory._group_bytes(root, own) == 1800
+    assert memory._group_bytes(root, tmp_path / "none") == float("inf")
+
+
+def test_a_path_that_begins_outside_of_a_container_leaves_its_root(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("0::/not/to/be/seen\n", "ascii")
+    for name, text in {"memory.max": "700", "memory.current": "200", "memory.stat": ""}.items():
+        (tmp_path / name).write_text(text, "ascii")
+    assert memory._group_bytes(tmp_path, tmp_path / "own") == 500
 
 
 def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(

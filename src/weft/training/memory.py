@@ -75,10 +75,36 @@ def _machine_bytes() -> float:
         return math.inf
 
 
-def _group_bytes(folder: Path = Path("/sys/fs/cgroup")) -> float:
-    """What the control group (version 2) leaves; infinity where there is no limit."""
+def _group_bytes(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """What the control groups around this process leave, of either version; infinity where none has a limit.
+
+    In a container the path of its group may begin outside, and its own group is the root.
+    """
     try:
-        limit = float((folder / "memory.max").read_text("ascii").replace("max", "inf"))
-        return limit - float((folder / "memory.current").read_text("ascii"))
+        lines = [line.split(":", 2) for line in own.read_text("utf-8").split("\n") if line.count(":") >= 2]
+    except OSError:
+        return math.inf
+    left = [math.inf]
+    for _, controllers, path in lines:
+        if controllers == "":
+            base, limit, taken, cached = root, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            base, limit, taken = root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cached = "total_inactive_file"
+        else:
+            continue
+        group = base / path.lstrip("/")
+        for folder in {base, group, *(p for p in group.parents if p.is_relative_to(base))}:
+            left.append(_left_in(folder / limit, folder / taken, folder / "memory.stat", cached))
+    return min(left)
+
+
+def _left_in(limit: Path, taken: Path, stat: Path, cached: str) -> float:
+    """Of one group: its limit without what is taken; files that are only kept for a next reading do not count."""
+    try:
+        most = float(limit.read_text("ascii").replace("max", "inf"))
+        used = float(taken.read_text("ascii"))
+        kept = [line for line in stat.read_text("ascii").split("\n") if line.startswith(f"{cached} ")]
+        return most - used + sum(float(line.split()[1]) for line in kept)
     except (OSError, ValueError):
         return math.inf
