@@ -50,6 +50,7 @@ TINY = (
     "training.learning_rate=0.01",
     "training.warmup_steps=5",
     "training.precision=float32",
+    "training.kernels=torch",
     "training.threads=1",
 )
 SHAPES = {

@@ -44,6 +44,7 @@ TINY = (
     "training.eval_every=5",
     "training.save_every=4",
     "training.precision=float32",
+    "training.kernels=torch",
     "training.threads=1",
     "training.num_samples=0",
     "decoding.max_new_tokens=20",
