@@ -64,8 +64,7 @@ class Machine:
             operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
             raise UsageError(
-                f"native kernels were chosen when the run began, and here {error}; install a C++ compiler, or "
-                "begin anew (--fresh)"
+                f"native kernels were chosen when the run began, and here {error}, or begin anew (--fresh)"
             ) from error
         return torch.device(self.device)
 
@@ -188,7 +187,7 @@ def _with_kernels(machine: Machine, wanted: str) -> Machine:
         gain = _native_gain(machine)
     except native.UnavailableError as error:
         if wanted == "native":
-            raise UsageError(f"training.kernels = native: {error}; install a C++ compiler, or use auto") from error
+            raise UsageError(f"training.kernels = native: {error}, or use auto") from error
         return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
     finally:
         operations.enable(False)

@@ -308,7 +308,16 @@ def _settle_parts(files: RunFiles, task: AnyTask, batches: Batches[Any], world: 
     if task.machine.parts:
         return task.machine.parts
     free = free_bytes(torch.device(task.machine.device)) // world.local_size
-    parts = parts_to_fit(task.model, task.compute_loss, batches.batch(0, batches.num_batches(0) // 2), free)
+    batch = batches.batch(0, batches.num_batches(0) // 2)
+    try:
+        parts = parts_to_fit(task.model, task.compute_loss, batch, free)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(
+            f"out of memory in an eighth of a batch of {batch.describe()}; lower batches.tokens_per_batch and "
+            "raise training.grad_accum_steps by as much, or choose a smaller model"
+        ) from error
     durable.write_json(files.machine, asdict(replace(task.machine, parts=parts)))
     if parts > 1:
         log.note(f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free")

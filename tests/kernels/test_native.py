@@ -64,12 +64,16 @@ def test_several_processes_may_compile_at_once(cache: Path) -> None:
     assert len(list(cache.iterdir())) == 1
 
 
-def test_without_a_compiler_it_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_it_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     machine = choose_machine("float32", 1, "auto")
     assert machine.kernels == "torch"
-    assert "no native kernels: no C++ compiler" in machine.describe()
-    with pytest.raises(UsageError, match=r"training.kernels = native: no C\+\+ compiler; install"):
+    assert "no native kernels: there is no C++ compiler" in machine.describe()
+    with pytest.raises(
+        UsageError, match=r"training.kernels = native: there is no C\+\+ compiler; install one, or use auto"
+    ):
         choose_machine("float32", 1, "native")
 
 
@@ -79,7 +83,7 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert list(cache.iterdir()) == []
 
 
-def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
     compiler(tmp_path / "bin", monkeypatch, "exec sleep 60")
     monkeypatch.setattr(native, "SECONDS", 0.2)
     with pytest.raises(native.UnavailableError, match="took more than"):
@@ -91,15 +95,28 @@ def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     machine = choose_machine("float32", 1, "auto")
     assert machine.kernels == "torch"
-    assert "no native kernels" in machine.describe()
+    assert "no native kernels: they cannot be kept in" in machine.describe()
+    assert "XDG_CACHE_HOME" in machine.describe()
 
 
-def test_a_damaged_library_is_made_again(cache: Path) -> None:
+def test_kept_kernels_need_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_kernels()
+    native.load.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    native.load()
+
+
+@pytest.mark.parametrize("damage", ["none of it", "half", "a byte"])
+def test_a_damaged_library_is_made_again(damage: str, cache: Path) -> None:
+    """Half a library would be loaded, and crash the process."""
     need_kernels()
     (kept,) = cache.iterdir()
-    whole = kept.stat().st_size
+    content = kept.read_bytes()
+    whole = len(content)
     kept.unlink()  # the one in use stays as it is
-    kept.write_bytes(b"not a library")
+    half = whole // 2
+    other = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+    kept.write_bytes({"none of it": b"not a library", "half": content[:half], "a byte": other}[damage])
     subprocess.run(
         [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"], check=True
     )
@@ -109,7 +126,9 @@ def test_a_damaged_library_is_made_again(cache: Path) -> None:
 def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     chosen = replace(Machine("cpu", "float32", 1, ""), kernels="native")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match=r"native kernels were chosen when the run began.*install a C\+\+"):
+    with pytest.raises(
+        UsageError, match=r"native kernels were chosen when the run began.*no C\+\+ compiler; install"
+    ):
         chosen.prepare()
 
 

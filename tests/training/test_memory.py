@@ -14,6 +14,7 @@ from weft.config import Seq2SeqSection
 from weft.data.batches import Batch, slices
 from weft.data.label_batches import LabelBatch
 from weft.data.windows import WindowBatch
+from weft.errors import OutOfMemoryError
 from weft.kernels import native, operations
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training import memory
@@ -152,6 +153,22 @@ def test_a_path_that_begins_outside_of_a_container_leaves_its_root(tmp_path: Pat
     for name, text in {"memory.max": "700", "memory.current": "200", "memory.stat": ""}.items():
         (tmp_path / name).write_text(text, "ascii")
     assert memory._group_bytes(tmp_path, tmp_path / "own") == 500
+
+
+def test_memory_that_does_not_suffice_for_a_first_look_is_told_with_the_batch(
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("weft.run.parts_to_fit", fail)
+    with pytest.raises(
+        OutOfMemoryError, match=r"a batch of \d+ pairs, .*; lower batches.tokens_per_batch and raise"
+    ):
+        weft.train(train=write_pairs(40), out=tmp_path / "out", settings=tiny_settings, quiet=True)
 
 
 def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(

@@ -17,6 +17,7 @@ FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"),
 )
 SECONDS = 120  # that a compiler may take
+HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 
 
 class Heads(ctypes.Structure):
@@ -67,16 +68,13 @@ class UnavailableError(Exception):
 @cache
 def load() -> ctypes.CDLL:
     """The library, compiled where this machine has not done so yet. Raises UnavailableError with the reason."""
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if platform.system() != "Linux" or compiler is None:
-        raise UnavailableError("no C++ compiler" if compiler is None else f"not made for {platform.system()}")
+    if platform.system() != "Linux":
+        raise UnavailableError(f"they are not made for {platform.system()}")
     runtime = _openmp_runtime()
-    path = _folder() / f"training-{_fingerprint(compiler, runtime)}.so"
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError:  # not there yet, or damaged
-        _compile(compiler, runtime, path)
-        library = _loaded(path)
+    path = _folder() / f"training-{_fingerprint(runtime)}.so"
+    if not _is_whole(path):
+        _compile(runtime, path)
+    library = _loaded(path)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
@@ -95,7 +93,7 @@ def _openmp_runtime() -> str:
     """The one that torch has loaded: two of them would fight for the cores."""
     found = re.findall(r"/\S*lib(?:g|i|)omp\S*\.so\S*", Path("/proc/self/maps").read_text("utf-8"))
     if not found:
-        raise UnavailableError("torch has no OpenMP here")
+        raise UnavailableError("torch has no OpenMP")
     return str(found[0])
 
 
@@ -105,17 +103,29 @@ def _folder() -> Path:
     return Path(base) / "weft"
 
 
-def _fingerprint(compiler: str, runtime: str) -> str:
+def _is_whole(path: Path) -> bool:
+    """Whether a library is there as it was made, its last bytes the hash of the rest; damaged code may crash."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return hashlib.sha256(content[:-HASH_BYTES]).digest() == content[-HASH_BYTES:]
+
+
+def _fingerprint(runtime: str) -> str:
     """Changes with the source, how it is compiled, and the processor it is compiled for."""
     processor = re.findall(
         r"^(?:flags|Features|model name)\s*:.*$", Path("/proc/cpuinfo").read_text("utf-8"), re.M
     )
-    parts = (SOURCE.read_text("utf-8"), *FLAGS, compiler, runtime, *sorted(set(processor)))
+    parts = (SOURCE.read_text("utf-8"), *FLAGS, runtime, *sorted(set(processor)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _compile(compiler: str, runtime: str, path: Path) -> None:
+def _compile(runtime: str, path: Path) -> None:
     """Under another name first: several processes may do so at once, and none sees half of a file."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        raise UnavailableError("there is no C++ compiler; install one")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -124,9 +134,14 @@ def _compile(compiler: str, runtime: str, path: Path) -> None:
             wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
             _run([compiler, *flags, *wide, "-fopenmp", "-c", str(SOURCE), "-o", str(object_file)])
             _run([compiler, "-shared", str(object_file), runtime, "-o", str(made)])
+            with made.open("ab") as file:
+                file.write(hashlib.sha256(made.read_bytes()).digest())
             os.replace(made, path)
     except OSError as error:
-        raise UnavailableError(f"they could not be compiled into {path.parent}: {error}") from error
+        raise UnavailableError(
+            f"they cannot be kept in {path.parent} ({error.strerror}); "
+            "set XDG_CACHE_HOME to a folder that can be written"
+        ) from error
 
 
 def _run(command: list[str]) -> None:
