@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--window", type=float, default=4, help="seconds")
     parser.add_argument("--windows", type=int, default=3)
     parser.add_argument("program", help="a module, or a file that ends in .py")
-    end = sys.argv.index("--")
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     asked = parser.parse_args(sys.argv[1:end])
     Meter(asked).install()
     sys.argv = [asked.program, *sys.argv[end + 1 :]]

@@ -6,6 +6,7 @@ translation; prints sacreBLEU for Chinese and German. A model is worth its score
     python benchmarks/sample_baseline.py
 """
 
+import argparse
 from collections import Counter, defaultdict
 
 import sacrebleu
@@ -67,6 +68,7 @@ class Memory:
 
 def main() -> None:
     """Print the baseline's BLEU for English to Chinese and to German."""
+    argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
     for lang, tokenize in TOKENIZE.items():
         splits = samples.pairs("everyday", "en", lang)
         memory = Memory([source.lower().split() for source, _ in splits.train])

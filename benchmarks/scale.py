@@ -6,6 +6,7 @@ parameters have, and from the speeds in `Cluster`. What travels while the backwa
 nothing; only what is left over when it ends does. docs/scale.md says how far to trust the tables.
 """
 
+import argparse
 import math
 from dataclasses import dataclass
 
@@ -129,6 +130,7 @@ def table(cluster: Cluster) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
+    argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
     print(
         "| size | parameters | gradients, MB | GFLOP a token, forward and back | GiB with ddp | with fsdp on 8 |"
     )
