@@ -81,15 +81,29 @@ def test_every_problem_is_listed_at_once() -> None:
         "my.toml: data.dev_size = 'many': input should be a valid integer",
         "my.toml: batches.batch_size = 0: input should be greater than or equal to 1",
         "my.toml: unknown key model.dmodel; did you mean model.d_model?",
-        "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw', 'sgd' or 'muon'",
+        (
+            "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw', 'sgd' or 'muon'; "
+            "did you mean 'adam'?"
+        ),
         "my.toml: training.learning_rate = -1: input should be greater than 0",
         found[5],
-        "my.toml: decoding.beam_size = True: input should be a valid integer",
+        "my.toml: decoding.beam_size = true: input should be a valid integer",
         found[7],
         "my.toml: model: num_heads = 7 does not divide d_model = 256; change one, or set model.head_dim",
     ]
     assert found[5].startswith("my.toml: unknown key training.stepz; ")
     assert found[7].startswith("my.toml: unknown key modle; ")
+
+
+def test_values_are_shown_as_a_recipe_has_them() -> None:
+    assert problems({"training": {"precision": None, "activation_checkpointing": 1, "kernels": "Native"}}) == [
+        "my.toml: training.precision = none: input should be 'auto', 'float32', 'tf32', 'bfloat16' or 'float16'",
+        (
+            "my.toml: training.kernels = 'Native': input should be 'auto', 'native' or 'torch'; "
+            "did you mean 'native'?"
+        ),
+        "my.toml: training.activation_checkpointing = 1: input should be true or false",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +153,8 @@ def test_key_like_no_other_gets_the_list() -> None:
         ("training.betas", [0.9], "field required"),
         ("training.betas", [0.9, 0.9, 0.9], "at most 2"),
         ("training.seed", -1, "greater than or equal to 0"),
-        ("model.bias", "no", "valid boolean"),
-        ("model.bias", 0, "valid boolean"),
+        ("model.bias", "no", "true or false"),
+        ("model.bias", 0, "true or false"),
         ("model.d_model", "none", "valid integer"),
         ("model.activation", "swish", "'relu', 'gelu' or 'relu2'"),
         ("tokenizer.joint", 1, "1 is none of 'auto', true and false"),

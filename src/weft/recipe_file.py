@@ -7,6 +7,7 @@ Every problem in one is listed at once, and an unknown key names its nearest nei
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence, Set
 from importlib import resources
@@ -197,9 +198,21 @@ def _explain(error: Any, keys: Sequence[str]) -> str:
     message = f"{message[0].lower()}{message[1:]}"
     if error["type"] in ("missing", "json_invalid"):
         return f"{key}: {message}" if key else message
-    given = repr(error["input"])
+    if error["type"] in ("bool_type", "bool_parsing"):
+        message = "input should be true or false"
+    if error["type"] == "literal_error":
+        choices = re.findall("'([^']*)'", error["ctx"]["expected"])
+        close = difflib.get_close_matches(str(error["input"]).lower(), choices, n=1, cutoff=0.6)
+        message += f"; did you mean {close[0]!r}?" if close else ""
+    given = as_written(error["input"]) if key else repr(error["input"])
     given = given if len(given) <= 60 else f"{given[:60]}..."
     return f"{key} = {given}: {message}" if key else f"{given}: {message}"
+
+
+def as_written(value: Any) -> str:
+    """A value as a recipe would have it."""
+    words: dict[Any, str] = {True: "true", False: "false", None: "none"}
+    return words[value] if value is None or isinstance(value, bool) else repr(value)
 
 
 def _nearest(path: Sequence[str], keys: Sequence[str]) -> str:

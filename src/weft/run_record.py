@@ -16,7 +16,7 @@ from weft import durable
 from weft.config import Recipe
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
-from weft.recipe_file import build_recipe, recipe_difference
+from weft.recipe_file import as_written, build_recipe, recipe_difference
 from weft.training.checkpoint import Checkpoints, Progress
 
 MAY_CHANGE = {
@@ -234,7 +234,7 @@ def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    return "none" if value is None else str(value)
+    return as_written(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
