@@ -139,7 +139,7 @@ def _compile(runtime: str, path: Path) -> None:
             os.replace(made, path)
     except OSError as error:
         raise UnavailableError(
-            f"they cannot be kept in {path.parent} ({error.strerror}); "
+            f"they cannot be kept in {path.parent} ({error.strerror or error}); "
             "set XDG_CACHE_HOME to a folder that can be written"
         ) from error
 
@@ -149,6 +149,8 @@ def _run(command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise UnavailableError(f"{command[0]} took more than {SECONDS} seconds") from error
+    except OSError as error:
+        raise UnavailableError(f"{command[0]} cannot be run: {error.strerror}") from error
     if done.returncode != 0:
         said = next((line for line in done.stderr.split("\n") if "error" in line), done.stderr.strip()[:200])
         raise UnavailableError(f"{command[0]} failed: {said}")
