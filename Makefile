@@ -7,20 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-faults test-long reliability bench style clean
+.PHONY: demo test test-rooms test-doors test-long reliability bench style clean
 
 demo: $(READY)
 	$(BIN)/weft demo
 
 # Two sessions of tests beside each other, each on one thread; their words are kept apart where make can.
 test: style
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-faults
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors
 
 test-rooms: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" --ignore tests/faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" --ignore tests/faults --ignore tests/cli
 
-test-faults: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" tests/faults
+test-doors: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" tests/faults tests/cli
 
 test-long: style
 	$(BIN)/python -m pytest -q

@@ -111,7 +111,7 @@ class Run:
             self.output.close()
 
 
-def train_weft(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached | None:
+def train_weft(asked: argparse.Namespace, seed: int, scratch: Path, limit: float) -> Reached | None:
     """Weft's own command, to its end; what its evaluations say on the way is told."""
     text = {name: ",".join(map(str, paths)) for name, paths in TEXTS.items()}
     given = ["--train", text["train"], "--dev", text["val"]]
@@ -134,7 +134,7 @@ def train_weft(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached |
         over, seconds = True, run.clock()
         return Reached(seconds, told, score_weft(out, text["val"]), run.peak_mib)
 
-    return run.until(asked.target, asked.limit, news)
+    return run.until(asked.target, limit, news)
 
 
 def score_weft(model: Path, text: str) -> float:
@@ -146,7 +146,7 @@ def score_weft(model: Path, text: str) -> float:
     return float(json.loads(done.stdout)["bleu"])
 
 
-def train_eole(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached | None:
+def train_eole(asked: argparse.Namespace, seed: int, scratch: Path, limit: float) -> Reached | None:
     """EOLE's own command; what it saves is scored while it waits."""
     values = {
         **SHAPE,
@@ -173,7 +173,7 @@ def train_eole(asked: argparse.Namespace, seed: int, scratch: Path) -> Reached |
         seconds, peak = run.clock(config.stat().st_mtime), run.peak_mib
         return Reached(seconds, told, run.while_paused(lambda: score_eole(config.parent)), peak)
 
-    return run.until(asked.target, asked.limit, news)
+    return run.until(asked.target, limit, news)
 
 
 def score_eole(model: Path) -> float:
@@ -220,6 +220,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--target", type=float, default=33.0, help="BLEU on val")
     parser.add_argument("--limit", type=float, default=2400, help="seconds of training, at most")
+    parser.add_argument(
+        "--times", type=float, help="EOLE's limit as a multiple of what Weft took in the same round"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--weft-every", type=int, default=250, help="steps between its evaluations")
     parser.add_argument("--eole-every", type=int, default=100, help="steps between its checkpoints")
@@ -235,10 +238,13 @@ def main() -> None:
         del contestants["EOLE bf16"]
     found: dict[str, list[Reached | None]] = {name: [] for name in contestants}
     for number in range(1, asked.rounds + 1):
+        limit = asked.limit
         for name, train in contestants.items():
-            say(f"round {number}: {name}")
+            say(f"round {number}: {name}, at most {limit:.0f} s")
             with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
-                found[name].append(train(asked, number, Path(scratch)))
+                found[name].append(train(asked, number, Path(scratch), limit))
+            if asked.times and (reached := found[name][-1]):
+                limit = min(asked.limit, asked.times * reached.seconds)
     print(f"\n| BLEU {asked.target:g}, {THREADS} threads | median | each | peak MiB |")
     print("|---|---|---|---|")
     for name, turns in found.items():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from weft import durable
-from weft.errors import FolderError
+from weft.errors import FolderError, UsageError
 
 Write = Callable[[Path], None]
 
@@ -352,4 +352,71 @@ def test_a_killed_writer_leaves_the_old_state(tmp_path: Path, what: str) -> None
 
 def test_leftovers_of_a_missing_folder(tmp_path: Path) -> None:
     durable.remove_leftovers(tmp_path / "none")
+    assert names(tmp_path) == []
+
+
+# A file that grows -----------------------------------------------------------------------------------------------
+
+
+class StoppedError(Exception):
+    """What ends a writer before its file is whole."""
+
+
+def grown(path: Path, lines: list[str], facts: dict[str, Any], stop_after: int | None = None) -> int:
+    """Write the lines that are not there yet; how many were. Stops in the midst of a line, where asked."""
+    with durable.growing(path, facts) as (file, done):
+        for number, line in enumerate(lines[done:], start=done):
+            if number == stop_after:
+                file.write(line.encode()[:2])
+                file.flush()
+                raise StoppedError
+            file.write(f"{line}\n".encode())
+    return done
+
+
+LINES = ["eins", "zwei", "文字", "vier", "fünf"]
+
+
+@pytest.mark.parametrize("stop_after", range(5))
+def test_a_growing_file_goes_on_after_its_last_whole_line(tmp_path: Path, stop_after: int) -> None:
+    with pytest.raises(StoppedError):
+        grown(tmp_path / "a", LINES, {"of": 1}, stop_after)
+    assert names(tmp_path) == ["a.partial", "a.partial.json"]
+    assert grown(tmp_path / "a", LINES, {"of": 1}) == stop_after
+    assert (tmp_path / "a").read_text("utf-8") == "".join(f"{line}\n" for line in LINES)
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_began_with_other_facts_begins_anew(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        grown(tmp_path / "a", LINES, {"of": 1}, 3)
+    assert grown(tmp_path / "a", LINES[::-1], {"of": 2}) == 0
+    assert (tmp_path / "a").read_text("utf-8") == "".join(f"{line}\n" for line in LINES[::-1])
+    with pytest.raises(StoppedError):
+        grown(tmp_path / "a", LINES, {"of": 1}, 3)
+    (tmp_path / "a.partial.json").write_text("{", "utf-8")
+    assert grown(tmp_path / "a", LINES, {"of": 1}) == 0
+
+
+def test_two_writers_do_not_mix(tmp_path: Path) -> None:
+    with durable.growing(tmp_path / "a", {}) as (file, _):
+        file.write(b"mine\n")
+        with pytest.raises(
+            UsageError, match="another process is writing it; wait for it, or give another --output"
+        ):
+            grown(tmp_path / "a", LINES, {})
+    assert (tmp_path / "a").read_bytes() == b"mine\n"
+
+
+def test_a_full_disk_leaves_what_is_there_to_go_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", no_space)
+        with pytest.raises(FolderError, match=r"cannot be written \(No space left on device\)"):
+            grown(tmp_path / "a", LINES, {})
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_writer_that_never_wrote_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError), durable.growing(tmp_path / "a", {}):
+        raise StoppedError
     assert names(tmp_path) == []

@@ -56,6 +56,7 @@ model.attention: kernels model.packing model.positions
 model.ngrams: config
 model.layers: config kernels machine model.attention model.cache model.positions
 model.transformer: config kernels machine model.attention model.cache model.layers model.packing model.positions
+model.inference: kernels model.attention model.causal model.layers model.positions model.transformer
 model.causal: config kernels model.attention model.cache model.layers model.ngrams model.packing\
  model.positions model.transformer
 model.classifier: config machine model.attention model.layers model.ngrams model.packing model.transformer
@@ -80,6 +81,7 @@ predict: config data.normalize data.segment data.tokenizer decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
+quantization: config durable machine data.tokenizer decoding evaluation kernels model model_folder tasks
 inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection
 cli: *
 __main__: *

@@ -26,7 +26,7 @@ def test_the_matrix_peak_is_measured_once_and_said() -> None:
     rate = f"{measured.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
     assert (
         measured.describe()
-        == f"{machine.device}, float32, PyTorch's kernels, 1 threads, {rate} (as the recipe says)"
+        == f"{machine.device}, float32, PyTorch's kernels, 1 thread, {rate} (as the recipe says)"
     )
 
 
@@ -55,14 +55,16 @@ def test_what_a_processor_lacks_is_refused() -> None:
         choose_machine("tf32", 1)
     with pytest.raises(UsageError, match=r"training.kernels = native: they have no float16"):
         choose_machine("float16", 1, "native")
-    assert choose_machine("float16", 1, "auto").kernels == "torch"
+    machine = choose_machine("float16", 1, "auto")
+    assert machine.kernels == "torch"
+    assert "times float32's speed, native kernels have none" in machine.describe()
 
 
 def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(varlen, "is_available", lambda device: True)
     assert (
         Machine("cpu", "bfloat16", 1, "").describe()
-        == "cpu, bfloat16, PyTorch's kernels, texts end to end, 1 threads ()"
+        == "cpu, bfloat16, PyTorch's kernels, texts end to end, 1 thread ()"
     )
     assert not Machine("cpu", "float32", 1, "").packs
     monkeypatch.setattr(varlen, "is_available", lambda device: False)

@@ -15,7 +15,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
 
@@ -68,6 +68,65 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # gone already, or its folder is none
             temporary.unlink()
+
+
+@contextlib.contextmanager
+def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
+    """Hand out a file that grows beside `path`, and how many lines it has; at the end it takes that name.
+
+    What an interrupted writer left is gone on with, up to its last whole line, where that one began with the same
+    `facts`; else it is dropped. Raises UsageError where another process writes it, FolderError where it cannot be
+    written.
+    """
+    partial, record = (path.with_name(f"{path.name}.{end}") for end in ("partial", "partial.json"))
+    with _as_folder_error(path):
+        with partial.open("a+b") as file:
+            _refuse_second_writer(file, partial)
+            if not _has_same_facts(record, facts):
+                file.truncate(0)
+                write_json(record, facts)
+            lines = _cut_to_whole_lines(file)
+            try:
+                yield file, lines
+            except BaseException:
+                if not file.seek(0, os.SEEK_END):  # nothing to go on with
+                    partial.unlink()
+                    record.unlink()
+                raise
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        record.unlink()
+        sync(path.parent)
+
+
+def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(f"{path}: another process is writing it; wait for it, or give another --output") from None
+    except OSError:  # some network file systems have no locks
+        return
+
+
+def _has_same_facts(record: Path, facts: Mapping[str, Any]) -> bool:
+    try:
+        return bool(read_json(record) == json.loads(to_json(facts)))
+    except FolderError:
+        return False
+
+
+def _cut_to_whole_lines(file: BinaryIO) -> int:
+    """How many whole lines there are; what stands behind them goes."""
+    file.seek(0)
+    lines = end = place = 0
+    while block := file.read(2**20):
+        lines += block.count(b"\n")
+        if (last := block.rfind(b"\n")) >= 0:
+            end = place + last + 1
+        place += len(block)
+    file.truncate(end)
+    return lines
 
 
 @contextlib.contextmanager

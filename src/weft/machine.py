@@ -46,7 +46,8 @@ class Machine:
         kernels += " kernels, texts end to end" if self.packs else " kernels"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
         shown = peak if self.peak_flops else ""
-        return f"{self.device}, {self.precision}, {kernels}, {self.threads} threads{shown} ({self.reason})"
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return f"{self.device}, {self.precision}, {kernels}, {threads}{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
         """The same with its matrix peak, which a run needs and the use of a model does not."""
@@ -64,7 +65,7 @@ class Machine:
             operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
             raise UsageError(
-                f"native kernels were chosen when the run began, and here {error}, or begin anew (--fresh)"
+                f"native kernels were chosen when the run began, and here {error} (or begin anew with --fresh)"
             ) from error
         return torch.device(self.device)
 
@@ -92,6 +93,9 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
         if precision == "tf32" and device == "cpu":
             raise UsageError("training.precision = tf32: only GPUs have it; use float32 or auto")
         reason = "as the recipe says"
+        if precision == "float16" and device == "cpu":
+            gain = _gain(torch.device(device), precision)
+            reason += f"; its products measured at {gain:.1f} times float32's speed, native kernels have none"
     machine = Machine(device, precision, threads, reason + crowd)
     if kernels == "native" and precision == "float16":
         raise UsageError("training.kernels = native: they have no float16; use bfloat16, float32 or auto")
@@ -187,7 +191,7 @@ def _with_kernels(machine: Machine, wanted: str) -> Machine:
         gain = _native_gain(machine)
     except native.UnavailableError as error:
         if wanted == "native":
-            raise UsageError(f"training.kernels = native: {error}, or use auto") from error
+            raise UsageError(f"training.kernels = native: {error} (or use auto)") from error
         return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
     finally:
         operations.enable(False)

@@ -34,6 +34,7 @@ from weft.config import (
 from weft.errors import FolderError
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 VERSION = metadata.version("weft")
 PARAMETER_LIMIT = 20_000_000_000
@@ -66,12 +67,16 @@ def run_files(folder: Path) -> RunFiles:
 
 
 class FolderConfig(Section):
-    """config.json: what the weights are and how text meets them. Closed: an unknown key is an error."""
+    """config.json: what the weights are and how text meets them. Closed: an unknown key is an error.
+
+    With `weights` = "int8" the matrices of linear maps are int8, each row times its own of their `SCALES`.
+    """
 
     format: Literal[1] = 1
     weft_version: str
     task: str
     tokenizer_steps: dict[str, str]
+    weights: Literal["float32", "int8"]
 
     def tokenizer_files(self) -> dict[str, SideSection]:
         """Each tokenizer's file name, with its settings."""
@@ -205,13 +210,14 @@ class StoredModel:
         """Copy the weights into `model`. Raises FolderError where they do not fit or are not finite."""
         self.refuse_unfit(model)
         tensors = dict(load_file(self.folder / WEIGHTS))
+        for name, tensor in tensors.items():
+            if not tensor.isfinite().all():
+                raise FolderError(f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged")
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                if not tensors[name].isfinite().all():
-                    raise FolderError(
-                        f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged"
-                    )
                 parameter.copy_(tensors[name])
+                if name + SCALES in tensors:
+                    parameter.mul_(tensors[name + SCALES][:, None])
 
     def refuse_unfit(self, model: nn.Module) -> None:
         """Raise FolderError where names, shapes and types in the file's header are not the model's.
@@ -219,13 +225,17 @@ class StoredModel:
         The model may be on torch's meta device: then nothing that the config claims has been allocated yet.
         """
         path = self.folder / WEIGHTS
-        wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
+        wanted = {name: (tuple(p.shape), "F32") for name, p in model.named_parameters()}
+        if self.config.weights == "int8":
+            for name in quantized_names(model):
+                shape, _ = wanted[name]
+                wanted |= {name: (shape, "I8"), name + SCALES: (shape[:1], "F32")}
         try:
             with safe_open(path, framework="pt") as file:
                 names = set(file.keys())
                 _refuse_names(path, wanted.keys() - names, names - wanted.keys())
-                for name, shape in wanted.items():
-                    _refuse_tensor(path, name, shape, file.get_slice(name))
+                for name, (shape, kind) in wanted.items():
+                    _refuse_tensor(path, name, shape, kind, file.get_slice(name))
         except (SafetensorError, ValueError, KeyError, OSError) as error:
             raise FolderError(f"{path}: not a sound safetensors file ({str(error)[:100]})") from None
 
@@ -265,6 +275,12 @@ def open_model_folder(folder: Path) -> StoredModel:
     names = list(config.tokenizer_files())
     _refuse_unlisted(folder, manifest["files"], names)
     return StoredModel(folder, config, {name: (folder / name).read_bytes() for name in names}, manifest)
+
+
+def quantized_names(model: nn.Module) -> list[str]:
+    """The parameters that an int8 folder has as int8: matrices of linear maps, shared with embeddings or not."""
+    matrices = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)}
+    return [name for name, parameter in model.named_parameters() if id(parameter) in matrices]
 
 
 def is_model_folder(folder: Path) -> bool:
@@ -325,10 +341,10 @@ def _refuse_names(path: Path, missing: set[str], unknown: set[str]) -> None:
         raise FolderError(f"{path}: {kind} {name[:100]!r}; the weights are not of the model in {CONFIG}")
 
 
-def _refuse_tensor(path: Path, name: str, shape: tuple[int, ...], stored: Any) -> None:
-    if tuple(stored.get_shape()) != shape or stored.get_dtype() != "F32":
+def _refuse_tensor(path: Path, name: str, shape: tuple[int, ...], kind: str, stored: Any) -> None:
+    if tuple(stored.get_shape()) != shape or stored.get_dtype() != kind:
         found = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
-        raise FolderError(f"{path}: {name} is {found}, expected F32 {shape}; the weights are another model's")
+        raise FolderError(f"{path}: {name} is {found}, expected {kind} {shape}; the weights are another model's")
 
 
 def _why_no_model(folder: Path) -> str:

@@ -43,7 +43,7 @@ from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
-from weft.training.log import Log, evaluation_seconds, seconds_left
+from weft.training.log import Log, evaluation_seconds, seconds_left, spoken
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
@@ -409,7 +409,7 @@ def _length(plan: Plan, seconds_a_step: float, step: int, log: Log, evaluates: b
     left = seconds_left(step, plan.max_steps, seconds_a_step, eval_every, evaluations)
     whole = "left" if step else "of training in all"
     beside = ", the evaluations on dev not counted" if evaluates and not evaluations else ""
-    return f"about {left / 60:.1f} minutes {whole}{beside}"
+    return f"about {spoken(left)} {whole}{beside}"
 
 
 def _publish(

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
-VERBS = ["demo", "check", "train", "translate", "generate", "classify", "evaluate", "score", "inspect", "plot"]
+USES = ["translate", "generate", "classify", "evaluate", "score"]
+VERBS = ["demo", "check", "train", *USES, "quantize", "inspect", "plot"]
 
 
 def test_help_lists_only_verbs_that_work(command: Command) -> None:

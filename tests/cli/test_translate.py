@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.predict.translator import Translator
 
 Command = Callable[..., Any]
 SENTENCES = ["cat sees dog.", "fish wants mouse.", "bird likes horse."]
@@ -138,7 +140,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]
     assert [set(o) for o in objects] == [
-        {"text", "score", "truncated", "segments", "n_best", "token_log_probs"},
+        {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"},
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
     assert len(objects[0]["n_best"]) == 2
@@ -150,6 +152,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "segments": 0,
         "n_best": [],
         "token_log_probs": [],
+        "repetition": False,
     }
     assert ended.err == ""
 
@@ -240,3 +243,105 @@ def test_a_folder_as_output_is_refused_before_anything_is_translated(
     ended = command("translate", tiny_folder, "cat", "--output", tmp_path)
     assert (ended.code, ended.out) == (2, b"")
     assert ended.messages == [f"weft: {tmp_path}: is a folder; name a file in it"]
+
+
+# Whole files -----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_goes_on_where_it_was_interrupted(
+    command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted in its third part: the same lines come out, and the first two parts are not made again."""
+    monkeypatch.setattr("weft.cli.streams.CHUNK", 4)
+    asked = ("translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in")
+    (tmp_path / "in").write_text("".join(f"{SENTENCES[i % 3]}\n" for i in range(18)), "utf-8")
+    command(*asked, "--output", tmp_path / "whole")
+    real, parts = Translator._translate, []
+
+    def interrupted(self: Translator, texts: list[str], settings: Any) -> Any:
+        parts.append(len(texts))
+        if len(parts) == 3:
+            raise KeyboardInterrupt
+        return real(self, texts, settings)
+
+    monkeypatch.setattr(Translator, "_translate", interrupted)
+    assert command(*asked, "--output", tmp_path / "out").code == 130
+    assert not (tmp_path / "out").exists()
+    ended = command(*asked, "--output", tmp_path / "out")
+    assert (ended.code, ended.err) == (0, f"weft: {tmp_path / 'out'}: goes on after line 8\n")
+    assert parts == [4, 4, 4, 4, 4, 2]
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert {p.name for p in tmp_path.iterdir()} == {"in", "whole", "out"}
+
+
+def test_another_input_or_setting_begins_anew(
+    command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.cli.streams.CHUNK", 2)
+    (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES), "utf-8")
+    asked = ("translate", tiny_folder, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    calls = 0
+    real = Translator._translate
+
+    def interrupted(self: Translator, texts: list[str], settings: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls % 2 == 0:
+            raise KeyboardInterrupt
+        return real(self, texts, settings)
+
+    monkeypatch.setattr(Translator, "_translate", interrupted)
+    assert command(*asked).code == 130
+    assert command(*asked, "--beam-size", 2).code == 130
+    assert "goes on" not in command(*asked, "--beam-size", 3).err
+    (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8")
+    monkeypatch.setattr(Translator, "_translate", real)
+    assert command(*asked, "--beam-size", 3).err == ""
+
+
+def test_a_killed_process_is_gone_on_with(process: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    """SIGKILL while a file of 20,000 lines is translated; twice."""
+    words = ["cat", "dog", "bird", "fish", "horse", "mouse", "sees", "hears", "finds", "likes"]
+    text = "".join(f"{a} {b} {c} {d}.\n" for a in words for b in words for c in words for d in (*words, *words))
+    (tmp_path / "in").write_text(text, "utf-8")
+    asked = [sys.executable, "-m", "weft", "translate", str(tiny_folder), "--beam-size", "1"]
+    asked += ["--input", str(tmp_path / "in"), "--output"]
+    partial = tmp_path / "out.partial"
+    for size in (2_000, 100_000):
+        with subprocess.Popen([*asked, str(tmp_path / "out")], stderr=subprocess.PIPE) as running:
+            while running.poll() is None and not (partial.exists() and partial.stat().st_size > size):
+                time.sleep(0.001)
+            running.kill()
+        assert partial.exists(), "it was faster than the test"
+    done = partial.read_bytes().count(b"\n")
+    ended = process(
+        "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "out"
+    )
+    assert (ended.code, ended.err) == (0, f"weft: {tmp_path / 'out'}: goes on after line {done:,}\n")
+    whole = process(
+        "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "whole"
+    )
+    assert whole.code == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 20_000
+
+
+@pytest.mark.parametrize("prefix", ["Katze", "Hund mag"])
+def test_a_prefix_is_what_every_translation_begins_with(command: Command, tiny_folder: Path, prefix: str) -> None:
+    ended = command("translate", tiny_folder, *SENTENCES, "--prefix", prefix)
+    assert ended.code == 0
+    assert len(ended.lines) == 3
+    assert all(line.startswith(prefix) for line in ended.lines)
+
+
+def test_what_repeats_itself_is_said_and_can_be_forbidden(
+    command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = json.loads(command("translate", tiny_folder, SENTENCES[0], "--json").lines[0])
+    assert free["repetition"] is False
+    monkeypatch.setattr("weft.predict.translator.repeats", lambda ids: True)
+    ended = command("translate", tiny_folder, SENTENCES[0])
+    assert ended.err.startswith("weft: line 1: repetition: ")
+    once = command("translate", tiny_folder, "cat cat cat cat cat cat.", "--no-repeat-ngrams", 1)
+    words = once.lines[0].rstrip(".").split()
+    assert len(words) == len(set(words)) > 0

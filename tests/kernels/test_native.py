@@ -72,7 +72,7 @@ def test_without_a_compiler_it_says_so_and_goes_on(
     assert machine.kernels == "torch"
     assert "no native kernels: there is no C++ compiler" in machine.describe()
     with pytest.raises(
-        UsageError, match=r"training.kernels = native: there is no C\+\+ compiler; install one, or use auto"
+        UsageError, match=r"training.kernels = native: there is no C\+\+ compiler; install one \(or use auto\)"
     ):
         choose_machine("float32", 1, "native")
 
@@ -88,6 +88,17 @@ def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(native, "SECONDS", 0.2)
     with pytest.raises(native.UnavailableError, match="took more than"):
         native.load()
+
+
+def test_a_compiler_that_cannot_be_run_is_named_and_not_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    compiler(tmp_path / "bin", monkeypatch, "")
+    for name in ("c++", "g++", "clang++"):
+        (tmp_path / "bin" / name).write_text("#!/no/such/interpreter\n", "utf-8")
+    with pytest.raises(native.UnavailableError, match=r"bin/c\+\+ cannot be run: No such file or directory"):
+        native.load()
+    assert not list(cache.glob("*.so"))
 
 
 def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -137,7 +148,7 @@ def test_kernels_are_chosen_by_measuring_and_set_by_prepare() -> None:
     machine = choose_machine("float32", 1, "native")
     assert machine.kernels == "native"
     assert not operations.is_native(torch.ones(1))
-    assert "native kernels, 1 threads" in machine.describe()
+    assert "native kernels, 1 thread" in machine.describe()
     assert "times PyTorch's" in machine.describe()
     machine.prepare()
     assert operations.is_native(torch.ones(1))

@@ -20,6 +20,7 @@ from weft.model.transformer import Seq2SeqTransformer
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 VOCAB, MAX_LEN, H, K = 29, 13, 3, 8
 SRC_LENS, TGT_LENS = (7, 3, 4, 1), (2, 6, 3, 5)
+Shake = Callable[[nn.Module], Any]
 SHAPE: dict[str, Any] = {
     "d_model": 26,
     "num_heads": H,
@@ -34,14 +35,6 @@ def drawn(lens: tuple[int, ...], seed: int) -> Tensor:
     """Ids from 1, padded with 0 on the right, one column wider than the longest."""
     ids = torch.randint(1, VOCAB, (len(lens), max(lens) + 1), generator=torch.Generator().manual_seed(seed))
     return ids.masked_fill(torch.arange(ids.shape[1]) >= torch.tensor(lens)[:, None], 0)
-
-
-def shaken(model: nn.Module) -> Any:
-    """Far from its start values, so that no bias is zero and no gain is one."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
 
 
 def gradients(model: nn.Module, states: Tensor) -> dict[str, Tensor]:
@@ -127,13 +120,13 @@ def test_attention_is_that_of_each_text_alone(causal: bool, kernel: list[int]) -
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_a_translator_gives_the_same_states_and_gradients(
-    norm_first: bool, positions: Any, kernel: list[int]
+    shake: Shake, norm_first: bool, positions: Any, kernel: list[int]
 ) -> None:
     torch.manual_seed(21)
     shape = Seq2SeqSection(
         **SHAPE, num_encoder_layers=2, num_decoder_layers=2, norm_first=norm_first, positions=positions
     )
-    model = shaken(Seq2SeqTransformer(shape, VOCAB, VOCAB, joint=True))
+    model = shake(Seq2SeqTransformer(shape, VOCAB, VOCAB, joint=True))
     src, tgt_in = drawn(SRC_LENS, 4), drawn(TGT_LENS, 5)
     packings = Packing.of(src != 0), Packing.of(tgt_in != 0)
     same_states(
@@ -152,11 +145,11 @@ MODELS = [
 @pytest.mark.parametrize("values", MODELS, ids=str)
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_language_model_gives_the_same_states_and_gradients(
-    values: dict[str, Any], apart: bool, kernel: list[int]
+    shake: Shake, values: dict[str, Any], apart: bool, kernel: list[int]
 ) -> None:
     """Rows of one document, or of several that must not see each other."""
     torch.manual_seed(22)
-    model = shaken(CausalTransformer(CausalSection(**SHAPE, num_decoder_layers=2, **values), VOCAB))
+    model = shake(CausalTransformer(CausalSection(**SHAPE, num_decoder_layers=2, **values), VOCAB))
     ids = drawn((7, 4, 6), 6)
     segments = torch.tensor([[1] * 4 + [2] * 3 + [0], [1] * 4 + [0] * 4, [1, 2, 2, 3, 3, 3, 0, 0]])
     packing = Packing.of(ids != 0, torch.tensor([4, 3, 4, 1, 2, 3]) if apart else None)
@@ -165,10 +158,10 @@ def test_a_language_model_gives_the_same_states_and_gradients(
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_a_classifier_gives_the_same_states_and_gradients(pooling: Any, kernel: list[int]) -> None:
+def test_a_classifier_gives_the_same_states_and_gradients(shake: Shake, pooling: Any, kernel: list[int]) -> None:
     torch.manual_seed(23)
     shape = ClassifierSection(**SHAPE, num_encoder_layers=2, pooling=pooling, ngrams=2, ngram_buckets=97)
-    model, ids = shaken(TransformerClassifier(shape, VOCAB, 5)), drawn(SRC_LENS, 7)
+    model, ids = shake(TransformerClassifier(shape, VOCAB, 5)), drawn(SRC_LENS, 7)
     packing = Packing.of(ids != 0)
     same_states(model, lambda m: m.states(ids), lambda m: m.states(ids, packing=packing), None)
 

@@ -14,7 +14,7 @@ from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
-from weft.predict.translator import Prediction, Translator
+from weft.predict.translator import Prediction, Translator, repeats
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
 
@@ -170,7 +170,7 @@ def test_n_best_are_alternatives_by_score_the_translation_first():
 def test_a_prediction_becomes_plain_json():
     (found,) = translator(Echo()).translate(["a"])
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert set(line) == {"text", "score", "truncated", "segments", "n_best", "token_log_probs"}
+    assert set(line) == {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"}
     assert line["n_best"] == [{"text": "a", "score": found.score}]
 
 
@@ -308,7 +308,41 @@ def test_where_memory_does_not_suffice_fewer_rows_are_searched_at_a_time():
     assert [p.text for p in translator(model).translate(texts, beam_size=2)] == [text.strip() for text in texts]
     assert len(model.batches) > 1
     with pytest.raises(OutOfMemoryError, match="4 source tokens with beam_size = 2"):
-        translator(Cramped(1)).translate(["abc"], beam_size=2)
+        translator(Cramped(0)).translate(["abc"], beam_size=2)
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([5] * 6, False),
+        ([9] + [5] * 7, True),
+        ([1, 2] * 3, False),
+        ([7, *[1, 2] * 4], True),
+        ([1, 2, 3] * 3, True),
+        ([1, 2, 3] * 2 + [1, 2], False),
+        (list(range(16)) * 3, True),
+        (list(range(17)) * 3, False),
+        ([], False),
+    ],
+)
+def test_what_says_the_same_again_and_again(ids, expected):
+    assert repeats(ids) is expected
+
+
+def test_every_translation_begins_with_the_prefix():
+    here = translator(Whim(), max_len_extra=4)
+    for text in ("abc", "Abc. Defg. Hijk lmn. " * 4):
+        (found,) = here.translate([text], prefix="Xy", n_best=2, beam_size=3)
+        assert all(alternative.text.startswith("Xy") for alternative in found.n_best)
+        assert found.text.count("Xy") == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"no_repeat_ngrams": -1}, {"prefix": "a", "exhaustive": 2}, {"prefix": "a" * 500}], ids=str
+)
+def test_impossible_wishes_are_refused(settings):
+    with pytest.raises(UsageError):
+        translator(Echo()).translate(["abc"], **settings)
 
 
 # Batches ------------------------------------------------------------------------------------------------------

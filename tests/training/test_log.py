@@ -12,7 +12,7 @@ from rich.console import Console
 
 from weft.training import log as log_module
 from weft.training.checkpoint import Progress
-from weft.training.log import Log, StepFacts, evaluation_seconds, seconds_left
+from weft.training.log import Log, StepFacts, evaluation_seconds, seconds_left, spoken
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -205,6 +205,15 @@ def test_what_is_said_of_a_step(tmp_path: Path, clock: Clock, capfd: pytest.Capt
     assert said[2] == (
         "step 4/20: loss 4.250  gradient 1.50  2 tokens/s  0.0 % waiting for data  18.0 minutes left"
     )
+
+
+def test_times_and_shares_too_small_for_their_unit_are_told_in_a_smaller_one() -> None:
+    assert [spoken(seconds) for seconds in (3.4, 119.4, 120, 3000)] == [
+        *("3 seconds", "119 seconds", "2.0 minutes", "50.0 minutes")
+    ]
+    line = {"loss": 1.0, "grad_norm": 1.0, "tokens_per_second": 1, "data_wait_share": 0.0, "seconds_left": 9.0}
+    for share, said in ((0.004, "0.4 % of peak"), (0.0996, "10.0 % of peak"), (0.284, "28 % of peak")):
+        assert said in log_module._said({**line, "peak_share": share}, known=True)
 
 
 def test_the_bar_says_the_same(tmp_path: Path, clock: Clock) -> None:

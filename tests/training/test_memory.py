@@ -155,6 +155,16 @@ def test_a_path_that_begins_outside_of_a_container_leaves_its_root(tmp_path: Pat
     assert memory._group_bytes(tmp_path, tmp_path / "own") == 500
 
 
+def test_a_limit_of_the_process_itself_counts(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("Name:\tpython\nVmPeak:\t 9 kB\nVmSize:\t  2 kB\n", "utf-8")
+    header = "Limit                     Soft Limit           Hard Limit           Units\n"
+    for soft, left in (("unlimited", float("inf")), ("5000", 5000 - 2048)):
+        line = f"Max address space         {soft:<20} unlimited            bytes\n"
+        (tmp_path / "limits").write_text(header + line, "ascii")
+        assert memory._process_bytes(tmp_path) == left
+    assert memory._process_bytes(tmp_path / "none") == float("inf")
+
+
 def test_memory_that_does_not_suffice_for_a_first_look_is_told_with_the_batch(
     tmp_path: Path,
     write_pairs: Callable[[int], str],

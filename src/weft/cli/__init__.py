@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import check, look, measure, train, use
+from weft.cli import check, look, measure, ship, train, use
 
 app = typer.Typer(
     name="weft",
@@ -35,6 +35,7 @@ VERBS = (
     use.classify,
     measure.evaluate,
     measure.score,
+    ship.quantize,
     look.inspect,
     look.plot,
 )

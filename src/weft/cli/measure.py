@@ -59,13 +59,13 @@ def score(
         raise UsageError(f"{data}: no such file")
     model = LanguageModelling.load(folder, choose_machine("float32")).predictor()
     total, num_tokens = 0.0, 0
-    with reading_lines(None, data, None) as (lines, chunk), sink(None) as out:
-        for line in lines:
+    with reading_lines(None, data, None) as source, sink(None) as out:
+        for line in source.lines:
             (found,) = model.score(line)
             total, num_tokens = total + found.log_prob, num_tokens + found.num_tokens
             shown = f"{found.log_prob:.4f}\t{found.perplexity:.2f}\t{line}"
             out.write((json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown) + "\n")
-            if chunk == 1:  # somebody waits for it
+            if source.chunk == 1:  # somebody waits for it
                 out.flush()
     if num_tokens:
         print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)

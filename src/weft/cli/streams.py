@@ -1,23 +1,39 @@
 """Where a verb's lines come from and go to: arguments, files, pipes, a terminal."""
 
 import contextlib
+import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import typer
 
 from weft.errors import DataError, UsageError
 
+CHUNK = 1024  # lines that are worked on together
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
+
+    `count` and the SHA-256 of the whole are known of what is no terminal.
+    """
+
+    lines: Iterator[str]
+    chunk: int
+    count: int | None = None
+    sha256: str = ""
+
 
 @contextlib.contextmanager
-def reading_lines(
-    text: list[str] | None, input_file: Path | None, output_file: Path | None
-) -> Iterator[tuple[Iterator[str], int]]:
-    """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
+def reading_lines(text: list[str] | None, input_file: Path | None, output_file: Path | None) -> Iterator[Lines]:
+    """The lines of arguments, a file or standard input.
 
     Raises UsageError where the arguments contradict each other, DataError for malformed text before any line
     is handed out.
@@ -27,9 +43,11 @@ def reading_lines(
     if input_file and output_file and output_file.exists() and output_file.samefile(input_file):
         raise UsageError(f"--output {output_file} is the input itself; it would be lost; give another name")
     with source(text, input_file) as stream:
-        if not is_terminal(stream):
-            refuse_malformed(stream, input_file)
-        yield (line for _, line in lines(stream, input_file)), 1 if is_terminal(stream) else 1024
+        rest = (line for _, line in lines(stream, input_file))
+        if is_terminal(stream):
+            yield Lines(rest, 1)
+        else:
+            yield Lines(rest, CHUNK, *refuse_malformed(stream, input_file))
 
 
 @contextlib.contextmanager
@@ -75,6 +93,46 @@ def sink(path: Path | None) -> Iterator[TextIO]:
             yield file
 
 
+@contextlib.contextmanager
+def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[TextIO, int]]:
+    """As `sink`, and how many lines are there already: what was interrupted goes on, where `facts` are the same.
+
+    Without a path, or without `facts`, nothing is ever there.
+    """
+    from weft import durable
+
+    if path is None or not facts:
+        with sink(path) as out:
+            yield out, 0
+        return
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    with durable.growing(path, facts) as (file, done):
+        if done:
+            print(f"weft: {path}: goes on after line {done:,}", file=sys.stderr)
+        out = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
+        try:
+            yield out, done
+            out.flush()
+        finally:
+            out.detach()
+
+
+@contextlib.contextmanager
+def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal while the block runs; to be called after each line. Short work has none."""
+    if count is None or count < CHUNK or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("lines"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=count, completed=done)
+        yield lambda: bar.advance(task)
+
+
 def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
     """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not UTF-8."""
     offset = 0  # of the line's first byte, as the readers of training text count
@@ -90,11 +148,13 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
         offset += len(raw)
 
 
-def refuse_malformed(source: BinaryIO, path: Path | None) -> None:
-    """Read everything once, so that nothing is written before a malformed line is found."""
-    for _ in lines(source, path):
-        pass
+def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:
+    """Read everything once, so that nothing is written before a malformed line is found; lines and SHA-256."""
+    count, digest = 0, sha256()
+    for count, line in lines(source, path):  # noqa: B007
+        digest.update(line.encode() + b"\n")
     source.seek(0)
+    return count, digest.hexdigest()
 
 
 def refuse_broken(texts: dict[str, str]) -> None:

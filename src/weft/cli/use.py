@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.streams import reading_lines, refuse_broken, sink
+from weft.cli.streams import Lines, growing_sink, progress, reading_lines, refuse_broken, sink
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -34,24 +35,40 @@ def translate(
         int | None,
         typer.Option(min=1, help="Try every translation of at most so many tokens; tiny vocabularies only."),
     ] = None,
+    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    no_repeat_ngrams: Annotated[
+        int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Translate: one line out for each line in, in order."""
     from weft.machine import choose_machine
     from weft.tasks.translation import Translation
 
-    with reading_lines(text, input_file, output_file) as (lines, chunk):
-        model = Translation.load(folder, choose_machine("float32")).predictor()
-        predictions = model.translate_stream(
-            lines,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
-            exhaustive=exhaustive,
-            chunk=chunk,
-        )
-        shown = ((_translated(i, p, n_best, as_json), p.truncated) for i, p in enumerate(predictions, start=1))
-        _write(shown, output_file, as_json, at_once=chunk == 1)
+    refuse_broken({"--prefix": prefix})
+    with reading_lines(text, input_file, output_file) as source:
+        task = Translation.load(folder, choose_machine("float32"))
+        model = task.predictor()
+        if reason := task.why_no_engine():
+            print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
+        asked = {
+            "beam_size": beam_size,
+            "length_penalty": length_penalty,
+            "n_best": n_best,
+            "exhaustive": exhaustive,
+            "prefix": prefix,
+            "no_repeat_ngrams": no_repeat_ngrams,
+        }
+        is_line_by_line = input_file is not None and (n_best == 1 or as_json)
+        facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
+
+        def shown(first: int) -> Iterator[tuple[str, list[str]]]:
+            rest = islice(source.lines, first, None)
+            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)  # type: ignore[arg-type]
+            for number, found in enumerate(predictions, start=first + 1):
+                yield _translated(number, found, n_best, as_json), _doubts(found)
+
+        _write(shown, source, output_file, as_json, facts if is_line_by_line else {})
 
 
 def classify(
@@ -68,11 +85,15 @@ def classify(
     from weft.machine import choose_machine
     from weft.tasks.classification import Classification
 
-    with reading_lines(text, input_file, output_file) as (lines, chunk):
+    with reading_lines(text, input_file, output_file) as source:
         model = Classification.load(folder, choose_machine("float32")).predictor()
-        answers = model.classify_stream(lines, chunk=chunk)
-        shown = ((_classified(answer, all_labels, as_json), answer.truncated) for answer in answers)
-        _write(shown, output_file, as_json, at_once=chunk == 1)
+        facts = {**_facts(folder, source), "all": all_labels, "json": as_json}
+
+        def shown(first: int) -> Iterator[tuple[str, list[str]]]:
+            answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
+            return ((_classified(answer, all_labels, as_json), _cut(answer.truncated)) for answer in answers)
+
+        _write(shown, source, output_file, as_json, facts if input_file else {})
 
 
 def generate(
@@ -119,17 +140,47 @@ def generate(
         out.write("\n")
 
 
-def _write(shown: Iterator[tuple[str, bool]], output_file: Path | None, as_json: bool, at_once: bool) -> None:
-    with sink(output_file) as out:
-        for number, (text, truncated) in enumerate(shown, start=1):
+def _write(
+    shown: Callable[[int], Iterator[tuple[str, list[str]]]],
+    source: Lines,
+    output_file: Path | None,
+    as_json: bool,
+    facts: dict[str, Any],
+) -> None:
+    """Each text from a line on, and on standard error what is doubtful about it.
+
+    With `facts`, which say what is asked, a file that was interrupted goes on where it was.
+    """
+    with growing_sink(output_file, facts) as (out, done), progress(source.count, done) as advance:
+        for number, (text, doubts) in enumerate(shown(done), start=done + 1):
             out.write(text)
-            if at_once:
+            advance()
+            if source.chunk == 1:
                 out.flush()
-            if truncated and not as_json:
-                print(
-                    f"weft: line {number}: truncated: cut at the longest length that the model reads or writes",
-                    file=sys.stderr,
-                )
+            for doubt in [] if as_json else doubts:
+                print(f"weft: line {number}: {doubt}", file=sys.stderr)
+
+
+def _facts(folder: Path, source: Lines) -> dict[str, Any]:
+    """What an output depends on beside the settings."""
+    from weft import durable
+    from weft.model_folder import VERSION
+
+    manifest = folder / durable.MANIFEST
+    return {
+        "version": VERSION,
+        "model": durable.sha256_of(manifest) if manifest.is_file() else "",
+        "input": source.sha256,
+    }
+
+
+def _doubts(prediction: "Prediction") -> list[str]:
+    again = "repetition: it says the same again and again; --no-repeat-ngrams 3 forbids that"
+    return [*_cut(prediction.truncated), *([again] if prediction.repetition else [])]
+
+
+def _cut(truncated: bool) -> list[str]:
+    return ["truncated: cut at the longest length that the model reads or writes"] if truncated else []
 
 
 def _translated(number: int, prediction: "Prediction", n_best: int, as_json: bool) -> str:

@@ -245,10 +245,10 @@ def _next_log_probs(state: _State[C], step: Step[C], rules: _Rules) -> tuple[Flo
 
 def _advance_beam(state: _State[C], step: Step[C], rules: _Rules) -> _State[C]:
     log_probs, cache = _next_log_probs(state, step, rules)
-    move = _expand(state, log_probs, rules, _top)
+    move = _expand(state, log_probs, rules, top)
     status = _read(move.status)
     if max(status) >= _TIED:
-        move = _expand(state, log_probs, rules, _top_among_equals)
+        move = _expand(state, log_probs, rules, top_among_equals)
         status = _read(move.status)
     return _go_on(state, cache, move, status, rules)
 
@@ -333,19 +333,19 @@ _Top: TypeAlias = tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"], Bool[Tenso
 _TopFunction: TypeAlias = Callable[[Float[Tensor, "B k V"], int], _Top]
 
 
-def _top(values: Float[Tensor, "B k V"], m: int) -> _Top:
+def top(values: Float[Tensor, "B k V"], m: int) -> _Top:
     """The m largest values of each row, largest first, the lower id first among equals; and their ids.
 
     The flag says that the smallest of them has equals that were left out: topk promises no order among
-    equals, so the choice has to be made anew by `_top_among_equals`.
+    equals, so the choice has to be made anew by `top_among_equals`.
     """
     best, ids = values.topk(min(m + 1, values.shape[2]))
     tied = (best[..., m - 1 : m] == best[..., m:]) & best[..., m:].isfinite()
     return *_lower_id_first(best[..., :m], ids[..., :m]), tied.any(-1)
 
 
-def _top_among_equals(values: Float[Tensor, "B k V"], m: int) -> _Top:
-    """As `_top`, and exact among equals, for one more search through the vocabulary."""
+def top_among_equals(values: Float[Tensor, "B k V"], m: int) -> _Top:
+    """As `top`, and exact among equals, for one more search through the vocabulary."""
     best, ids = values.topk(m)
     larger = best > best[..., -1:]
     all_ids = torch.arange(values.shape[2], device=values.device)

@@ -1,4 +1,4 @@
-"""The native kernels of `training.cpp`: compiled on first use, kept for the next, left out where that fails."""
+"""The native kernels: compiled on first use, kept for the next, left out where that fails."""
 
 import ctypes
 import hashlib
@@ -8,14 +8,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("training.cpp")
+SHARED = Path(__file__).with_name("vectors.h")
 FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared"),
-    *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"),
+    *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"),
 )
+OWN_FLAGS = {"training": ("-fassociative-math",)}  # where sums need not have an order of their own
 SECONDS = 120  # that a compiler may take
 HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 
@@ -67,19 +69,30 @@ class UnavailableError(Exception):
 
 @cache
 def load() -> ctypes.CDLL:
-    """The library, compiled where this machine has not done so yet. Raises UnavailableError with the reason."""
-    if platform.system() != "Linux":
-        raise UnavailableError(f"they are not made for {platform.system()}")
-    runtime = _openmp_runtime()
-    path = _folder() / f"training-{_fingerprint(runtime)}.so"
-    if not _is_whole(path):
-        _compile(runtime, path)
-    library = _loaded(path)
+    """The kernels of training, with the types of their arguments. Raises UnavailableError."""
+    library = _library("training", _openmp_runtime)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
             function.argtypes, function.restype = arguments, None
     return library
+
+
+@cache
+def library(name: str) -> ctypes.CDLL:
+    """The functions of a source beside this file that needs no threads of its own. Raises UnavailableError."""
+    return _library(name, lambda: "")
+
+
+def _library(name: str, find_runtime: Callable[[], str]) -> ctypes.CDLL:
+    """Compiled where this machine has not done so yet. Raises UnavailableError with the reason."""
+    if platform.system() != "Linux":
+        raise UnavailableError(f"they are not made for {platform.system()}")
+    source, runtime = SHARED.with_name(f"{name}.cpp"), find_runtime()
+    path = _folder() / f"{name}-{_fingerprint(source, runtime)}.so"
+    if not _is_whole(path):
+        _compile(source, runtime, path)
+    return _loaded(path)
 
 
 def _loaded(path: Path) -> ctypes.CDLL:
@@ -112,17 +125,25 @@ def _is_whole(path: Path) -> bool:
     return hashlib.sha256(content[:-HASH_BYTES]).digest() == content[-HASH_BYTES:]
 
 
-def _fingerprint(runtime: str) -> str:
+def _fingerprint(source: Path, runtime: str) -> str:
     """Changes with the source, how it is compiled, and the processor it is compiled for."""
     processor = re.findall(
         r"^(?:flags|Features|model name)\s*:.*$", Path("/proc/cpuinfo").read_text("utf-8"), re.M
     )
-    parts = (SOURCE.read_text("utf-8"), *FLAGS, runtime, *sorted(set(processor)))
+    texts = (path.read_text("utf-8") for path in (source, SHARED))
+    parts = (*texts, *_flags(source), runtime, *sorted(set(processor)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _compile(runtime: str, path: Path) -> None:
-    """Under another name first: several processes may do so at once, and none sees half of a file."""
+def _flags(source: Path) -> tuple[str, ...]:
+    return (*FLAGS, *OWN_FLAGS.get(source.stem, ()))
+
+
+def _compile(source: Path, runtime: str, path: Path) -> None:
+    """Under another name first: several processes may do so at once, and none sees half of a file.
+
+    With OpenMP where there is the path of a runtime for it.
+    """
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise UnavailableError("there is no C++ compiler; install one")
@@ -130,10 +151,11 @@ def _compile(runtime: str, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
-            flags = [flag for flag in FLAGS if flag != "-shared"]
+            flags = [flag for flag in _flags(source) if flag != "-shared"]
             wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
-            _run([compiler, *flags, *wide, "-fopenmp", "-c", str(SOURCE), "-o", str(object_file)])
-            _run([compiler, "-shared", str(object_file), runtime, "-o", str(made)])
+            threads = ["-fopenmp"] if runtime else []
+            _run([compiler, *flags, *wide, *threads, "-c", str(source), "-o", str(object_file)])
+            _run([compiler, "-shared", str(object_file), *([runtime] if runtime else []), "-o", str(made)])
             with made.open("ab") as file:
                 file.write(hashlib.sha256(made.read_bytes()).digest())
             os.replace(made, path)

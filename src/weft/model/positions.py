@@ -68,6 +68,15 @@ class LearnedPositions(Positions):
         self.table = nn.Parameter(torch.empty(max_len, d_model))
 
 
+def angles(
+    position: Float[Tensor, "L"], head_dim: int, base: float = 10_000.0
+) -> tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]]:
+    """Cosine and sine of each position's angle for each pair of a head's numbers."""
+    steps = torch.arange(0, head_dim, 2, dtype=position.dtype, device=position.device)
+    angle = position[:, None] * base ** (-steps / head_dim)
+    return angle.cos(), angle.sin()
+
+
 def rotate(x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0) -> Float[Tensor, "B H L K"]:
     """Turn each vector by its position: the i-th number of each half make a pair, turned by pos / base^(2i/K).
 
@@ -75,9 +84,7 @@ def rotate(x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0) 
     Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", equation 34.
     """
     precise = torch.promote_types(x.dtype, torch.float32)
-    frequency = base ** (-torch.arange(0, x.shape[-1], 2, dtype=precise, device=x.device) / x.shape[-1])
     position = torch.arange(first, first + x.shape[-2], dtype=precise, device=x.device)
-    angle = position[:, None] * frequency
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cos, sin = (part.to(x.dtype) for part in angles(position, x.shape[-1], base))
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)

@@ -97,14 +97,17 @@ class LanguageModel:
         packed: bool,
         window_len: int,
         device: torch.device | str = "cpu",
+        writer: CausalModel[Any] | None = None,
     ) -> None:
         """`window_len` is how many tokens the model has learned to look at. `packed`: documents begin with bos,
-        else with the eos of the one before.
+        else with the eos of the one before. `writer` is the same model in a form that is fast for one new token
+        after the other, and generates in its place.
         """
         self.model, self.tokenizer, self.decoding = model, tokenizer, decoding
         self.start_id = BOS_ID if packed else EOS_ID
         self.packed, self.window_len = packed, window_len
         self.device = torch.device(device)
+        self.writer = model if writer is None else writer
 
     def generate(
         self,
@@ -217,7 +220,7 @@ class LanguageModel:
         """At most `room` tokens from one cache."""
         rows = torch.tensor([seen], device=self.device)
         with evaluating(self.model):
-            cache = self.model.prefill(rows[:, :-1])
+            cache = self.writer.prefill(rows[:, :-1])
         steps = sample_tokens(
             self._step,
             cache,
@@ -236,8 +239,8 @@ class LanguageModel:
             return next(steps, None)
 
     def _step(self, newest: Int[Tensor, " N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
-        states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
-        return self.model.output(states[:, -1]), cache
+        states, cache = self.writer.decode(newest[:, None], cache)  # N -> N 1 D
+        return self.writer.output(states[:, -1]), cache
 
     def _score(self, text: str) -> TextScore:
         ids = self.tokenizer.encode_long(text)

@@ -6,8 +6,9 @@ and the settings alone, never on the other texts beside it.
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
@@ -18,8 +19,10 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from weft.decoding.batched import BatchedDecoder
+from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.exhaustive import exhaustive_search
-from weft.decoding.search import Cache, Hypothesis, beam_search, greedy_search
+from weft.decoding.search import Cache, Hypothesis
 from weft.errors import OutOfMemoryError, UsageError
 from weft.predict.text import LINE_BREAKS, evaluating, one_line
 
@@ -71,7 +74,8 @@ class Prediction:
 
     `score` is the length-normalised log-probability that translations were ranked by, the mean over `segments`
     where a long text was translated in several; None for a text with nothing in it. `truncated` says that source
-    or translation was cut at a limit. `n_best` starts with the translation itself; of several segments its j-th
+    or translation was cut at a limit, `repetition` that the translation says the same again and again (`repeats`).
+    `n_best` starts with the translation itself; of several segments its j-th
     entry joins the j-th of each. `token_log_probs` are in nats, one for each target token, end symbols included.
     """
 
@@ -81,6 +85,7 @@ class Prediction:
     segments: int
     n_best: list[Alternative]
     token_log_probs: list[float]
+    repetition: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dictionary."""
@@ -94,13 +99,23 @@ class _Settings:
     n_best: int
     batch_tokens: int
     exhaustive: int | None = None
+    prefix: tuple[int, ...] = ()
+    no_repeat_ngrams: int = 0
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Source ids, eos at their end, and what their translation begins with."""
+
+    ids: tuple[int, ...]
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The source rows that one text becomes, each with eos; `cut` where some of the text did not fit."""
+    """The rows that one text becomes; `cut` where some of the text did not fit."""
 
-    rows: list[tuple[int, ...]]
+    rows: list[_Row]
     cut: bool
 
 
@@ -118,8 +133,13 @@ class Translator:
         tgt_lang: str,
         max_src_len: int,
         device: torch.device | str = "cpu",
+        engine: Engine | None = None,
+        workers: int = 1,
     ) -> None:
-        """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes."""
+        """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
+
+        `engine` has the same model, and searches in its place, by so many `workers` at once.
+        """
         self.model = model
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -128,6 +148,7 @@ class Translator:
         self.tgt_lang = tgt_lang
         self.max_src_len = min(max_src_len, model.max_len)
         self.device = torch.device(device)
+        self.engine, self.workers = engine, workers
 
     def translate(
         self,
@@ -137,17 +158,22 @@ class Translator:
         length_penalty: float | None = None,
         n_best: int = 1,
         exhaustive: int | None = None,
+        prefix: str = "",
+        no_repeat_ngrams: int = 0,
         batch_tokens: int = 4096,
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
         A text too long for the model is translated in segments that end where sentences end. `batch_tokens` limits
         the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation
-        of at most so many tokens instead of a beam. What is not given comes from the recipe. Raises UsageError for
-        impossible settings, DivergedError for a model whose output is not a number, OutOfMemoryError where a
-        single row does not fit into memory.
+        of at most so many tokens instead of a beam. Every translation begins with `prefix`; where
+        `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. What is not given comes from the recipe.
+        Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
+        OutOfMemoryError where a single row does not fit into memory.
         """
-        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
+        settings = self._settle(
+            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
+        )
         return self._translate([texts] if isinstance(texts, str) else texts, settings)
 
     def translate_stream(
@@ -158,22 +184,32 @@ class Translator:
         length_penalty: float | None = None,
         n_best: int = 1,
         exhaustive: int | None = None,
+        prefix: str = "",
+        no_repeat_ngrams: int = 0,
         batch_tokens: int = 4096,
         chunk: int = 1024,
     ) -> Iterator[Prediction]:
         """As `translate`, `chunk` texts at a time: any number of texts in the memory of one chunk."""
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
-        settings = self._settle(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
+        settings = self._settle(
+            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
+        )
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self._translate(some, settings) for some in chunks)
 
+    def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
+        """The best hypothesis for each row of source ids, eos at its end, that the texts become."""
+        settings = self._settle(None, None, 1, 4096)
+        rows = dict.fromkeys(row for plan in self._plan(list(texts)).values() for row in plan.rows)
+        return {row.ids: found[0] for row, found in self._find(list(rows), settings).items()}
+
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
         settings = self._settle(beam_size, None, 1, len(row))
-        with evaluating(self.model):
-            return self._search([tuple(row)], settings)[0][0]
+        (found,) = self._find([_Row(tuple(row))], settings).values()
+        return found[0]
 
     def _settle(
         self,
@@ -182,6 +218,8 @@ class Translator:
         n_best: int,
         batch_tokens: int,
         exhaustive: int | None = None,
+        prefix: str = "",
+        no_repeat_ngrams: int = 0,
     ) -> _Settings:
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
@@ -195,31 +233,60 @@ class Translator:
             raise UsageError(f"length_penalty = {length_penalty}: it must be a finite number")
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens = {batch_tokens}: it must be at least 1")
-        return _Settings(beam_size, length_penalty, n_best, batch_tokens, exhaustive)
+        if no_repeat_ngrams < 0:
+            raise UsageError(f"no_repeat_ngrams = {no_repeat_ngrams}: it must be at least 0")
+        if exhaustive and (prefix or no_repeat_ngrams):
+            raise UsageError("a prefix and no_repeat_ngrams are for a beam; leave out exhaustive")
+        forced = tuple(self.tgt_tokenizer.encode(prefix)) if prefix else ()
+        if len(forced) >= self.model.max_len - 1:
+            raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.model.max_len - 1}")
+        return _Settings(beam_size, length_penalty, n_best, batch_tokens, exhaustive, forced, no_repeat_ngrams)
 
     def _translate(self, texts: Sequence[str], settings: _Settings) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
-        plans = self._plan(list(dict.fromkeys(texts)))
+        plans = self._plan(list(dict.fromkeys(texts)), settings.prefix)
         rows = dict.fromkeys(row for plan in plans.values() for row in plan.rows)
-        found: dict[tuple[int, ...], list[Hypothesis]] = {}
-        with evaluating(self.model):
-            for batch in _batches(rows, settings):
-                found |= zip(batch, self._search(batch, settings), strict=True)
+        found = self._find(list(rows), settings)
         predictions = {text: self._assemble(plan, found) for text, plan in plans.items()}
         return [predictions[text] for text in texts]
 
-    def _plan(self, texts: list[str]) -> dict[str, _Plan]:
-        """The rows of each text: one, where it fits; none, where there is nothing to translate."""
+    def _find(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+        """The hypotheses of every row."""
+        if self.engine is not None and settings.exhaustive is None:
+            return self._find_with(self.engine, rows, settings)
+        found: dict[_Row, list[Hypothesis]] = {}
+        with evaluating(self.model):
+            for batch in _batches(rows, settings):
+                found |= zip(batch, self._search(batch, settings), strict=True)
+        return found
+
+    def _find_with(self, engine: Engine, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+        try:
+            found = search_all(
+                engine, self._sentences(rows), _beams(settings), self.workers, settings.batch_tokens
+            )
+        except MemoryError:
+            raise _too_large(max(len(row.ids) for row in rows), settings) from None
+        return {row: found[i] for i, row in enumerate(rows)}
+
+    def _sentences(self, rows: Sequence[_Row]) -> list[Sentence]:
+        return [Sentence(i, row.ids, self._limit_of(row), row.prefix) for i, row in enumerate(rows)]
+
+    def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, _Plan]:
+        """The rows of each text: one, where it fits; none, where there is nothing to translate.
+
+        The first of them is translated with the prefix.
+        """
         lines = [one_line(text) for text in texts]
         encoded = self.src_tokenizer.encode_batch(lines)
         return {
-            text: _Plan([(*ids, EOS_ID)] if line and ids else [], cut=False)
+            text: _Plan([_Row((*ids, EOS_ID), prefix)] if line and ids else [], cut=False)
             if len(ids) < self.max_src_len
-            else self._plan_long(text)
+            else self._plan_long(text, prefix)
             for text, line, ids in zip(texts, lines, encoded, strict=True)
         }
 
-    def _plan_long(self, text: str) -> _Plan:
+    def _plan_long(self, text: str, prefix: tuple[int, ...]) -> _Plan:
         """Pack as many whole sentences into each row as fit; a sentence that alone is too long is cut."""
         sentences = split_sentences(LINE_BREAKS.sub("\n", text))
         encoded = self.src_tokenizer.encode_batch([LINE_BREAKS.sub(" ", sentence) for sentence in sentences])
@@ -228,58 +295,38 @@ class Translator:
             self._encode_pack([sentences[i] for i in pack], [encoded[i] for i in pack])
             for pack in _packs([len(ids) for ids in encoded], room)
         ]
-        return _Plan([(*ids[:room], EOS_ID) for ids in rows if ids], cut=any(len(ids) > room for ids in rows))
+        whole = [_Row((*ids[:room], EOS_ID)) for ids in rows if ids]
+        if whole:
+            whole[0] = replace(whole[0], prefix=prefix)
+        return _Plan(whole, cut=any(len(ids) > room for ids in rows))
 
     def _encode_pack(self, sentences: list[str], encoded: list[list[int]]) -> list[int]:
         """The sentences as one line; if that should need more ids than one by one, their own ids in a row."""
         together = self.src_tokenizer.encode(one_line("".join(sentences)))
         return together if len(together) < self.max_src_len else list(chain.from_iterable(encoded))
 
-    def _search(self, rows: list[tuple[int, ...]], settings: _Settings) -> list[list[Hypothesis]]:
+    def _search(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
         """The hypotheses of each row; where memory does not suffice for all, half of them at a time."""
         try:
             return self._search_batch(rows, settings)
         except torch.OutOfMemoryError:
             if len(rows) == 1:
-                raise OutOfMemoryError(
-                    f"no memory to translate {len(rows[0])} source tokens with beam_size = {settings.beam_size}; "
-                    "use a smaller beam_size or shorter texts"
-                ) from None
+                raise _too_large(len(rows[0].ids), settings) from None
         half = len(rows) // 2  # outside of the handler, which would keep the failed attempt's tensors alive
         return self._search(rows[:half], settings) + self._search(rows[half:], settings)
 
-    def _search_batch(self, rows: list[tuple[int, ...]], settings: _Settings) -> list[list[Hypothesis]]:
+    def _search_batch(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
         if settings.exhaustive is not None:
-            return [self._search_exhaustively(row, settings.exhaustive, settings) for row in rows]
-        cache = self.model.prefill(_padded(rows).to(self.device))
-        max_lens = torch.tensor([self._output_limit(len(row)) for row in rows], device=self.device)
-        if settings.beam_size == 1:
-            best = greedy_search(
-                self._step,
-                cache,
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                max_lens=max_lens,
-                banned_ids=_BANNED,
-                length_penalty=settings.length_penalty,
-            )
-            return [[hypothesis] for hypothesis in best]
-        return beam_search(
-            self._step,
-            cache,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            max_lens=max_lens,
-            beam_size=settings.beam_size,
-            length_penalty=settings.length_penalty,
-            n_best=settings.n_best,
-            banned_ids=_BANNED,
-        )
+            return [self._search_exhaustively(row.ids, settings.exhaustive, settings) for row in rows]
+        decoder = BatchedDecoder(self._prefill, self._step, len(rows), settings.beam_size, self.device)
+        sentences = self._sentences(rows)
+        found = dict(continuous_search(decoder, Waiting(sentences), _beams(settings), sys.maxsize))
+        return [found[i] for i in range(len(rows))]
 
     def _search_exhaustively(self, row: tuple[int, ...], max_len: int, settings: _Settings) -> list[Hypothesis]:
         return exhaustive_search(
             self._step,
-            self.model.prefill(_padded([row]).to(self.device)),
+            self._prefill([row]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             max_len=min(max_len, self._output_limit(len(row))),
@@ -289,16 +336,23 @@ class Translator:
             device=self.device,
         )
 
+    def _prefill(self, rows: Sequence[Sequence[int]]) -> Any:
+        return self.model.prefill(_padded(rows).to(self.device))
+
     def _step(self, newest: Int[Tensor, "N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
         states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
         return self.model.output(states[:, -1]), cache
+
+    def _limit_of(self, row: _Row) -> int:
+        """New tokens, eos and prefix counted."""
+        return max(self._output_limit(len(row.ids)), len(row.prefix) + 1)
 
     def _output_limit(self, src_len: int) -> int:
         """New tokens, eos counted, for a source row of `src_len`, eos counted."""
         wanted = math.ceil(self.decoding.max_len_ratio * src_len) + self.decoding.max_len_extra
         return max(1, min(self.model.max_len - 1, wanted))
 
-    def _assemble(self, plan: _Plan, found: dict[tuple[int, ...], list[Hypothesis]]) -> Prediction:
+    def _assemble(self, plan: _Plan, found: dict[_Row, list[Hypothesis]]) -> Prediction:
         """The segments of one text, joined."""
         segments = [found[row] for row in plan.rows]
         if not segments:
@@ -313,12 +367,36 @@ class Translator:
             segments=len(segments),
             n_best=n_best,
             token_log_probs=list(chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)),
+            repetition=any(repeats(hypothesis.ids) for hypothesis in best),
         )
 
     def _join(self, segments: list[Hypothesis]) -> Alternative:
         texts = [one_line(self.tgt_tokenizer.decode(segment.ids)) for segment in segments]
         score = sum(segment.score for segment in segments) / len(segments)
         return Alternative(_joiner(self.tgt_lang).join(text for text in texts if text), score)
+
+
+def repeats(ids: Sequence[int], longest: int = 16) -> bool:
+    """Whether up to `longest` tokens stand three times right behind each other, and single ones seven times."""
+    for period in range(1, longest + 1):
+        run = 0
+        for here, before in zip(ids[period:], ids, strict=False):
+            run = run + 1 if here == before else 0
+            if run >= max(2 * period, 6):
+                return True
+    return False
+
+
+def _beams(settings: _Settings) -> Beams:
+    kept, alpha = settings.n_best, settings.length_penalty
+    return Beams(BOS_ID, EOS_ID, settings.beam_size, alpha, kept, _BANNED, settings.no_repeat_ngrams)
+
+
+def _too_large(src_len: int, settings: _Settings) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        f"no memory to translate {src_len} source tokens with beam_size = {settings.beam_size}; "
+        "use a smaller beam_size or shorter texts"
+    )
 
 
 def _joiner(language: str) -> str:
@@ -339,11 +417,11 @@ def _packs(lengths: list[int], room: int) -> list[list[int]]:
     return packs
 
 
-def _batches(rows: Iterable[tuple[int, ...]], settings: _Settings) -> Iterator[list[tuple[int, ...]]]:
+def _batches(rows: Iterable[_Row], settings: _Settings) -> Iterator[list[_Row]]:
     """Rows of similar length together, the longest first, within the budget of padded tokens."""
-    batch: list[tuple[int, ...]] = []
-    for row in sorted(rows, key=len, reverse=True):
-        longest = len(batch[0] if batch else row)
+    batch: list[_Row] = []
+    for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
+        longest = len((batch[0] if batch else row).ids)
         if batch and (len(batch) + 1) * longest * settings.beam_size > settings.batch_tokens:
             yield batch
             batch = []
@@ -352,6 +430,6 @@ def _batches(rows: Iterable[tuple[int, ...]], settings: _Settings) -> Iterator[l
         yield batch
 
 
-def _padded(rows: list[tuple[int, ...]]) -> Int[Tensor, "B S"]:
+def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     width = max(map(len, rows))
-    return torch.tensor([row + (PAD_ID,) * (width - len(row)) for row in rows])
+    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])

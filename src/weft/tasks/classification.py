@@ -109,6 +109,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             model=recipe.model,
             tokenizer=tokenizer.settings,
             tokenizer_steps=tokenizer.steps,
+            weights="float32",
         )
         weights = class_weights(recipe, texts.train)
         loss = ClassLoss(recipe.training.label_smoothing, config.multi_label, weights)

@@ -23,6 +23,7 @@ from weft.evaluation.language import LanguageScores, language_scores
 from weft.machine import Machine
 from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
+from weft.model.inference import build_writer
 from weft.model.packing import Packing
 from weft.model_folder import FolderConfig, LanguageConfig, RunFiles
 from weft.predict.language_model import LanguageModel
@@ -94,6 +95,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             model=recipe.model,
             tokenizer=tokenizer.settings,
             tokenizer_steps=tokenizer.steps,
+            weights="float32",
             decoding=recipe.decoding,
         )
         torch.manual_seed(recipe.training.seed)
@@ -165,6 +167,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             packed=self.config.packing == "packed",
             window_len=self.config.window_len,
             device=torch.device(self.machine.device),
+            writer=build_writer(self.model, self.machine.device, self.machine.precision),
         )
 
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:

@@ -21,6 +21,7 @@ from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
 from weft.machine import Machine
 from weft.model.flops import Cost, seq2seq_cost
+from weft.model.inference import build_engine, why_no_engine
 from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
@@ -103,6 +104,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
+            weights="float32",
             decoding=recipe.decoding,
         )
         torch.manual_seed(recipe.training.seed)
@@ -173,6 +175,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return list(zip(text.src, text.tgt, strict=True))
 
     def predictor(self) -> Translator:
+        """By the processor's own engine where it has one for this model, else by PyTorch's operations."""
+        engine = None
+        if isinstance(self.model, Seq2SeqTransformer):
+            engine = build_engine(self.model, self.machine.device, self._kind)
         return Translator(
             self.model,
             *self.tokenizers,
@@ -181,7 +187,19 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             tgt_lang=self.config.tgt_lang,
             max_src_len=self.config.max_src_len,
             device=torch.device(self.machine.device),
+            engine=engine,
+            workers=self.machine.threads,
         )
+
+    def why_no_engine(self) -> str:
+        """Why this processor translates without one, in words; empty where nothing is missing."""
+        is_transformer = isinstance(self.model, Seq2SeqTransformer)
+        return why_no_engine(self.machine.device, self._kind) if is_transformer else ""
+
+    @property
+    def _kind(self) -> str:
+        """Of the engine's products."""
+        return "int8" if self.config.weights == "int8" else self.machine.precision
 
     def _store(self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]) -> ParallelStore:
         max_len, key = self.config.max_src_len - 1, texts.fingerprint(text)

@@ -213,12 +213,22 @@ def evaluation_seconds(path: Path) -> list[float]:
 
 def _said(line: Mapping[str, Any], known: bool) -> str:
     """A line for a person; where the time of evaluations is not `known`, what is left is at least that."""
-    peak = f"{100 * line['peak_share']:.0f} % of peak  " if "peak_share" in line else ""
+    peak = f"{_percent(line['peak_share'])} of peak  " if "peak_share" in line else ""
     waiting = f"{100 * line['data_wait_share']:.1f} % waiting for data"
     return (
         f"loss {line['loss']:.3f}  gradient {line['grad_norm']:.2f}  {line['tokens_per_second']:,} tokens/s  "
-        f"{peak}{waiting}  {'' if known else 'at least '}{line['seconds_left'] / 60:.1f} minutes left"
+        f"{peak}{waiting}  {'' if known else 'at least '}{spoken(line['seconds_left'])} left"
     )
+
+
+def spoken(seconds: float) -> str:
+    """A time to wait, for a person: in seconds up to two minutes, then in minutes."""
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+
+
+def _percent(share: float) -> str:
+    """A small share keeps a digit that says more than nothing."""
+    return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
 
 
 def _rounded(value: float) -> str:

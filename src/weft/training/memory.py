@@ -63,7 +63,7 @@ def free_bytes(device: torch.device) -> float:
     """Memory that this process may still take: of the GPU, else of the machine or its control group."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
-    return min(_machine_bytes(), _group_bytes())
+    return min(_machine_bytes(), _group_bytes(), _process_bytes())
 
 
 def _machine_bytes() -> float:
@@ -72,6 +72,16 @@ def _machine_bytes() -> float:
         lines = Path("/proc/meminfo").read_text("utf-8").split("\n")
         return next(int(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
+        return math.inf
+
+
+def _process_bytes(own: Path = Path("/proc/self")) -> float:
+    """What is left of this process's own limit of address space (ulimit -v); infinity where none is known."""
+    try:
+        limits = (own / "limits").read_text("ascii").partition("Max address space")[2].split()
+        sizes = (own / "status").read_text("utf-8").partition("VmSize:")[2].split()
+        return math.inf if limits[0] == "unlimited" else float(limits[0]) - 1024 * float(sizes[0])
+    except (OSError, IndexError):
         return math.inf
 
 

@@ -1,0 +1,84 @@
+"""Weft for decoding_peers.py: `python benchmarks/decoding_weft.py JOB`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from decoding_clock import Ids, Translate, measure
+
+from weft.config import Seq2SeqSection
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from weft.decoding.batched import BatchedDecoder
+from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.kernels.decoding import Engine
+from weft.machine import Machine
+from weft.model.inference import weights_of
+from weft.model.transformer import Seq2SeqTransformer
+from weft.tasks.translation import Translation
+
+
+def by_engine(job: dict[str, Any]) -> Translate:
+    """Weft's search over its engine: `kind` of products, `workers` threads."""
+    engine, beams = Engine(weights_of(_weft_model(job)), job["kind"]), _beams(job)
+
+    def translate(sources: Sequence[Ids]) -> list[list[int]]:
+        found = search_all(engine, _sentences(job, sources), beams, job["workers"], job["batch_tokens"])
+        return [found[i][0].ids for i in range(len(sources))]
+
+    return translate
+
+
+def by_torch(job: dict[str, Any]) -> Translate:
+    """The same search over PyTorch's operations, with as many threads as `threads` says."""
+    torch.set_num_threads(job["threads"])
+    model, beams = _weft_model(job), _beams(job)
+
+    def step(newest: Any, cache: Any) -> Any:
+        states, cache = model.decode(newest[:, None], cache)
+        return model.output(states[:, -1]), cache
+
+    def prefill(sources: Sequence[Ids]) -> Any:
+        width = max(map(len, sources))
+        return model.prefill(torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in sources]))
+
+    def batch(sources: Sequence[Ids]) -> list[list[int]]:
+        decoder = BatchedDecoder(prefill, step, len(sources), job["beam"])
+        with torch.inference_mode():
+            found = dict(continuous_search(decoder, Waiting(_sentences(job, sources)), beams, sys.maxsize))
+        return [found[i][0].ids for i in range(len(sources))]
+
+    return lambda sources: _by_length(batch, sources)
+
+
+def _beams(job: dict[str, Any]) -> Beams:
+    banned = (PAD_ID, UNK_ID, BOS_ID, EOS_ID) if job["forced"] else (PAD_ID, UNK_ID, BOS_ID)
+    return Beams(BOS_ID, EOS_ID, job["beam"], 1.0, 1, banned)
+
+
+def _sentences(job: dict[str, Any], sources: Sequence[Ids]) -> list[Sentence]:
+    return [Sentence(i, ids, job["forced"] or job["limit"]) for i, ids in enumerate(sources)]
+
+
+def _weft_model(job: dict[str, Any]) -> Any:
+    """From a model folder; else of the shape given, with random weights of a fixed seed."""
+
+    if job["folder"]:
+        return Translation.load(Path(job["folder"]), Machine("cpu", "float32", 1, "")).model
+    torch.manual_seed(1)
+    shape = Seq2SeqSection(**job["shape"])
+    return Seq2SeqTransformer(shape, job["entries"], job["entries"], joint=True).eval()
+
+
+def _by_length(batch: Translate, sources: Sequence[Ids], size: int = 64) -> list[list[int]]:
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    found: dict[int, list[int]] = {}
+    for first in range(0, len(order), size):
+        some = order[first : first + size]
+        found |= zip(some, batch([sources[i] for i in some]), strict=True)
+    return [found[i] for i in range(len(sources))]
+
+
+if __name__ == "__main__":
+    measure(sys.argv[1], lambda job: by_engine(job) if job["kind"] else by_torch(job))

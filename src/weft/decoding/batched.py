@@ -1,0 +1,85 @@
+"""A model's own prefill and step as a decoder for the search: on a GPU, of recurrent models, without an engine.
+
+Shapes: R rows of one step, M of the cache before it, V vocabulary, m candidates of each row.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.decoding.search import Cache, Step, top, top_among_equals
+
+C = TypeVar("C", bound=Cache)
+
+
+class BatchedDecoder(Generic[C]):
+    """Sentences that begin together: every row of the cache has seen equally many positions.
+
+    `prefill` makes the cache of one row a sentence; `step` is a search's. A hypothesis is a row of the cache,
+    found by the slot and the place where it stood.
+    """
+
+    begins_together = True
+
+    def __init__(
+        self,
+        prefill: Callable[[Sequence[Sequence[int]]], C],
+        step: Step[C],
+        slots: int,
+        places: int,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.slots, self.places = slots, places
+        self._prefill, self._step, self._device = prefill, step, device
+        self._cache: C | None = None
+        self._rows: dict[tuple[int, int], int] = {}  # of the cache, by slot and place
+
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
+        """Begin with these sentences, each in a slot of its own; those before them are gone."""
+        self._cache = self._prefill(sentences)
+        self._rows = {(slot, 0): row for row, slot in enumerate(slots)}
+
+    def step(
+        self,
+        slots: NDArray[np.int64],
+        places: NDArray[np.int64],
+        times: NDArray[np.int64],
+        tokens: NDArray[np.int32],
+        ancestors: NDArray[np.int32],
+        count: int,
+        *,
+        banned: NDArray[np.int32],
+        ban_ends: NDArray[np.int64],
+        whole: bool = False,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+        """One more token for each row; as `weft.kernels.decoding.Session.step`."""
+        assert self._cache is not None
+        before = np.where(times > 0, ancestors[np.arange(len(times)), np.maximum(times - 1, 0)], 0)
+        rows = [self._rows[key] for key in zip(slots.tolist(), before.tolist(), strict=True)]
+        if rows != list(range(len(self._rows))):
+            self._cache = self._cache.select(torch.tensor(rows, device=self._device))
+        logits, self._cache = self._step(torch.tensor(tokens.tolist(), device=self._device), self._cache)
+        self._rows = {key: row for row, key in enumerate(zip(slots.tolist(), places.tolist(), strict=True))}
+        log_probs = logits.float().log_softmax(-1)
+        all_of_them = log_probs.cpu().numpy().copy() if whole else None
+        if len(banned):
+            where = np.repeat(np.arange(len(slots)), np.diff(ban_ends, prepend=0))
+            places_of = (torch.from_numpy(x).long().to(log_probs.device) for x in (where, banned))
+            log_probs[tuple(places_of)] = -torch.inf
+        best, ids = _best(log_probs, count)
+        return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
+
+
+def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
+    """The `count` largest of each row, the lower id first among equals; -inf where there are not so many."""
+    known = min(count, log_probs.shape[1])
+    best, ids, tied = top(log_probs[None], known)
+    if tied.any():
+        best, ids, _ = top_among_equals(log_probs[None], known)
+    missing = (0, count - known)
+    return torch.nn.functional.pad(best[0], missing, value=-torch.inf), torch.nn.functional.pad(ids[0], missing)

@@ -1,0 +1,593 @@
+// Decoding on a processor: sentences are encoded, and hypotheses go on by one position or several, many at a time.
+//
+// Plain C functions over pointers, called from decoding.py. One session belongs to one thread; the weights are shared.
+// What a row becomes depends on that row alone, bit for bit: every sum is made in an order of its own, whatever
+// stands beside it. All widths are multiples of 16; what fills them up is zero.
+
+#include "vectors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <vector>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+extern "C" {
+
+// y = W x + bias. The weights lie in panels of sixteen outputs; each holds, for one group of inputs after the other,
+// four bytes an output: one float32, two bfloat16 or four int8. `starts` are what sums of int8 begin with.
+struct Matrix {
+    const uint8_t* weights;
+    const float* scales;
+    const int32_t* starts;
+    const float* bias;
+    int64_t inputs, outputs;
+};
+
+struct Norm {  // without a gain there is none
+    const float *gain, *bias;
+};
+
+struct Layer {  // `mine` gives queries, keys and values, `theirs` keys and values of the memory; none: no cross-attention
+    Norm norms[3];
+    Matrix mine, mine_out, query, theirs, theirs_out, inner, outer;
+};
+
+// Queries, keys and values lie in `groups` of heads, in each dimension after dimension, in each one lane a head:
+// the sums over a head's dimensions are then those of whole vectors. `steps` counts the dimensions.
+struct Model {
+    int64_t kind, d_model, d_model_padded, d_ff, groups, lanes, steps, norm_first, activation, num_encoder_layers,
+        num_decoder_layers, vocab_size, half;
+    double eps, score_scale, embedding_scale;
+    const float *src_tokens, *src_positions, *tgt_tokens, *tgt_positions, *cosines, *sines;
+    const Layer *encoder, *decoder;
+    Norm encoder_norm, decoder_norm;
+    Matrix projection;
+};
+}
+
+namespace {
+
+enum { FLOAT32, BFLOAT16, INT8 };
+enum { RELU, GELU, SQUARED_RELU };
+enum Mode { STORE, ADD, ACTIVATE };
+
+typedef uint8_t bytes_vector __attribute__((vector_size(16), aligned(1), may_alias));
+typedef whole_vector loose_wholes __attribute__((aligned(4), may_alias));
+
+inline whole_vector read_wholes(const void* from) { return *(const loose_wholes*)from; }
+
+// Memory that begins at a line of the cache and only grows; what was in it stays.
+struct Buffer {
+    float* data = nullptr;
+    int64_t size = 0;
+    Buffer() = default;
+    Buffer(Buffer&& other) noexcept : data(other.data), size(other.size) { other.data = nullptr, other.size = 0; }
+    Buffer(const Buffer&) = delete;
+    ~Buffer() { std::free(data); }
+    float* of(int64_t needed) {
+        if (needed <= size) return data;
+        int64_t more = std::max(needed, size + size / 2);
+        void* fresh = std::aligned_alloc(64, (more * sizeof(float) + 63) / 64 * 64);
+        if (!fresh) throw std::bad_alloc();
+        if (size) std::memcpy(fresh, data, size * sizeof(float));
+        std::free(data);
+        data = (float*)fresh, size = more;
+        return data;
+    }
+};
+
+// The products. `Kind` says what four bytes hold and how they are multiplied and added up.
+
+struct Float32 {
+    static constexpr int64_t GROUP = 1;
+    typedef vector Sums;
+    static Sums start(const Matrix&, int64_t) { return Sums{}; }
+    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
+        float x;
+        std::memcpy(&x, &given, 4);
+        return sums + x * (vector)weights;
+    }
+    static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
+};
+
+struct BFloat16 {
+    static constexpr int64_t GROUP = 2;
+    typedef vector Sums;
+    static Sums start(const Matrix&, int64_t) { return Sums{}; }
+    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
+#if defined(__AVX512BF16__)
+        return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)_mm512_set1_epi32(given), (__m512bh)weights);
+#else
+        bits_vector bits = (bits_vector)weights, ours = bits_vector{} + uint32_t(given);
+        sums += (vector)(ours << 16) * (vector)(bits << 16);
+        return sums + (vector)(ours & 0xffff0000u) * (vector)(bits & 0xffff0000u);
+#endif
+    }
+    static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
+};
+
+// Inputs are unsigned, 128 above what they stand for; `starts` takes that back: -128 times the sum of the weights.
+struct Int8 {
+    static constexpr int64_t GROUP = 4;
+    typedef whole_vector Sums;
+    static Sums start(const Matrix& matrix, int64_t output) { return read_wholes(matrix.starts + output); }
+    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
+#if defined(__AVX512VNNI__)
+        return (Sums)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(given), (__m512i)weights);
+#elif defined(__AVX2__)
+        union Halves {
+            whole_vector whole;
+            __m256i half[2];
+        } to, from;
+        to.whole = sums, from.whole = weights;
+        __m256i x = _mm256_set1_epi32(given), low = _mm256_set1_epi16(0xff);
+        __m256i even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
+        for (int i = 0; i < 2; i++) {
+            __m256i w = from.half[i], w_even = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), w_odd = _mm256_srai_epi16(w, 8);
+            __m256i both = _mm256_add_epi32(_mm256_madd_epi16(even, w_even), _mm256_madd_epi16(odd, w_odd));
+            to.half[i] = _mm256_add_epi32(to.half[i], both);
+        }
+        return to.whole;
+#else
+        for (int i = 0; i < 4; i++)
+            sums += int32_t((uint32_t(given) >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
+        return sums;
+#endif
+    }
+    static vector result(Sums sums, const Matrix& matrix, int64_t output, float scale) {
+        return __builtin_convertvector(sums, vector) * (scale * read(matrix.scales + output));
+    }
+};
+
+struct Given {  // rows of inputs, as a Kind has them; scales of int8 alone
+    uint8_t* data;
+    int64_t stride, rows;
+    float* scales;
+    Given from(int64_t row, int64_t count) const { return {data + row * stride, stride, count, scales + row}; }
+};
+
+// With the error function of Abramowitz and Stegun 1964, 7.1.26: off by less than 2e-7.
+inline vector gelu(vector x) {
+    vector z = (x < 0.0f ? -x : x) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z);
+    vector series = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    vector tail = 0.5f * series * exponential(-z * z);  // half of 1 - erf(z)
+    return x * (x < 0.0f ? tail : 1.0f - tail);
+}
+inline vector activated(vector x, int64_t activation) {
+    if (activation == GELU) return gelu(x);
+    x = x <= 0.0f ? vector{} : x;  // what is no number passes
+    return activation == RELU ? x : x * x;
+}
+
+struct Target {
+    float* data;
+    int64_t stride;
+    Mode mode;
+    int64_t activation;
+};
+
+constexpr int TILE_ROWS = 6, TILE_PANELS = 4;
+
+template <typename Kind, int ROWS, int PANELS>
+void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, const Target& target) {
+    typename Kind::Sums sums[ROWS][PANELS];
+    const int64_t groups = matrix.inputs / Kind::GROUP, output = panel * LANES;
+    const uint8_t *x = given.data + row * given.stride, *weights = matrix.weights + panel * groups * 64;
+    for (int r = 0; r < ROWS; r++)
+        for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::start(matrix, output + p * LANES);
+    for (int64_t g = 0; g < groups; g++) {
+        whole_vector w[PANELS];
+        for (int p = 0; p < PANELS; p++) w[p] = read_wholes(weights + (p * groups + g) * 64);
+        for (int r = 0; r < ROWS; r++) {
+            int32_t four;
+            std::memcpy(&four, x + r * given.stride + g * 4, 4);
+            for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::dot(sums[r][p], four, w[p]);
+        }
+    }
+    for (int r = 0; r < ROWS; r++)
+        for (int p = 0; p < PANELS; p++) {
+            int64_t at = output + p * LANES;
+            vector y = Kind::result(sums[r][p], matrix, at, given.scales[row + r]) + read(matrix.bias + at);
+            float* to = target.data + (row + r) * target.stride + at;
+            if (target.mode == ADD) y += read(to);
+            if (target.mode == ACTIVATE) y = activated(y, target.activation);
+            write(to, y);
+        }
+}
+
+template <typename Kind, int ROWS, int PANELS>
+void tile_of(int64_t rows, const Matrix& matrix, const Given& given, int64_t row, int64_t panel, const Target& target) {
+    if (rows >= ROWS) return tile<Kind, ROWS, PANELS>(matrix, given, row, panel, target);
+    if constexpr (ROWS > 1) tile_of<Kind, ROWS - 1, PANELS>(rows, matrix, given, row, panel, target);
+}
+
+template <typename Kind>
+void product(const Matrix& matrix, const Given& given, float* to, Mode mode = STORE, int64_t activation = RELU) {
+    Target target{to, matrix.outputs, mode, activation};
+    int64_t panels = matrix.outputs / LANES;
+    for (int64_t panel = 0; panel < panels;) {
+        bool whole = panels - panel >= TILE_PANELS;
+        for (int64_t row = 0; row < given.rows; row += TILE_ROWS)
+            if (whole)
+                tile_of<Kind, TILE_ROWS, TILE_PANELS>(given.rows - row, matrix, given, row, panel, target);
+            else
+                tile_of<Kind, TILE_ROWS, 1>(given.rows - row, matrix, given, row, panel, target);
+        panel += whole ? TILE_PANELS : 1;
+    }
+}
+
+// A row of numbers as the products take it.
+inline void prepare(Float32, const float* x, int64_t size, uint8_t* to, float* scale) {
+    std::memcpy(to, x, size * sizeof(float));
+    *scale = 1.0f;
+}
+inline void prepare(BFloat16, const float* x, int64_t size, uint8_t* to, float* scale) {
+    for (int64_t i = 0; i < size; i++) store((bfloat16*)to + i, x[i]);
+    *scale = 1.0f;
+}
+inline void prepare(Int8, const float* x, int64_t size, uint8_t* to, float* scale) {
+    vector largest{}, wrong{};
+    for (int64_t i = 0; i < size; i += LANES) {
+        vector y = read(x + i);
+        largest = greater_of(y < 0.0f ? -y : y, largest);
+        wrong = y - y == 0.0f ? wrong : vector{} + 1.0f;  // infinite, or no number
+    }
+    float most = across(largest, greater_of), inverse = most > 0 ? 127.0f / most : 0.0f;
+    *scale = across(wrong, greater_of) > 0 ? std::numeric_limits<float>::quiet_NaN() : most / 127.0f;
+    for (int64_t i = 0; i < size; i += LANES) {  // to nearest: the sum has no digits behind the point
+        whole_vector q = (whole_vector)(read(x + i) * inverse + 12582912.0f) - (0x4b400000 - 128);
+        *(bytes_vector*)(to + i) = __builtin_convertvector(q, bytes_vector);
+    }
+}
+
+inline void normalize(const Model& model, const Norm& norm, const float* x, float* to) {
+    const int64_t size = model.d_model_padded, real = model.d_model, last = size - LANES;
+    vector sum{};
+    for (int64_t c = 0; c < size; c += LANES) sum += read(x + c);
+    float mean = across(sum, sum_of) / real;
+    vector squares{};
+    for (int64_t c = 0; c < last; c += LANES) {
+        vector d = read(x + c) - mean;
+        squares += d * d;
+    }
+    const whole_vector lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vector d = lane < int32_t(real - last) ? read(x + last) - mean : vector{};
+    squares += d * d;
+    float inverse = 1.0f / std::sqrt(across(squares, sum_of) / real + float(model.eps));
+    for (int64_t c = 0; c < size; c += LANES)
+        write(to + c, (read(x + c) - mean) * inverse * read(norm.gain + c) + read(norm.bias + c));
+}
+
+// Each head's softmax(q k) v. Heads stand in lanes: a key costs as many products as it has vectors.
+template <typename At>
+void attend(const Model& model, const float* query, float* context, int64_t keys, Buffer& room, At at) {
+    const int64_t span = model.steps * model.lanes, width = model.groups * span;
+    float* weights = room.of(keys * LANES);
+    for (int64_t group = 0; group < width; group += span) {
+        const float* q = query + group;
+        vector largest = vector{} - std::numeric_limits<float>::infinity();
+        for (int64_t j = 0; j < keys; j += 4) {
+            const float* k[4];
+            vector sums[4] = {};
+            for (int u = 0; u < 4; u++) k[u] = at(std::min(j + u, keys - 1)) + group;
+            for (int64_t i = 0; i < span; i += LANES) {
+                vector x = read(q + i);
+                for (int u = 0; u < 4; u++) sums[u] += x * read(k[u] + i);
+            }
+            for (int u = 0; u < 4 && j + u < keys; u++) {
+                constexpr auto lanes = std::make_index_sequence<LANES>();
+                vector s = sums[u];
+                if (model.lanes <= 8) s += rotated<8>(s, lanes);
+                if (model.lanes <= 4) s += rotated<4>(s, lanes);
+                if (model.lanes <= 2) s += rotated<2>(s, lanes);
+                if (model.lanes <= 1) s += rotated<1>(s, lanes);
+                s *= float(model.score_scale);
+                largest = s > largest ? s : largest;
+                write(weights + (j + u) * LANES, s);
+            }
+        }
+        vector total{};
+        for (int64_t j = 0; j < keys; j++) {
+            vector w = exponential(read(weights + j * LANES) - largest);
+            total += w;
+            write(weights + j * LANES, w);
+        }
+        vector inverse = 1.0f / total;
+        for (int64_t i = 0; i < span; i += 4 * LANES) {
+            const int64_t count = std::min<int64_t>(4, (span - i) / LANES);
+            vector sums[4] = {};
+            for (int64_t j = 0; j < keys; j++) {
+                const float* v = at(j) + width + group + i;
+                vector w = read(weights + j * LANES);
+                if (count == 4)
+                    for (int u = 0; u < 4; u++) sums[u] += w * read(v + u * LANES);
+                else
+                    for (int u = 0; u < count; u++) sums[u] += w * read(v + u * LANES);
+            }
+            for (int u = 0; u < count; u++) write(context + group + i + u * LANES, sums[u] * inverse);
+        }
+    }
+}
+
+// Turn queries or keys by their position: dimension i and i + half of each head are a pair.
+void turn(const Model& model, float* x, int64_t position) {
+    const float *cosines = model.cosines + position * model.half, *sines = model.sines + position * model.half;
+    const int64_t lanes = model.lanes, span = model.steps * lanes;
+    for (int64_t group = 0; group < model.groups * span; group += span)
+        for (int64_t i = 0; i < model.half; i++)
+            for (int64_t h = 0; h < lanes; h++) {
+                float *a = x + group + i * lanes + h, *b = a + model.half * lanes, first = *a, second = *b;
+                *a = first * cosines[i] - second * sines[i], *b = second * cosines[i] + first * sines[i];
+            }
+}
+
+struct Slot {  // one sentence: keys and values of its memory, and of its hypotheses' past, for each layer
+    std::vector<Buffer> memory, past;
+    int64_t memory_len = 0;
+};
+
+constexpr int64_t SOME_ROWS = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
+
+struct Session {
+    const Model& model;
+    const int64_t places, width;
+    std::vector<Slot> slots;
+    Buffer x, y, mine, context, wide, weights, prepared, scales;
+
+    Session(const Model& model, int64_t num_slots, int64_t places)
+        : model(model), places(places), width(model.groups * model.steps * model.lanes), slots(num_slots) {
+        for (Slot& slot : slots)
+            slot.memory.resize(model.num_decoder_layers), slot.past.resize(model.num_decoder_layers);
+    }
+
+    template <typename Kind>
+    Given ready(const float* from, int64_t size, int64_t rows) {
+        int64_t stride = size / Kind::GROUP * 4;
+        Given given{(uint8_t*)prepared.of(rows * stride / 4), stride, rows, scales.of(rows)};
+        for (int64_t r = 0; r < rows; r++)
+            prepare(Kind(), from + r * size, size, given.data + r * stride, given.scales + r);
+        return given;
+    }
+
+    // What a sublayer looks at: the states, normed where the norm comes first.
+    template <typename Kind>
+    Given seen(const Norm& norm, int64_t rows) {
+        const int64_t size = model.d_model_padded;
+        if (!model.norm_first) return ready<Kind>(x.data, size, rows);
+        for (int64_t r = 0; r < rows; r++) normalize(model, norm, x.data + r * size, y.of(rows * size) + r * size);
+        return ready<Kind>(y.data, size, rows);
+    }
+
+    void normalize_all(const Norm& norm, int64_t rows) {
+        const int64_t size = model.d_model_padded;
+        if (norm.gain)
+            for (int64_t r = 0; r < rows; r++) normalize(model, norm, x.data + r * size, x.data + r * size);
+    }
+
+    // Add what a sublayer gives to the states; without a norm before it there is one behind it.
+    template <typename Kind>
+    void join(const Matrix& out, const Given& given, const Norm& norm) {
+        product<Kind>(out, given, x.data, ADD);
+        if (!model.norm_first) normalize_all(norm, given.rows);
+    }
+
+    template <typename Kind>
+    void feed_forward(const Layer& layer, const Norm& norm, int64_t rows) {
+        const int64_t size = model.d_model_padded, room = model.d_ff;
+        Given all = seen<Kind>(norm, rows);
+        int64_t stride = room / Kind::GROUP * 4;
+        int64_t own = all.rows * all.stride / 4;  // the second product's inputs lie behind the first one's
+        prepared.of(own + SOME_ROWS * stride / 4);
+        all.data = (uint8_t*)prepared.data;
+        std::vector<float> own_scales(SOME_ROWS);
+        for (int64_t first = 0; first < rows; first += SOME_ROWS) {
+            int64_t some = std::min(SOME_ROWS, rows - first);
+            float* inner = wide.of(SOME_ROWS * room);
+            product<Kind>(layer.inner, all.from(first, some), inner, ACTIVATE, model.activation);
+            Given given{(uint8_t*)(prepared.data + own), stride, some, own_scales.data()};
+            for (int64_t r = 0; r < some; r++)
+                prepare(Kind(), inner + r * room, room, given.data + r * stride, given.scales + r);
+            product<Kind>(layer.outer, given, x.data + first * size, ADD);
+        }
+        if (!model.norm_first) normalize_all(norm, rows);
+    }
+
+    void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* places_of, const float* beside,
+               int64_t rows) {
+        const int64_t size = model.d_model_padded;
+        x.of(rows * size);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < size; c += LANES) {
+                vector sum = read(tokens + ids[r] * size + c);
+                if (beside) sum += read(beside + r * size + c);
+                sum *= float(model.embedding_scale);
+                if (positions) sum += read(positions + places_of[r] * size + c);
+                write(x.data + r * size + c, sum);
+            }
+    }
+
+    // Sentences end to end, each into a slot of its own; `ends` are where they end.
+    template <typename Kind>
+    void encode(int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends) {
+        const int64_t rows = ends[count - 1];
+        std::vector<int64_t> begins(rows), positions(rows), lens(rows);
+        for (int64_t s = 0, r = 0; s < count; s++)
+            for (int64_t begin = r; r < ends[s]; r++) begins[r] = begin, positions[r] = r - begin, lens[r] = ends[s] - begin;
+        embed(model.src_tokens, model.src_positions, ids, positions.data(), nullptr, rows);
+        for (int64_t l = 0; l < model.num_encoder_layers; l++) {
+            const Layer& layer = model.encoder[l];
+            float *all = mine.of(rows * 3 * width), *to = context.of(rows * width);
+            product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
+            for (int64_t r = 0; r < rows && model.cosines; r++)
+                turn(model, all + r * 3 * width, positions[r]), turn(model, all + r * 3 * width + width, positions[r]);
+            for (int64_t r = 0; r < rows; r++) {
+                const float* first = all + begins[r] * 3 * width + width;
+                attend(model, all + r * 3 * width, to + r * width, lens[r], weights, [=](int64_t j) { return first + j * 3 * width; });
+            }
+            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer.norms[0]);
+            feed_forward<Kind>(layer, layer.norms[1], rows);
+        }
+        normalize_all(model.encoder_norm, rows);
+        Given memory = ready<Kind>(x.data, model.d_model_padded, rows);
+        for (int64_t l = 0; l < model.num_decoder_layers; l++) {
+            float* both = mine.of(rows * 2 * width);
+            product<Kind>(model.decoder[l].theirs, memory, both);
+            for (int64_t s = 0; s < count; s++) {
+                int64_t begin = s ? ends[s - 1] : 0, size = (ends[s] - begin) * 2 * width;
+                Slot& slot = slots[into[s]];
+                slot.memory_len = ends[s] - begin;
+                std::memcpy(slot.memory[l].of(size), both + begin * 2 * width, size * sizeof(float));
+            }
+        }
+    }
+
+    // New positions of hypotheses: row r is the token at times[r] of places[r] in its slot, and looks at the times
+    // before, each in the place that `ancestors` names. Rows of one call may follow each other.
+    template <typename Kind>
+    void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
+                const int32_t* ancestors, int64_t stride, const float* beside) {
+        embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
+        for (int64_t l = 0; l < model.num_decoder_layers; l++) {
+            const Layer& layer = model.decoder[l];
+            float *all = mine.of(rows * 3 * width), *to = context.of(rows * width);
+            product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
+            for (int64_t r = 0; r < rows; r++) {
+                float* row = all + r * 3 * width;
+                if (model.cosines) turn(model, row, times[r]), turn(model, row + width, times[r]);
+                float* past = slots[of[r]].past[l].of((times[r] + 1) * places * 2 * width);
+                std::memcpy(past + (times[r] * places + place[r]) * 2 * width, row + width, 2 * width * sizeof(float));
+            }
+            for (int64_t r = 0; r < rows; r++) {
+                const float* past = slots[of[r]].past[l].data;
+                const int32_t* before = ancestors + r * stride;
+                const int64_t now = times[r], here = place[r], step = places, size = 2 * width;
+                attend(model, all + r * 3 * width, to + r * width, now + 1, weights,
+                       [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
+            }
+            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer.norms[0]);
+            if (layer.query.weights) {
+                product<Kind>(layer.query, seen<Kind>(layer.norms[1], rows), all);
+                for (int64_t r = 0; r < rows; r++) {
+                    const Slot& slot = slots[of[r]];
+                    const float* memory = slot.memory[l].data;
+                    const int64_t size = 2 * width;
+                    attend(model, all + r * width, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
+                }
+                join<Kind>(layer.theirs_out, ready<Kind>(to, width, rows), layer.norms[1]);
+            }
+            feed_forward<Kind>(layer, layer.norms[layer.query.weights ? 2 : 1], rows);
+        }
+        normalize_all(model.decoder_norm, rows);
+    }
+};
+
+// The `count` largest of a row and their places, largest first, the lower place among equals.
+void largest_of(const float* x, int64_t size, int64_t count, float* best, int32_t* ids, std::vector<float>& tops) {
+    constexpr int64_t BLOCK = 4 * LANES;
+    int64_t filled = 0;
+    for (int64_t block = 0; block < size; block += BLOCK) {
+        if (filled == count && !(tops[block / BLOCK] > best[count - 1])) continue;
+        for (int64_t c = block; c < std::min(block + BLOCK, size); c++) {
+            if (filled == count && !(x[c] > best[count - 1])) continue;
+            int64_t at = filled < count ? filled++ : count - 1;
+            for (; at > 0 && x[c] > best[at - 1]; at--) best[at] = best[at - 1], ids[at] = ids[at - 1];
+            best[at] = x[c], ids[at] = int32_t(c);
+        }
+    }
+}
+
+// What log-probabilities are less than logits by; and the largest logit of each block for `largest_of`.
+float log_of_sum(const float* x, int64_t size, std::vector<float>& tops) {
+    constexpr int64_t BLOCK = 4 * LANES;
+    tops.resize((size + BLOCK - 1) / BLOCK);
+    vector largest = vector{} - std::numeric_limits<float>::infinity(), sum{};
+    for (int64_t block = 0; block < size; block += BLOCK) {
+        vector top = read(x + block);
+        for (int64_t c = block + LANES; c < std::min(block + BLOCK, size); c += LANES) top = greater_of(read(x + c), top);
+        tops[block / BLOCK] = across(top, greater_of);
+        largest = greater_of(top, largest);
+    }
+    float most = across(largest, greater_of);
+    for (int64_t c = 0; c < size; c += LANES) sum += exponential(read(x + c) - most);
+    return most + std::log(across(sum, sum_of));
+}
+
+template <typename Kind>
+void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
+          const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
+          int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
+          float* log_probs) {
+    const Model& model = session.model;
+    session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside);
+    const int64_t size = model.d_model_padded, entries = model.projection.outputs;
+    std::vector<float> tops;
+    float* y = session.y.of(SOME_ROWS * size);
+    for (int64_t first = 0; first < num_wanted; first += SOME_ROWS) {
+        int64_t some = std::min(SOME_ROWS, num_wanted - first);
+        for (int64_t r = 0; r < some; r++)
+            std::memcpy(y + r * size, session.x.data + wanted[first + r] * size, size * sizeof(float));
+        float* logits = session.wide.of(some * entries);
+        product<Kind>(model.projection, session.ready<Kind>(y, size, some), logits);
+        for (int64_t r = 0; r < some; r++) {
+            float* row = logits + r * entries;
+            int64_t n = first + r;
+            float total = log_of_sum(row, entries, tops);
+            for (int64_t c = 0; c < model.vocab_size && log_probs; c++) log_probs[n * model.vocab_size + c] = row[c] - total;
+            for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) row[banned[b]] = -std::numeric_limits<float>::infinity();
+            if (count) largest_of(row, model.vocab_size, count, best + n * count, ids + n * count, tops);
+            for (int64_t c = 0; c < std::min(count, model.vocab_size); c++) best[n * count + c] -= total;
+        }
+    }
+}
+
+template <typename Call>
+int guarded(Call call) {
+    try {
+        call();
+        return 0;
+    } catch (const std::bad_alloc&) {
+        return 1;
+    }
+}
+
+}  // namespace
+
+extern "C" {
+
+Session* decoding_session(const Model* model, int64_t slots, int64_t places) {
+    return new (std::nothrow) Session(*model, slots, places);
+}
+
+void decoding_end(Session* session) { delete session; }
+
+int decoding_encode(Session* session, int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends) {
+    return guarded([&] {
+        if (session->model.kind == INT8) session->encode<Int8>(count, into, ids, ends);
+        if (session->model.kind == BFLOAT16) session->encode<BFloat16>(count, into, ids, ends);
+        if (session->model.kind == FLOAT32) session->encode<Float32>(count, into, ids, ends);
+    });
+}
+
+int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
+                  const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
+                  int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
+                  float* log_probs) {
+    return guarded([&] {
+        auto go = [&](auto kind) {
+            step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
+                                 banned, ban_ends, count, best, ids, log_probs);
+        };
+        if (session->model.kind == INT8) go(Int8());
+        if (session->model.kind == BFLOAT16) go(BFloat16());
+        if (session->model.kind == FLOAT32) go(Float32());
+    });
+}
+}

@@ -1,0 +1,388 @@
+"""The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions that use them.
+
+Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V vocabulary, R rows of
+one step. Every width is filled up with zeros to a multiple of 16.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.kernels import native
+
+KINDS = ("float32", "bfloat16", "int8")
+ACTIVATIONS = ("relu", "gelu", "relu2")
+_LANES = 16
+_PER_GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}  # numbers in four bytes
+_POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
+
+
+class _Matrix(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("weights", "scales", "starts", "bias")),
+        ("inputs", _LONG),
+        ("outputs", _LONG),
+    )
+
+
+class _Norm(ctypes.Structure):
+    _fields_ = (("gain", _POINTER), ("bias", _POINTER))
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        ("norms", _Norm * 3),
+        *((name, _Matrix) for name in ("mine", "mine_out", "query", "theirs", "theirs_out", "inner", "outer")),
+    )
+
+
+_WHOLE = (
+    *("kind", "d_model", "d_model_padded", "d_ff", "groups", "lanes", "steps", "norm_first", "activation"),
+    *("num_encoder_layers", "num_decoder_layers", "vocab_size", "half"),
+)
+
+
+class _Model(ctypes.Structure):
+    _fields_ = (
+        *((name, _LONG) for name in _WHOLE),
+        *((name, ctypes.c_double) for name in ("eps", "score_scale", "embedding_scale")),
+        *((f"{side}_{what}", _POINTER) for side in ("src", "tgt") for what in ("tokens", "positions")),
+        *((name, _POINTER) for name in ("cosines", "sines")),
+        ("encoder", ctypes.POINTER(_Layer)),
+        ("decoder", ctypes.POINTER(_Layer)),
+        ("encoder_norm", _Norm),
+        ("decoder_norm", _Norm),
+        ("projection", _Matrix),
+    )
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y = weight x + bias."""
+
+    weight: Float[Tensor, "N M"]
+    bias: Float[Tensor, "N"] | None
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A layer norm's gain and bias."""
+
+    gain: Float[Tensor, "D"]
+    bias: Float[Tensor, "D"] | None
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The four maps of an attention; a head's rows lie together."""
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its parts."""
+
+    norms: tuple[Norm, ...]
+    own: Attention
+    across: Attention | None
+    inner: Linear
+    outer: Linear
+
+
+@dataclass(frozen=True)
+class Side:
+    """Token vectors, and those of the positions, if any."""
+
+    tokens: Float[Tensor, "V D"]
+    positions: Float[Tensor, "L D"] | None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K / 2) each."""
+
+    num_heads: int
+    head_dim: int
+    norm_first: bool
+    activation: str
+    eps: float
+    embedding_scale: float
+    src: Side | None
+    tgt: Side
+    encoder: tuple[Layer, ...]
+    decoder: tuple[Layer, ...]
+    encoder_norm: Norm | None
+    decoder_norm: Norm | None
+    projection: Linear
+    rotary: tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]] | None = None
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How heads are laid out: in `groups`, in each dimension after dimension (`steps`), a lane for each head."""
+
+    num_heads: int
+    head_dim: int
+
+    @property
+    def lanes(self) -> int:
+        """Heads side by side, a power of two up to 16."""
+        return min(_LANES, 1 << (self.num_heads - 1).bit_length())
+
+    @property
+    def groups(self) -> int:
+        return -(-self.num_heads // self.lanes)
+
+    @property
+    def steps(self) -> int:
+        """Dimensions of a head, filled up so that those of a group make whole vectors."""
+        return -(-self.head_dim * self.lanes // _LANES) * _LANES // self.lanes
+
+    def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
+        """Rows of heads one behind the other, in the engine's order."""
+        apart = rows.new_zeros(self.groups * self.lanes, self.steps, *rows.shape[1:])
+        apart[: self.num_heads, : self.head_dim] = rows.reshape(self.num_heads, self.head_dim, *rows.shape[1:])
+        grouped = apart.reshape(self.groups, self.lanes, *apart.shape[1:])
+        return grouped.transpose(1, 2).flatten(0, 2)
+
+    def into(self, linear: Linear) -> Linear:
+        """A map to heads, its outputs in the engine's order."""
+        return Linear(self.laid_out(linear.weight), None if linear.bias is None else self.laid_out(linear.bias))
+
+    def out_of(self, linear: Linear) -> Linear:
+        """A map from heads, its inputs in the engine's order."""
+        return Linear(self.laid_out(linear.weight.T).T, linear.bias)
+
+
+def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
+    """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps (symmetric).
+
+    Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized stays as it is.
+    """
+    scales = weight.abs().amax(1) / 127
+    scales = ((scales.view(torch.int32) + 0x7F) & ~0x7F).view(torch.float32)
+    return (weight / scales.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scales
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled functions. Raises UnavailableError with the reason where there are none."""
+    found = native.library("decoding")
+    signatures = {
+        "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
+        "decoding_end": (None, (_POINTER,)),
+        "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, _POINTER, _POINTER, _POINTER)),
+        "decoding_step": (
+            ctypes.c_int,
+            (
+                *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
+                *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER),
+            ),
+        ),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+class Engine:
+    """A Transformer's weights, packed for products of one kind; any number of sessions in any threads use them."""
+
+    def __init__(self, weights: Weights, kind: str = "float32") -> None:
+        """`kind`: "float32", "bfloat16" or "int8". Raises UnavailableError where there are no native kernels."""
+        self._library = library()
+        self._kept: list[object] = []  # what the structures point to
+        self.kind, self.vocab_size = kind, weights.projection.weight.shape[0]
+        heads = Heads(weights.num_heads, weights.head_dim)
+        d_model = weights.tgt.tokens.shape[1]
+        first = (weights.encoder or weights.decoder)[0]
+        rotary = weights.rotary
+        self._model = _Model(
+            kind=KINDS.index(kind),
+            d_model=d_model,
+            d_model_padded=_filled(d_model),
+            d_ff=_filled(first.inner.weight.shape[0]),
+            groups=heads.groups,
+            lanes=heads.lanes,
+            steps=heads.steps,
+            norm_first=weights.norm_first,
+            activation=ACTIVATIONS.index(weights.activation),
+            num_encoder_layers=len(weights.encoder),
+            num_decoder_layers=len(weights.decoder),
+            vocab_size=self.vocab_size,
+            half=rotary[0].shape[1] if rotary else 0,
+            eps=weights.eps,
+            score_scale=weights.head_dim**-0.5,
+            embedding_scale=weights.embedding_scale,
+            src_tokens=self._rows(weights.src.tokens if weights.src else None),
+            src_positions=self._rows(weights.src.positions if weights.src else None),
+            tgt_tokens=self._rows(weights.tgt.tokens),
+            tgt_positions=self._rows(weights.tgt.positions),
+            cosines=self._pointer(rotary[0].float().contiguous()) if rotary else None,
+            sines=self._pointer(rotary[1].float().contiguous()) if rotary else None,
+            encoder=self._layers(weights.encoder, heads),
+            decoder=self._layers(weights.decoder, heads),
+            encoder_norm=self._norm(weights.encoder_norm),
+            decoder_norm=self._norm(weights.decoder_norm),
+            projection=self._matrix(weights.projection, missing=-float("inf")),
+        )
+
+    def session(self, slots: int, places: int) -> "Session":
+        """Room for so many sentences, each with so many hypotheses; for one thread at a time."""
+        return Session(self, slots, places)
+
+    def _layers(self, layers: tuple[Layer, ...], heads: Heads) -> ctypes.Array[_Layer]:
+        found = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
+        self._kept.append(found)
+        return found
+
+    def _layer(self, layer: Layer, heads: Heads) -> _Layer:
+        own, across = layer.own, layer.across
+        mine = _joined(*(heads.into(part) for part in (own.query, own.key, own.value)))
+        found = _Layer(
+            norms=(_Norm * 3)(*(self._norm(norm) for norm in layer.norms)),
+            mine=self._matrix(mine),
+            mine_out=self._matrix(heads.out_of(own.output)),
+            inner=self._matrix(layer.inner),
+            outer=self._matrix(layer.outer),
+        )
+        if across is not None:
+            found.query = self._matrix(heads.into(across.query))
+            found.theirs = self._matrix(_joined(heads.into(across.key), heads.into(across.value)))
+            found.theirs_out = self._matrix(heads.out_of(across.output))
+        return found
+
+    def _matrix(self, linear: Linear, missing: float = 0.0) -> _Matrix:
+        """Packed; outputs that only fill up have the bias `missing`."""
+        weight, bias = linear.weight.detach().float(), linear.bias
+        outputs, inputs = (_filled(size) for size in weight.shape)
+        whole = weight.new_zeros(outputs, inputs)
+        whole[: weight.shape[0], : weight.shape[1]] = weight
+        biases = weight.new_full((outputs,), missing)
+        biases[: weight.shape[0]] = 0.0 if bias is None else bias.detach().float()
+        scales = starts = None
+        if self.kind == "int8":
+            whole, steps = quantized(whole)
+            scales, starts = self._pointer(steps), self._pointer(-128 * whole.sum(1, dtype=torch.int32))
+        elif self.kind == "bfloat16":
+            whole = whole.bfloat16()
+        group = _PER_GROUP[self.kind]
+        panels = whole.view(outputs // _LANES, _LANES, inputs // group, group).transpose(1, 2)
+        return _Matrix(self._pointer(panels.contiguous()), scales, starts, self._pointer(biases), inputs, outputs)
+
+    def _norm(self, norm: Norm | None) -> _Norm:
+        if norm is None:
+            return _Norm()
+        bias = torch.zeros_like(norm.gain) if norm.bias is None else norm.bias
+        return _Norm(*(self._rows(part[None]) for part in (norm.gain, bias)))
+
+    def _rows(self, table: Tensor | None) -> int | None:
+        """Rows of d_model numbers, filled up with zeros."""
+        if table is None:
+            return None
+        table = table.detach().float()
+        missing = _filled(table.shape[1]) - table.shape[1]
+        return self._pointer(torch.nn.functional.pad(table, (0, missing)).contiguous())
+
+    def _pointer(self, tensor: Tensor) -> int:
+        self._kept.append(tensor)
+        return tensor.data_ptr()
+
+
+class Session:
+    """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread at a time."""
+
+    begins_together = False
+
+    def __init__(self, engine: Engine, slots: int, places: int) -> None:
+        self.engine, self.slots, self.places = engine, slots, places
+        self._library = engine._library
+        self._handle = self._library.decoding_session(ctypes.byref(engine._model), slots, places)
+        if not self._handle:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.decoding_end(self._handle)
+            self._handle = None
+
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
+        """Encode sentences, each into a slot of its own, whose former content is gone. Raises MemoryError."""
+        into = np.asarray(slots, np.int64)
+        ids = np.fromiter((i for sentence in sentences for i in sentence), np.int32)
+        ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+        self._done(
+            self._library.decoding_encode(self._handle, len(into), *(x.ctypes.data for x in (into, ids, ends)))
+        )
+
+    def step(
+        self,
+        slots: NDArray[np.int64],
+        places: NDArray[np.int64],
+        times: NDArray[np.int64],
+        tokens: NDArray[np.int32],
+        ancestors: NDArray[np.int32],
+        count: int,
+        *,
+        wanted: NDArray[np.int64] | None = None,
+        banned: NDArray[np.int32] | None = None,
+        ban_ends: NDArray[np.int64] | None = None,
+        beside: NDArray[np.float32] | None = None,
+        whole: bool = False,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+        """Take one more token for each of R rows, and give the `count` best next ones of those `wanted` (all).
+
+        A row is the token at `times` of one of the `places` of its slot; it looks at the times before, each in the
+        place that its row of `ancestors` (R, at least as wide as the largest time) names. Rows of one place may
+        follow each other. Gives log-probabilities and ids, best first, the lower id among equals; and, if `whole`,
+        all log-probabilities. `banned` ids up to the row's end in `ban_ends` are never among the best. Raises
+        MemoryError.
+        """
+        rows = len(slots)
+        slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (slots, places, times))
+        tokens, ancestors = (np.ascontiguousarray(x, np.int32) for x in (tokens, ancestors))
+        wanted = np.arange(rows) if wanted is None else np.ascontiguousarray(wanted, np.int64)
+        banned = np.empty(0, np.int32) if banned is None else np.ascontiguousarray(banned, np.int32)
+        ban_ends = (
+            np.zeros(len(wanted), np.int64) if ban_ends is None else np.ascontiguousarray(ban_ends, np.int64)
+        )
+        best = np.full((len(wanted), count), -np.inf, np.float32)
+        ids = np.zeros((len(wanted), count), np.int32)
+        all_of_them = np.empty((len(wanted), self.engine.vocab_size), np.float32) if whole else None
+        self._done(
+            self._library.decoding_step(
+                *(self._handle, rows, *(x.ctypes.data for x in (slots, places, times, tokens, ancestors))),
+                *(ancestors.strides[0] // 4, None if beside is None else beside.ctypes.data),
+                *(wanted.ctypes.data, len(wanted), banned.ctypes.data, ban_ends.ctypes.data, count),
+                *(best.ctypes.data, ids.ctypes.data, None if all_of_them is None else all_of_them.ctypes.data),
+            )
+        )
+        return best, ids, all_of_them
+
+    def _done(self, status: int) -> None:
+        if status:
+            raise MemoryError
+
+
+def _filled(size: int) -> int:
+    return -(-size // _LANES) * _LANES
+
+
+def _joined(*linears: Linear) -> Linear:
+    """Several maps of one input, their outputs behind each other."""
+    weight = torch.cat([linear.weight for linear in linears])
+    if linears[0].bias is None:
+        return Linear(weight, None)
+    return Linear(weight, torch.cat([linear.bias for linear in linears if linear.bias is not None]))

@@ -1,0 +1,64 @@
+// What the kernels share: bfloat16 as raw 16 bits, sixteen numbers at a time, and the exponential.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace {
+
+struct bfloat16 {
+    uint16_t bits;
+};
+
+inline float to_float(float x) { return x; }
+inline float to_float(bfloat16 x) {
+    uint32_t bits = uint32_t(x.bits) << 16;
+    float f;
+    std::memcpy(&f, &bits, 4);
+    return f;
+}
+inline void store(float* to, float x) { *to = x; }
+inline void store(bfloat16* to, float x) {  // to nearest, ties to even; what is no number stays none
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    to->bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
+
+// Sixteen numbers at a time, on any processor: compilers make of it what vectors there are.
+constexpr int64_t LANES = 16;
+typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t whole_vector __attribute__((vector_size(64)));
+typedef uint32_t bits_vector __attribute__((vector_size(64)));
+
+inline vector read(const float* from) { return *(const vector*)from; }
+inline void write(float* to, vector x) { *(vector*)to = x; }
+inline int64_t padded(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
+
+// op over all lanes.
+template <size_t BY, size_t... I>
+inline vector rotated(vector x, std::index_sequence<I...>) {
+    return __builtin_shufflevector(x, x, ((I + BY) % LANES)...);
+}
+template <typename Op>
+inline float across(vector x, Op op) {
+    constexpr auto lanes = std::make_index_sequence<LANES>();
+    x = op(x, rotated<8>(x, lanes)), x = op(x, rotated<4>(x, lanes));
+    x = op(x, rotated<2>(x, lanes)), x = op(x, rotated<1>(x, lanes));
+    return x[0];
+}
+inline vector sum_of(vector a, vector b) { return a + b; }
+inline vector greater_of(vector a, vector b) { return a > b ? a : b; }  // what is no number is passed over in a
+
+// e^x to about 2 units in the last place, for x <= 88; 0 below -87.
+inline vector exponential(vector x) {
+    vector y = (x < -87.0f ? vector{} - 87.0f : x) * 1.44269504f;
+    whole_vector whole = __builtin_convertvector(y + (y < 0.0f ? vector{} - 0.5f : vector{} + 0.5f), whole_vector);
+    vector r = (y - __builtin_convertvector(whole, vector)) * 0.693147181f;
+    vector p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666667f + r * (0.0416666667f + r * (0.00833333333f + r * 0.00138888889f)))));
+    return x < -87.0f ? vector{} : p * (vector)((whole + 127) << 23);
+}
+
+}  // namespace

@@ -1,0 +1,196 @@
+"""A translator in int8: a quarter of the weights' size, and faster; made only where it translates as well.
+
+`quantize` compares the model before and after on text of the user's own, writes the report into the new folder,
+and writes no folder where too much is lost.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft import durable
+from weft.data.tokenizer import BOS_ID, EOS_ID
+from weft.decoding.search import Hypothesis
+from weft.errors import FolderError, UsageError
+from weft.evaluation.metrics import translation_scores
+from weft.kernels.decoding import Engine, Session, quantized
+from weft.machine import Machine
+from weft.model.transformer import Seq2SeqTransformer
+from weft.model_folder import (
+    CARD,
+    SCALES,
+    WEIGHTS,
+    open_model_folder,
+    quantized_names,
+    save_model_folder,
+)
+from weft.tasks.translation import Translation
+
+REPORT = "parity.json"
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What int8 changes, on a text of `sentences` pairs.
+
+    `token_agreement` is the share of positions in the original's own translations at which both find the same
+    token most probable; `largest_error` the largest difference of log-probabilities there, in nats, over all
+    entries of the vocabulary, `mean_error` their mean difference for the token that stands there.
+    `same_translations` is the share of sentences that both translate alike. Sizes are of the weights, in bytes.
+    """
+
+    sentences: int
+    tokens: int
+    token_agreement: float
+    largest_error: float
+    mean_error: float
+    same_translations: float
+    bleu: float
+    bleu_int8: float
+    bleu_signature: str
+    bytes: int
+    bytes_int8: int
+
+    @property
+    def bleu_loss(self) -> float:
+        """How much is lost; negative where int8 happens to score higher."""
+        return self.bleu - self.bleu_int8
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        return [
+            f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
+            f"{100 * self.token_agreement:.2f} % of {self.tokens:,} tokens agree",
+            f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
+            f"log-probabilities differ by {self.mean_error:.4f} nats on average, {self.largest_error:.2f} at most",
+            f"weights {self.bytes / 2**20:,.1f} MiB -> {self.bytes_int8 / 2**20:,.1f} MiB",
+        ]
+
+
+def quantize(folder: Path, data: Sequence[str], out: Path, machine: Machine, max_bleu_loss: float = 0.5) -> Parity:
+    """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of texts.
+
+    Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
+    FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--output {out}: holds something already; give a new folder")
+    exact = Translation.load(folder, replace(machine, device="cpu"))
+    if not isinstance(exact.model, Seq2SeqTransformer):
+        raise UsageError(f"{folder}: holds a recurrent model; only Transformers have an int8 form")
+    if exact.config.weights == "int8":
+        raise UsageError(f"{folder}: is in int8 already")
+    text = exact.read(data)
+    before, engine = _translated(exact, text.src)
+    weights = _int8_weights(exact.model)
+    config = exact.config.model_copy(update={"weights": "int8"})
+    small = replace(exact, model=_read_back(exact.model, weights), config=config)
+    after, int8_engine = _translated(small, text.src)
+    agreement, largest, mean, tokens = _compared(engine, int8_engine, exact.predictor().hypotheses(text.src))
+    scores, int8_scores = (translation_scores(texts, text.tgt, exact.config.tgt_lang) for texts in (before, after))
+    found = Parity(
+        sentences=len(before),
+        tokens=tokens,
+        token_agreement=agreement,
+        largest_error=largest,
+        mean_error=mean,
+        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
+        bleu=scores.bleu,
+        bleu_int8=int8_scores.bleu,
+        bleu_signature=scores.bleu_signature,
+        bytes=sum(p.numel() * p.element_size() for p in exact.model.parameters()),
+        bytes_int8=sum(t.numel() * t.element_size() for t in weights.values()),
+    )
+    if found.bleu_loss > max_bleu_loss:
+        raise FolderError(
+            f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
+            f"more than {max_bleu_loss:g}; nothing was written; --max-bleu-loss allows more"
+        )
+    _write(folder, out, small, weights, found)
+    return found
+
+
+def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
+    """What an int8 folder holds."""
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    for name in quantized_names(model):
+        weights[name], weights[name + SCALES] = quantized(weights[name])
+    return weights
+
+
+def _read_back(model: Seq2SeqTransformer, weights: Mapping[str, Tensor]) -> Seq2SeqTransformer:
+    """The model that loading these weights gives: embeddings that share an int8 matrix are rounded as well."""
+    copy = deepcopy(model)
+    with torch.no_grad():
+        for name, parameter in copy.named_parameters():
+            scales = weights.get(name + SCALES)
+            parameter.copy_(weights[name] if scales is None else weights[name] * scales[:, None])
+    return copy
+
+
+def _translated(task: Translation, texts: Sequence[str]) -> tuple[list[str], Engine]:
+    predictor = task.predictor()
+    if not isinstance(predictor.engine, Engine):
+        raise UsageError(f"int8 needs the native engine: {task.why_no_engine()}")
+    return [prediction.text for prediction in predictor.translate(texts)], predictor.engine
+
+
+def _compared(
+    exact: Engine, small: Engine, outputs: Mapping[tuple[int, ...], Hypothesis], size: int = 32
+) -> tuple[float, float, float, int]:
+    """Over the positions of outputs: the share with the same best token, the largest and mean error, how many."""
+    same, largest, errors, tokens = 0, 0.0, 0.0, 0
+    sessions = [engine.session(size, 1) for engine in (exact, small)]
+    for some in _some_at_a_time(outputs, size):
+        ours, theirs = (_all_log_probs(session, some) for session in sessions)
+        wanted = np.concatenate([_finished(hypothesis) for _, hypothesis in some])
+        same += int((ours.argmax(1) == theirs.argmax(1)).sum())
+        largest = max(largest, float(np.abs(ours - theirs).max()))
+        rows = np.arange(len(wanted))
+        errors += float(np.abs(ours[rows, wanted] - theirs[rows, wanted]).sum())
+        tokens += len(wanted)
+    return same / max(tokens, 1), largest, errors / max(tokens, 1), tokens
+
+
+def _some_at_a_time(
+    outputs: Mapping[tuple[int, ...], Hypothesis], size: int
+) -> Iterator[list[tuple[tuple[int, ...], Hypothesis]]]:
+    """So many at a time."""
+    pairs = iter(outputs.items())
+    while some := list(islice(pairs, size)):
+        yield some
+
+
+def _finished(hypothesis: Hypothesis) -> NDArray[np.int64]:
+    """The tokens of an output, and its end where it has one."""
+    return np.array([*hypothesis.ids, *[EOS_ID] * hypothesis.finished], np.int64)
+
+
+def _all_log_probs(session: Session, some: Sequence[tuple[tuple[int, ...], Hypothesis]]) -> NDArray[np.float32]:
+    """Of every token of every output, all of the outputs read in one step."""
+    session.read(range(len(some)), [row for row, _ in some])
+    lens = [len(_finished(hypothesis)) for _, hypothesis in some]
+    slots, times = np.repeat(np.arange(len(some)), lens), np.concatenate([np.arange(n) for n in lens])
+    inputs = np.concatenate([[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]).astype(np.int32)
+    places, ancestors = np.zeros(len(slots), np.int64), np.zeros((len(slots), max(lens)), np.int32)
+    _, _, found = session.step(slots, places, times, inputs, ancestors, 0, whole=True)
+    assert found is not None
+    return found
+
+
+def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Tensor], found: Parity) -> None:
+    stored = open_model_folder(folder)
+    about = "\n".join(f"- {line}" for line in found.lines())
+    card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
+    card += f"\n## int8\n\nWeights rounded to int8 after training. On {found.sentences:,} sentences:\n\n{about}\n"
+    facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
+    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts)
+    durable.write_json(out / REPORT, asdict(found))

@@ -1,0 +1,284 @@
+"""The search over slots finds what the search over batches finds, whatever stands beside a sentence."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from weft.decoding.batched import BatchedDecoder
+from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.search import Hypothesis, Step, beam_search
+from weft.errors import DivergedError, UsageError
+
+BOS, EOS, V = 0, 1, 7
+
+
+def log_probs_after(source: Sequence[int], prefix: Sequence[int], coarse: bool) -> torch.Tensor:
+    """Of the next token: random, the same for the same source and prefix; with `coarse`, many are equal."""
+    generator = torch.Generator().manual_seed(hash((*source, -1, *prefix)) % 2**31)
+    logits = 2 * torch.randn(V, generator=generator)
+    if coarse:
+        logits = logits.round()
+    logits[EOS] -= 1.0
+    return logits.log_softmax(-1)
+
+
+@dataclass
+class Scripted:
+    """A decoder that keeps each token where it was made, and reads prefixes back by way of the ancestors."""
+
+    slots: int
+    places: int
+    coarse: bool = False
+    begins_together = False
+
+    def __post_init__(self) -> None:
+        self.sources: dict[int, Sequence[int]] = {}
+        self.past: dict[tuple[int, int, int], int] = {}
+        self.most_tokens = self.steps = 0
+
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
+        for slot, sentence in zip(slots, sentences, strict=True):
+            self.sources[slot] = sentence
+
+    def step(self, slots, places, times, tokens, ancestors, count, *, banned, ban_ends, whole):
+        in_use = {int(slot) for slot in slots}
+        self.most_tokens = max(self.most_tokens, sum(len(self.sources[slot]) for slot in in_use))
+        self.steps += 1
+        rows = list(zip(slots.tolist(), places.tolist(), times.tolist(), tokens.tolist(), strict=True))
+        for slot, place, time, token in rows:
+            self.past[slot, time, place] = token
+        best, ids, everything, begin = [], [], [], 0
+        for (slot, _, time, token), before, end in zip(rows, ancestors.tolist(), ban_ends.tolist(), strict=True):
+            prefix = [self.past[slot, j, before[j]] for j in range(time)] + [token]
+            assert prefix[0] == BOS
+            found = log_probs_after(self.sources[slot], prefix[1:], self.coarse)
+            everything.append(found.tolist())
+            found[banned[begin:end].tolist()] = -math.inf
+            begin = end
+            order = sorted(range(V), key=lambda i: (-float(found[i]), i))[:count]
+            missing = count - len(order)
+            ids.append(order + [0] * missing)
+            best.append([float(found[i]) for i in order] + [-math.inf] * missing)
+        return np.array(best, np.float32), np.array(ids, np.int32), np.array(everything) if whole else None
+
+
+class Batched:
+    """The same probabilities for the search over batches: a cache of sources and prefixes."""
+
+    def __init__(self, rows: list[tuple[Sequence[int], tuple[int, ...]]]) -> None:
+        self.rows = rows
+
+    def select(self, rows: torch.Tensor) -> "Batched":
+        return Batched([self.rows[i] for i in rows.tolist()])
+
+    def join(self, other: "Batched") -> "Batched":
+        return Batched(self.rows + other.rows)
+
+
+def advanced(coarse: bool) -> Step[Batched]:
+    """The step over batches."""
+
+    def step(ids: torch.Tensor, cache: Batched) -> tuple[torch.Tensor, Batched]:
+        rows = [(source, (*prefix, i)) for (source, prefix), i in zip(cache.rows, ids.tolist(), strict=True)]
+        return torch.stack([log_probs_after(s, p[1:], coarse) for s, p in rows]), Batched(rows)
+
+    return step
+
+
+def reference(sentences: list[Sentence], beams: Beams, coarse: bool = False) -> list[list[Hypothesis]]:
+    return beam_search(
+        advanced(coarse), Batched([(s.ids, ()) for s in sentences]), bos_id=BOS, eos_id=EOS,
+        max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beams.beam_size,
+        length_penalty=beams.length_penalty, n_best=beams.n_best, banned_ids=beams.banned_ids,
+    )  # fmt: skip
+
+
+def drawn(count: int, seed: int) -> list[Sentence]:
+    draw = random.Random(seed)
+    return [
+        Sentence(i, [draw.randrange(100) for _ in range(draw.randint(1, 9))], draw.randint(1, 12))
+        for i in range(count)
+    ]
+
+
+def same(found: Hypothesis, expected: Hypothesis) -> bool:
+    return (found.ids, found.finished) == (expected.ids, expected.finished) and all(
+        np.allclose(getattr(found, name), getattr(expected, name), atol=1e-4)
+        for name in ("log_prob", "score", "token_log_probs")
+    )
+
+
+BEAMS = [
+    *(Beams(BOS, EOS, k, alpha, n) for k, n in ((1, 1), (2, 1), (3, 3), (5, 2)) for alpha in (0.0, 1.0, -0.7)),
+    Beams(BOS, EOS, 3, 1.0, 2, banned_ids=(2, 5)),
+    Beams(BOS, EOS, 20, 0.6, 4),  # more than the vocabulary has
+]
+
+
+@pytest.mark.parametrize("beams", BEAMS, ids=str)
+@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
+def test_it_finds_what_the_search_over_batches_finds(beams: Beams, slots: int, coarse: bool) -> None:
+    sentences = drawn(23, seed=slots)
+    decoder = Scripted(slots, beams.beam_size, coarse)
+    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
+    expected = reference(sentences, beams, coarse)
+    assert sorted(found) == list(range(23))
+    for i, hypotheses in enumerate(expected):
+        assert len(found[i]) == len(hypotheses)
+        assert all(map(same, found[i], hypotheses))
+
+
+@pytest.mark.parametrize("beams", BEAMS, ids=str)
+@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
+def test_so_it_does_over_a_models_own_steps(beams: Beams, slots: int, coarse: bool) -> None:
+    """Sentences begin together there, and rows of the cache are kept, reordered and repeated."""
+    sentences = drawn(23, seed=slots)
+
+    def prefill(some: Sequence[Sequence[int]]) -> Batched:
+        return Batched([(source, ()) for source in some])
+
+    decoder = BatchedDecoder(prefill, advanced(coarse), slots, beams.beam_size)
+    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
+    for i, hypotheses in enumerate(reference(sentences, beams, coarse)):
+        assert len(found[i]) == len(hypotheses)
+        assert all(map(same, found[i], hypotheses))
+
+
+def every_output(source: Sequence[int], limit: int) -> list[tuple[float, list[int]]]:
+    """Every finished output of at most `limit` tokens with its log-probability, the most probable first."""
+    found, open_ones = [], [(0.0, [])]
+    for _ in range(limit):
+        grown = [
+            (log_prob + float(p), [*ids, token])
+            for log_prob, ids in open_ones
+            for token, p in enumerate(log_probs_after(source, ids, False))
+        ]
+        found += [(log_prob, ids[:-1]) for log_prob, ids in grown if ids[-1] == EOS]
+        open_ones = [pair for pair in grown if pair[1][-1] != EOS]
+    return sorted(found, key=lambda pair: -pair[0])
+
+
+@pytest.mark.parametrize("prefix", [(), (4,), (2, 2, 6)], ids=str)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_wide_beam_finds_the_best_output_that_begins_so_and_repeats_nothing(
+    prefix: tuple[int, ...], n: int
+) -> None:
+    """Against the enumeration of all outputs of up to four tokens; what is forced may repeat."""
+    sentences = [Sentence(i, [i, 7 * i], 4, prefix) for i in range(4)]
+    beams = Beams(BOS, EOS, 400, 0.0, 1, no_repeat_ngrams=n)
+    found = search_all(Engine(), sentences, beams)
+    for sentence in sentences:
+        best, first = found[sentence.number][0], len(prefix)
+        allowed = (
+            (log_prob, ids)
+            for log_prob, ids in every_output(sentence.ids, 4)
+            if tuple(ids[:first]) == prefix
+            and not any(
+                tuple(ids[i : i + n]) == tuple(ids[j : j + n])
+                for i in range(len(ids))
+                for j in range(max(i + 1, first - n + 1), len(ids) - n + 1)
+                if n
+            )
+        )
+        log_prob, ids = next(allowed)
+        assert best.ids == ids
+        assert best.log_prob == pytest.approx(log_prob, abs=1e-4)
+
+
+def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
+    sentences = [Sentence(i, [i, 3], 6, [5, 2] if i % 2 else []) for i in range(9)]
+    beams = Beams(BOS, EOS, 3, 1.0, 2)
+
+    def prefill(some: Sequence[Sequence[int]]) -> Batched:
+        return Batched([(source, ()) for source in some])
+
+    theirs = dict(continuous_search(BatchedDecoder(prefill, advanced(False), 4, 3), Waiting(sentences), beams, 99))
+    for number, hypotheses in search_all(Engine(), sentences, beams).items():
+        assert all(map(same, theirs[number], hypotheses))
+        assert all(h.ids[:2] == [5, 2] for h in hypotheses if number % 2)
+
+
+def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() -> None:
+    sentences = drawn(40, seed=3)
+    decoder = Scripted(16, 2)
+    assert len(dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS, 2), 20))) == 40
+    assert 9 < decoder.most_tokens <= 20
+    waiting = Waiting(sentences)
+    lens = sorted((len(s.ids) for s in sentences), reverse=True)
+    assert [len(s.ids) for s in waiting.take(3, 100, False)] == lens[:3]
+    assert [len(s.ids) for s in waiting.take(3, 2 * lens[3], False)] == lens[3:5]
+    assert waiting.take(3, 5, False) == []
+    assert len(waiting.take(3, 5, True)) == 1
+
+
+def test_finished_sentences_make_room_for_waiting_ones() -> None:
+    """Forty sentences of up to twelve tokens in four slots: one batch after the other would take longer."""
+    sentences = drawn(40, seed=5)
+    decoder = Scripted(4, 1)
+    found = dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS), 1000))
+    lens = [len(found[s.number][0].token_log_probs) for s in Waiting(sentences).take(40, 1000, False)]
+    one_by_one = sum(max(lens[i : i + 4]) for i in range(0, 40, 4))
+    assert sum(lens) / 4 <= decoder.steps < min(one_by_one, 1.3 * sum(lens) / 4)
+
+
+class Engine:
+    """Decoders of the same script; counts them."""
+
+    def __init__(self, kind: type = Scripted) -> None:
+        self.kind, self.made = kind, []
+
+    def session(self, slots: int, places: int) -> Any:
+        self.made.append(self.kind(slots, places))
+        return self.made[-1]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 100])
+def test_several_workers_find_the_same(workers: int) -> None:
+    sentences, beams, engine = drawn(31, seed=7), Beams(BOS, EOS, 3, 1.0, 2), Engine()
+    found = search_all(engine, sentences, beams, workers)
+    assert len(engine.made) == min(workers, 31)
+    for i, hypotheses in enumerate(reference(sentences, beams)):
+        assert all(map(same, found[i], hypotheses))
+    assert search_all(engine, [], beams, workers) == {}
+
+
+def test_one_worker_that_fails_ends_the_search() -> None:
+    began = Event()
+
+    class Failing(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            if not began.is_set():
+                began.set()
+                raise MemoryError
+            return super().step(*args, **more)
+
+    engine = Engine(Failing)
+    with pytest.raises(MemoryError):
+        search_all(engine, drawn(2000, seed=8), Beams(BOS, EOS), 2)
+    assert sum(decoder.steps for decoder in engine.made) < 500  # all 2,000 take some 700 at least
+
+
+def test_what_is_no_number_is_told() -> None:
+    class Broken(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            best, ids, _ = super().step(*args, **more)
+            return np.full_like(best, np.nan), ids, None
+
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        search_all(Engine(Broken), drawn(3, seed=9), Beams(BOS, EOS, 2))
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        search_all(Engine(), drawn(3, seed=9), Beams(BOS, EOS, 2, banned_ids=range(V)))
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(UsageError, match="n_best = 3 and beam_size = 2"):
+        Beams(BOS, EOS, 2, n_best=3)
+    with pytest.raises(UsageError, match="the output limit is 0 tokens"):
+        search_all(Engine(), [Sentence(0, [3], 0)], Beams(BOS, EOS))

@@ -1,0 +1,283 @@
+"""The engine computes what the model computes, in every kind of product, and each row for itself."""
+
+import ctypes
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import Seq2SeqSection
+from weft.decoding.continuous import Beams, Sentence, search_all
+from weft.decoding.search import beam_search
+from weft.kernels import decoding, native
+from weft.kernels.decoding import Engine, Heads, Linear, quantized
+from weft.model import inference
+from weft.model.inference import build_engine, weights_of
+from weft.model.transformer import Seq2SeqTransformer
+
+V_SRC, V_TGT, BOS, EOS = 53, 131, 1, 2
+POST = {"norm_first": False}
+UNTIED, LEARNED = {"tie_embeddings": False}, {"positions": "learned"}
+SHAPES: list[dict[str, Any]] = [
+    {"d_model": 64, "d_ff": 96, "num_heads": 8},
+    {"d_model": 26, "d_ff": 17, "num_heads": 3, "head_dim": 13, **POST, **LEARNED, "activation": "gelu"},
+    {"d_model": 30, "d_ff": 41, "num_heads": 5, "activation": "relu2", "bias": False, "positions": "rotary"},
+    {"d_model": 48, "d_ff": 50, "num_heads": 20, "head_dim": 4, **POST, **UNTIED, "positions": "rotary"},
+    {"d_model": 34, "d_ff": 33, "num_heads": 1, "activation": "gelu", "scale_embeddings": False},
+]  # fmt: skip
+SOURCES = [[5, 7, 9, EOS], [3, EOS], [11, 12, 13, 14, 15, 16, 17, EOS], [8] * 20 + [EOS]]
+TARGET = [BOS, 4, 6, 8, 100, 20, 4]
+
+Shake = Callable[[nn.Module], Any]
+
+
+@pytest.fixture(autouse=True)
+def need_engine() -> None:
+    try:
+        decoding.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape['num_heads']} heads")
+def model(request: pytest.FixtureRequest, shake: Shake) -> Seq2SeqTransformer:
+    torch.manual_seed(3)
+    shape = Seq2SeqSection(**request.param, num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
+    built: Seq2SeqTransformer = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False))
+    return built.eval()
+
+
+def log_probs_of(model: Seq2SeqTransformer, sources: list[list[int]], target: list[int]) -> np.ndarray:
+    width = max(map(len, sources))
+    src = torch.tensor([row + [0] * (width - len(row)) for row in sources])
+    with torch.inference_mode():
+        return model(src, torch.tensor([target] * len(sources))).log_softmax(-1).numpy()
+
+
+def decoded(engine: Engine, sources: list[list[int]], target: list[int]) -> np.ndarray:
+    """Log-probabilities after each token, all sentences side by side; tokens stand in another place each time."""
+    count, places = len(sources), 3
+    session = engine.session(count + 2, places)
+    slots = np.arange(count)[::-1] + 1
+    session.read(slots.tolist(), sources)
+    ancestors, found = np.zeros((count, len(target)), np.int32), []
+    for time, token in enumerate(target):
+        here = np.full(count, time % places)
+        best, ids, whole = session.step(
+            slots, here, np.full(count, time), np.full(count, token, np.int32), ancestors, 5, whole=True
+        )
+        assert whole is not None
+        assert np.array_equal(best, np.take_along_axis(whole, ids.astype(np.int64), 1), equal_nan=True)
+        assert np.array_equal(best, -np.sort(-whole, 1)[:, :5], equal_nan=True)
+        ancestors[:, time] = here
+        found.append(whole)
+    return np.stack(found, 1)
+
+
+def test_in_float32_it_gives_the_models_log_probabilities(model: Seq2SeqTransformer) -> None:
+    found = decoded(Engine(weights_of(model)), SOURCES, TARGET)
+    np.testing.assert_allclose(found, log_probs_of(model, SOURCES, TARGET), atol=2e-5, rtol=1e-5)
+
+
+def rounded(model: Seq2SeqTransformer, change: Callable[[Tensor], Tensor]) -> Seq2SeqTransformer:
+    """The model with the matrices of its products changed, those of its embeddings not."""
+    tokens = {id(model.src_embedding.tokens.weight), id(model.tgt_embedding.tokens.weight)}
+    model.projection.weight = nn.Parameter(model.projection.weight.detach().clone())  # no longer tied
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2 and id(parameter) not in tokens and parameter.shape[0] != model.max_len:
+                parameter.copy_(change(parameter))
+    return model
+
+
+def test_in_bfloat16_weights_are_rounded_and_inputs_too(model: Seq2SeqTransformer) -> None:
+    found = decoded(Engine(weights_of(model), "bfloat16"), SOURCES, TARGET)
+    exact = log_probs_of(model, SOURCES, TARGET)
+    near = log_probs_of(rounded(model, lambda weight: weight.bfloat16().float()), SOURCES, TARGET)
+    assert 0 < np.abs(found - near).max() < 0.02 * np.abs(exact).max()
+    assert np.abs(found - exact).max() < 0.03 * np.abs(exact).max()
+
+
+def test_in_int8_weights_are_rounded_by_rows_and_inputs_too(model: Seq2SeqTransformer) -> None:
+    """Against products of the very integers, in PyTorch."""
+    found = decoded(Engine(weights_of(model), "int8"), SOURCES, TARGET)
+    quantize_linears(model)
+    np.testing.assert_allclose(found, log_probs_of(model, SOURCES, TARGET), atol=0.05, rtol=0.01)
+    assert np.abs(found - log_probs_of(model, SOURCES, TARGET)).mean() < 0.003
+
+
+def quantize_linears(model: nn.Module) -> None:
+    """Let every linear map round its weights and its inputs to int8, and multiply these."""
+
+    def forward(self: nn.Linear, x: Tensor) -> Tensor:
+        weights, scales = quantized(self.weight)
+        ours = x.abs().amax(-1, keepdim=True) / 127
+        whole = (x / ours.clamp(min=1e-30)).round()
+        product = whole.double() @ weights.double().T  # exact
+        return (product * ours.double() * scales.double()).float() + (0 if self.bias is None else self.bias)
+
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.forward = forward.__get__(module)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(model: Seq2SeqTransformer, kind: str) -> None:
+    engine = Engine(weights_of(model), kind)
+    together = decoded(engine, SOURCES * 5, TARGET)  # more rows than one tile
+    for i, source in enumerate(SOURCES):
+        alone = decoded(engine, [source], TARGET)
+        for copy in range(i, len(together), len(SOURCES)):
+            assert np.array_equal(together[copy], alone[0])
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTransformer, kind: str) -> None:
+    engine, count = Engine(weights_of(model), kind), len(TARGET)
+    expected = decoded(engine, SOURCES, TARGET)
+    session = engine.session(1, 1)
+    for i, source in enumerate(SOURCES):
+        session.read([0], [source])
+        zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
+        wanted = np.array([count - 1, 0, 2])
+        _, _, whole = session.step(
+            zeros,
+            zeros,
+            np.arange(count),
+            tokens,
+            np.zeros((count, count), np.int32),
+            1,
+            wanted=wanted,
+            whole=True,
+        )
+        assert whole is not None
+        assert np.array_equal(whole, expected[i][wanted])
+
+
+def test_banned_ids_are_not_among_the_best_and_keep_their_probability(model: Seq2SeqTransformer) -> None:
+    session = Engine(weights_of(model)).session(2, 1)
+    session.read([0, 1], SOURCES[:2])
+    rows = np.arange(2), np.zeros(2, np.int64), np.zeros(2, np.int64), np.full(2, BOS), np.zeros((2, 1), np.int32)
+    _, ids, whole = session.step(*rows, 4, whole=True)
+    bans = np.array([ids[0, 0], ids[0, 2], ids[1, 1]], np.int32)
+    _, others, same = session.step(*rows, 2, banned=bans, ban_ends=np.array([2, 3]), whole=True)
+    assert others.tolist() == [[ids[0, 1], ids[0, 3]], [ids[1, 0], ids[1, 2]]]
+    assert np.array_equal(whole, same)
+
+
+def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) -> None:
+    with torch.no_grad():
+        model.projection.weight = nn.Parameter(torch.zeros_like(model.projection.weight))
+        if model.projection.bias is not None:
+            model.projection.bias.zero_()
+    session = Engine(weights_of(model)).session(1, 1)
+    session.read([0], SOURCES[:1])
+    zero = np.zeros(1, np.int64)
+    best, ids, _ = session.step(zero, zero, zero, zero, np.zeros((1, 1), np.int32), 200)
+    assert ids[0, :V_TGT].tolist() == list(range(V_TGT))
+    assert np.isneginf(best[0, V_TGT:]).all()
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_what_is_no_number_stays_none(model: Seq2SeqTransformer, kind: str) -> None:
+    with torch.no_grad():
+        model.tgt_embedding.tokens.weight[BOS, 3] = float("nan")
+    assert np.isnan(decoded(Engine(weights_of(model), kind), SOURCES[:1], [BOS])).all()
+
+
+@pytest.mark.parametrize(("beam_size", "n_best", "alpha"), [(1, 1, 0.0), (5, 3, 1.0), (4, 4, 0.6)])
+def test_both_searches_find_the_same(model: Seq2SeqTransformer, beam_size: int, n_best: int, alpha: float) -> None:
+    generator = torch.Generator().manual_seed(4)
+    lens = torch.randint(1, 20, (37,), generator=generator).tolist()
+    sources = [[*torch.randint(3, V_SRC, (n,), generator=generator).tolist(), EOS] for n in lens]
+    limits = [min(39, 2 * n + 3) for n in lens]
+    banned = (0, BOS, 3)
+    sentences = [Sentence(i, row, limit) for i, (row, limit) in enumerate(zip(sources, limits, strict=True))]
+    beams = Beams(BOS, EOS, beam_size, alpha, n_best, banned)
+    found = search_all(build_engine(model, "cpu", "float32"), sentences, beams, workers=2, batch_tokens=200)  # type: ignore[arg-type]
+    width = max(map(len, sources))
+    src = torch.tensor([row + [0] * (width - len(row)) for row in sources])
+
+    def step(newest: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        states, cache = model.decode(newest[:, None], cache)
+        return model.output(states[:, -1]), cache
+
+    with torch.inference_mode():
+        expected = beam_search(
+            step, model.prefill(src), bos_id=BOS, eos_id=EOS, max_lens=torch.tensor(limits),
+            beam_size=beam_size, length_penalty=alpha, n_best=n_best, banned_ids=banned,
+        )  # fmt: skip
+    for i, hypotheses in enumerate(expected):
+        assert [h.ids for h in found[i]] == [h.ids for h in hypotheses]
+        assert [h.finished for h in found[i]] == [h.finished for h in hypotheses]
+        assert [h.score for h in found[i]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+
+
+def test_heads_are_laid_out_dimension_after_dimension() -> None:
+    rows = torch.arange(6 * 3).reshape(6, 3)  # two heads of three dimensions
+    heads = Heads(2, 3)
+    assert (heads.groups, heads.lanes, heads.steps) == (1, 2, 8)
+    assert heads.laid_out(rows)[:6].tolist() == rows[[0, 3, 1, 4, 2, 5]].tolist()
+    assert not heads.laid_out(rows)[6:].any()
+    many = Heads(20, 4)
+    assert (many.groups, many.lanes, many.steps) == (2, 16, 4)
+    linear = Linear(torch.randn(5, 80), None)
+    x = torch.randn(80)
+    torch.testing.assert_close(many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x)
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
+    """The engine compiled for a lesser processor, which this one must be able to be."""
+    compiler = shutil.which("c++")
+    if compiler is None or platform.machine() != "x86_64":
+        pytest.skip("needs a compiler for x86-64")
+
+    def build(processor: str) -> ctypes.CDLL:
+        made, source = tmp_path / f"{processor}.so", native.SHARED.with_name("decoding.cpp")
+        flags = [flag if flag != "-march=native" else f"-march={processor}" for flag in native.FLAGS]
+        subprocess.run([compiler, *flags, "-O1", "-Wno-psabi", str(source), "-o", str(made)], check=True)
+        return ctypes.CDLL(str(made))
+
+    yield build
+    decoding.library.cache_clear()
+
+
+@pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3"])
+def test_lesser_processors_compute_the_same(
+    processor: str, others: Callable[[str], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch, shake: Shake
+) -> None:
+    torch.manual_seed(3)
+    shape = Seq2SeqSection(**SHAPES[0], num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
+    model = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)).eval()
+    here = {kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET) for kind in decoding.KINDS}
+    if processor == "x86-64-v3" and " avx2 " not in Path("/proc/cpuinfo").read_text("utf-8"):
+        pytest.skip("this processor has no AVX2")
+    library = others(processor)
+    monkeypatch.setattr(native, "library", lambda name: library)
+    decoding.library.cache_clear()
+    for kind, expected in here.items():
+        found = decoded(Engine(weights_of(model), kind), SOURCES, TARGET)
+        close = {"float32": 2e-5, "bfloat16": 0.02, "int8": 0.05}[kind]  # a last bit may round to another integer
+        assert np.abs(found - expected).max() < close * np.abs(expected).max()
+
+
+def test_without_a_compiler_there_is_no_engine(monkeypatch: pytest.MonkeyPatch, model: Seq2SeqTransformer) -> None:
+    def refuse(name: str) -> ctypes.CDLL:
+        raise native.UnavailableError("there is no C++ compiler; install one")
+
+    monkeypatch.setattr(native, "library", refuse)
+    decoding.library.cache_clear()
+    try:
+        assert inference.build_engine(model, "cpu", "float32") is None
+    finally:
+        decoding.library.cache_clear()
+    assert inference.build_engine(model, "cuda", "float32") is None
+    assert inference.build_engine(model, "cpu", "float16") is None

@@ -1,0 +1,162 @@
+"""weft quantize: an int8 folder is small, is read back as it was, and is written only with little lost."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import weft
+from weft import durable
+from weft.errors import FolderError, UsageError
+from weft.kernels import decoding, native
+from weft.kernels.decoding import quantized
+from weft.machine import Machine
+from weft.model_folder import SCALES, WEIGHTS
+from weft.quantization import quantize
+from weft.tasks.translation import Translation
+
+PLAIN = Machine("cpu", "float32", 1, "")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def need_engine() -> None:
+    try:
+        decoding.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
+
+
+@pytest.fixture(scope="module")
+def pairs(write_pairs: Callable[[int], str]) -> str:
+    return write_pairs(60)
+
+
+@pytest.fixture(scope="module")
+def small(tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model in int8."""
+    out = tmp_path_factory.mktemp("int8") / "model"
+    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10)  # so small a model is easily disturbed
+    return out
+
+
+def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(tiny_folder: Path, small: Path) -> None:
+    before, after = load_file(tiny_folder / WEIGHTS), load_file(small / WEIGHTS)
+    int8 = {name for name, tensor in after.items() if tensor.dtype == torch.int8}
+    assert (
+        len(int8) == 6 + 4 + 6 + 1
+    )  # the encoder's layer, the decoder's two attentions, its feed-forward, output
+    assert set(after) == set(before) | {name + SCALES for name in int8}
+    for name in set(before) - int8:
+        assert torch.equal(before[name], after[name]), name
+    for name in int8:
+        error = (after[name] * after[name + SCALES][:, None] - before[name]).abs()
+        assert (error <= 0.51 * after[name + SCALES][:, None]).all(), name
+    assert (small / WEIGHTS).stat().st_size < 0.7 * (tiny_folder / WEIGHTS).stat().st_size
+
+
+def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
+    task, stored = Translation.load(small, PLAIN), load_file(small / WEIGHTS)
+    parameters = dict(task.model.named_parameters())
+    for name in (name for name, tensor in stored.items() if tensor.dtype == torch.int8):
+        again, scales = quantized(parameters[name].detach())
+        assert torch.equal(again, stored[name])
+        assert torch.equal(scales, stored[name + SCALES])
+    engine = task.predictor().engine
+    assert isinstance(engine, decoding.Engine)
+    assert engine.kind == "int8"
+
+
+def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: str) -> None:
+    report = json.loads((small / "parity.json").read_text())
+    folders = {"": tiny_folder, "_int8": small}
+    text = Translation.load(small, PLAIN).read([pairs])
+    texts = {}
+    for suffix, folder in folders.items():
+        task = Translation.load(folder, PLAIN)
+        assert report[f"bleu{suffix}"] == task.evaluate(text).bleu
+        texts[suffix] = [p.text for p in task.predictor().translate(text.src)]
+    assert report["same_translations"] == np.mean([a == b for a, b in zip(*texts.values(), strict=True)])
+    assert report["sentences"] == 60
+    assert report["bytes_int8"] < 0.7 * report["bytes"]
+    assert "## int8" in (small / "README.md").read_text()
+
+
+def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small: Path, pairs: str) -> None:
+    """Teacher-forced on the original's own translations, by the engine's int8 against the model in float32."""
+    report = json.loads((small / "parity.json").read_text())
+    exact, int8 = (Translation.load(folder, PLAIN) for folder in (tiny_folder, small))
+    engine = int8.predictor().engine
+    assert isinstance(engine, decoding.Engine)
+    same, errors, largest = [], [], 0.0
+    for row, found in exact.predictor().hypotheses(exact.read([pairs]).src).items():
+        tokens = [*found.ids, *[3] * found.finished]
+        with torch.inference_mode():
+            ours = exact.model(torch.tensor([row]), torch.tensor([[2, *tokens[:-1]]]))[0].log_softmax(-1).numpy()
+        session, count = engine.session(1, 1), len(tokens)
+        session.read([0], [row])
+        zeros, inputs = np.zeros(count, np.int64), np.array([2, *tokens[:-1]], np.int32)
+        table = np.zeros((count, count), np.int32)
+        _, _, theirs = session.step(zeros, zeros, np.arange(count), inputs, table, 1, whole=True)
+        assert theirs is not None
+        same += (ours.argmax(1) == theirs.argmax(1)).tolist()
+        errors += np.abs(ours - theirs)[np.arange(count), tokens].tolist()
+        largest = max(largest, float(np.abs(ours - theirs).max()))
+    assert report["tokens"] == len(same)
+    assert report["token_agreement"] == pytest.approx(np.mean(same), abs=2 / len(same))
+    assert report["mean_error"] == pytest.approx(np.mean(errors), rel=0.01)
+    assert report["largest_error"] == pytest.approx(largest, rel=0.01)
+    assert largest > 0
+
+
+def test_where_too_much_is_lost_nothing_is_written(tiny_folder: Path, pairs: str, tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match=r"int8 loses -?\d+\.\d\d BLEU here .*; nothing was written"):
+        quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=-100)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_quantized_is_refused(
+    tiny_folder: Path, small: Path, pairs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="is in int8 already"):
+        quantize(small, [pairs], tmp_path / "out", PLAIN)
+    with pytest.raises(UsageError, match="holds something already; give a new folder"):
+        quantize(tiny_folder, [pairs], small, PLAIN)
+
+    def refuse(name: str) -> None:
+        raise native.UnavailableError("there is no C++ compiler; install one")
+
+    monkeypatch.setattr(native, "library", refuse)
+    decoding.library.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=r"int8 needs the native engine: there is no C\+\+ compiler; install"):
+            quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN)
+        # An int8 folder is still of use: its weights, in float32 products.
+        assert weft.load(small).engine is None
+        assert weft.load(small).translate("cat sees dog.")[0].text
+    finally:
+        decoding.library.cache_clear()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_int8_folder_is_refused(small: Path, tmp_path: Path) -> None:
+    whole = load_file(small / WEIGHTS)
+    scales = next(name for name in whole if name.endswith(SCALES))
+    matrix = scales.removesuffix(SCALES)
+    damages: dict[str, dict[str, torch.Tensor]] = {
+        f"lacks '{scales}'": {name: tensor for name, tensor in whole.items() if name != scales},
+        f"{matrix} is F32": {**whole, matrix: whole[matrix].float()},
+        f"{scales} is F32 \\(1,\\), expected F32": {**whole, scales: whole[scales][:1]},
+        f"{scales} holds NaN": {**whole, scales: whole[scales] * float("nan")},
+    }
+    for number, (message, tensors) in enumerate(damages.items()):
+        copy = Path(shutil.copytree(small, tmp_path / str(number)))
+        save_file(tensors, copy / WEIGHTS)
+        facts = {"quantized_from": "x"}
+        durable.write_manifest(copy, list(durable.read_manifest(small)["files"]), facts)
+        with pytest.raises(FolderError, match=message):
+            weft.load(copy)
