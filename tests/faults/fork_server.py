@@ -40,6 +40,7 @@ WRITING = os.O_WRONLY | os.O_RDWR
 
 def main() -> None:
     machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
+    machine._onednn_gain = lambda: 2.0  # nor this, which could choose other products for one of two runs
     for line in sys.stdin:
         print(json.dumps(in_a_fork(json.loads(line))), flush=True)
 
