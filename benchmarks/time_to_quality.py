@@ -224,6 +224,7 @@ def main() -> None:
         "--times", type=float, help="EOLE's limit as a multiple of what Weft took in the same round"
     )
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=1, help="round to begin with, whose number is its seed")
     parser.add_argument("--weft-every", type=int, default=250, help="steps between its evaluations")
     parser.add_argument("--eole-every", type=int, default=100, help="steps between its checkpoints")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="more settings for Weft")
@@ -237,7 +238,7 @@ def main() -> None:
         say(f"EOLE: skipped: {absent[0]} is absent")
         del contestants["EOLE bf16"]
     found: dict[str, list[Reached | None]] = {name: [] for name in contestants}
-    for number in range(1, asked.rounds + 1):
+    for number in range(asked.first, asked.rounds + 1):
         limit = asked.limit
         for name, train in contestants.items():
             say(f"round {number}: {name}, at most {limit:.0f} s")
