@@ -3,9 +3,10 @@
 Weft's engine and CTranslate2 have the same weights: of a model folder (--folder), else random ones of the sizes
 small (3+3 layers of width 256) and base (6+6 of 512), 8,000 entries. Sources are the first sentences of Multi30k's
 test_2016_flickr in English, as the peers' preparation (or the folder's own tokenizer) cuts them. With --forced 16
-each output has exactly 16 tokens. Each measurement is a process of its own; they take turns. Loading does not
-count. Needs the peers' environment (PEERS_ROOT); who is missing is skipped, saying so. Nothing else should run
-meanwhile.
+each output has exactly 16 tokens; then transformers, EOLE, Sockeye and fairseq can take part (--names), with
+weights of their own of the same size, after a few updates (STEPS=12 bash eole.sh fit small, and so on). Each
+measurement is a process of its own; they take turns. Loading does not count. Needs the peers' environment
+(PEERS_ROOT); who is missing is skipped, saying so. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -63,7 +64,12 @@ def contestants(job: Mapping[str, Any], scratch: Path, names: Sequence[str]) -> 
             f"Weft {kind}": (sys.executable, "weft", {"kind": kind, "workers": CORES})
             for kind in ("int8", "bfloat16", "float32")
         },
+        "Weft int8, shortlist": (sys.executable, "weft", {"kind": "int8", "workers": CORES, "shortlist": True}),
         "Weft int8, one thread": (sys.executable, "weft", {"kind": "int8", "workers": 1}),
+        **{
+            name: (sys.executable, "torch", {"peer": name.lower()})
+            for name in ("transformers", "EOLE", "Sockeye", "fairseq")
+        },
         "Weft, PyTorch's operations": (sys.executable, "weft", {"kind": None, "threads": CORES}),
         **{
             f"CTranslate2 {kind}, {inter} x {intra}": (
@@ -85,7 +91,7 @@ def contestants(job: Mapping[str, Any], scratch: Path, names: Sequence[str]) -> 
             continue
         path = scratch / f"{len(found)}.json"
         path.write_text(json.dumps({**job, **more}), "utf-8")
-        env = {} if name == "Weft, PyTorch's operations" or "1 x" in name else threads
+        env = {} if kind == "torch" or name == "Weft, PyTorch's operations" or "1 x" in name else threads
         found.append(Contestant(name, [program, str(HERE / f"decoding_{kind}.py"), str(path)], env))
     return found
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,13 @@ from weft.tasks.translation import Translation
 def by_engine(job: dict[str, Any]) -> Translate:
     """Weft's search over its engine: `kind` of products, `workers` threads."""
     engine, beams = Engine(weights_of(_weft_model(job)), job["kind"]), _beams(job)
+    shortlist = _task(job).shortlist if job.get("shortlist") else None
 
     def translate(sources: Sequence[Ids]) -> list[list[int]]:
-        found = search_all(engine, _sentences(job, sources), beams, job["workers"], job["batch_tokens"])
+        sentences = _sentences(job, sources)
+        if shortlist is not None:
+            sentences = [replace(sentence, allowed=shortlist.of(sentence.ids)) for sentence in sentences]
+        found = search_all(engine, sentences, beams, job["workers"], job["batch_tokens"])
         return [found[i][0].ids for i in range(len(sources))]
 
     return translate
@@ -63,12 +68,15 @@ def _sentences(job: dict[str, Any], sources: Sequence[Ids]) -> list[Sentence]:
 
 def _weft_model(job: dict[str, Any]) -> Any:
     """From a model folder; else of the shape given, with random weights of a fixed seed."""
-
     if job["folder"]:
-        return Translation.load(Path(job["folder"]), Machine("cpu", "float32", 1, "")).model
+        return _task(job).model
     torch.manual_seed(1)
     shape = Seq2SeqSection(**job["shape"])
     return Seq2SeqTransformer(shape, job["entries"], job["entries"], joint=True).eval()
+
+
+def _task(job: dict[str, Any]) -> Translation:
+    return Translation.load(Path(job["folder"]), Machine("cpu", "float32", 1, ""))
 
 
 def _by_length(batch: Translate, sources: Sequence[Ids], size: int = 64) -> list[list[int]]:

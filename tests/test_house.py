@@ -81,7 +81,8 @@ predict: config data.normalize data.segment data.tokenizer decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
-quantization: config durable machine data.tokenizer decoding evaluation kernels model model_folder tasks
+quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
+ model_folder tasks
 inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection
 cli: *
 __main__: *

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from weft.errors import FolderError, UsageError
 from weft.kernels import decoding, native
 from weft.kernels.decoding import quantized
 from weft.machine import Machine
-from weft.model_folder import SCALES, WEIGHTS
+from weft.model_folder import SCALES, SHORTLIST, WEIGHTS
 from weft.quantization import quantize
 from weft.tasks.translation import Translation
 
@@ -111,6 +112,70 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
     assert report["mean_error"] == pytest.approx(np.mean(errors), rel=0.01)
     assert report["largest_error"] == pytest.approx(largest, rel=0.01)
     assert largest > 0
+
+
+@pytest.fixture(scope="module")
+def listed(tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model in int8, with a shortlist learned from the very pairs that it is tried on."""
+    out = tmp_path_factory.mktemp("listed") / "model"
+    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10, shortlist=[pairs])
+    return out
+
+
+def test_a_shortlist_is_on_where_it_costs_no_bleu_and_the_report_says_so(
+    small: Path, listed: Path, pairs: str
+) -> None:
+    report = json.loads((listed / "parity.json").read_text())["shortlist"]
+    task, plain = Translation.load(listed, PLAIN), Translation.load(small, PLAIN)
+    text = task.read([pairs])
+    assert report["bleu"] == task.evaluate(text, shortlist=True).bleu
+    assert plain.evaluate(text) == task.evaluate(text, shortlist=False)
+    assert report["is_used"] is (report["bleu"] >= plain.evaluate(text).bleu)
+    assert task.config.shortlist == ("on" if report["is_used"] else "off")
+    assert task.evaluate(text) == task.evaluate(text, shortlist=report["is_used"])
+    assert 1 < report["size"] < report["vocab_size"] == task.config.tgt_vocab_size
+    translated = (model.predictor().translate(text.src) for model in (task, plain))
+    if report["is_used"]:
+        same = [a.text == b.text for a, b in zip(*translated, strict=True)]
+        assert report["same_translations"] == np.mean(same)
+
+
+def test_nothing_but_what_the_shortlist_has_is_written(listed: Path, pairs: str) -> None:
+    task = Translation.load(listed, PLAIN)
+    assert task.shortlist is not None
+    few = replace(task.shortlist, always=np.array([3], np.int32), ends=0 * task.shortlist.ends)
+    model = replace(task, shortlist=few).predictor()
+    text = task.read([pairs]).src[0]
+    assert model.translate(text, shortlist=True)[0].text == ""
+    assert model.translate(text, shortlist=True, prefix="die")[0].text == "die"
+    assert model.translate(text, shortlist=False)[0].text != ""
+
+
+def test_without_a_shortlist_none_can_be_asked_for(small: Path) -> None:
+    with pytest.raises(UsageError, match="this model has no shortlist; weft quantize --shortlist learns one"):
+        weft.load(small).translate("cat sees dog.", shortlist=True)
+
+
+@pytest.mark.parametrize("fault", ["short", "beyond", "falling", "type", "absent"])
+def test_a_shortlist_of_another_model_is_refused(listed: Path, tmp_path: Path, fault: str) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(listed, folder)
+    tensors = load_file(folder / SHORTLIST)
+    changes = {
+        "short": {"ends": tensors["ends"][:-1]},
+        "beyond": {"targets": tensors["targets"] + 10_000},
+        "falling": {"ends": tensors["ends"].flip(0)},
+        "type": {"always": tensors["always"].float()},
+    }
+    if fault == "absent":
+        del tensors["always"]
+    save_file(
+        {name: t.contiguous() for name, t in {**tensors, **changes.get(fault, {})}.items()}, folder / SHORTLIST
+    )
+    config = json.loads((folder / "manifest.json").read_text())
+    durable.write_manifest(folder, list(config["files"]), {})
+    with pytest.raises(FolderError, match=r"shortlist\.safetensors: not (a sound|the) shortlist"):
+        Translation.load(folder, PLAIN)
 
 
 def test_where_too_much_is_lost_nothing_is_written(tiny_folder: Path, pairs: str, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from weft.config import (
 from weft.errors import FolderError
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+SHORTLIST = "shortlist.safetensors"
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 VERSION = metadata.version("weft")
@@ -82,6 +83,10 @@ class FolderConfig(Section):
         """Each tokenizer's file name, with its settings."""
         raise NotImplementedError
 
+    def files(self) -> list[str]:
+        """What the folder must hold beside weights and config."""
+        return list(self.tokenizer_files())
+
     def parameter_bound(self) -> int:
         """About how many parameters this asks for."""
         raise NotImplementedError
@@ -92,9 +97,13 @@ class FolderConfig(Section):
 
 
 class TranslationConfig(FolderConfig):
-    """An encoder-decoder, Transformer or recurrent, and its tokenizers."""
+    """An encoder-decoder, Transformer or recurrent, and its tokenizers.
+
+    `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked otherwise.
+    """
 
     task: Literal["translation"]
+    shortlist: Literal["none", "off", "on"]
     src_lang: str
     tgt_lang: str
     joint: bool
@@ -109,6 +118,9 @@ class TranslationConfig(FolderConfig):
         if self.joint:
             return {TOKENIZER: self.tokenizer.src}
         return {SRC_TOKENIZER: self.tokenizer.src, TGT_TOKENIZER: self.tokenizer.tgt}
+
+    def files(self) -> list[str]:
+        return [*super().files(), *([] if self.shortlist == "none" else [SHORTLIST])]
 
     def parameter_bound(self) -> int:
         shape = self.model
@@ -247,6 +259,7 @@ def save_model_folder(
     tokenizers: Mapping[str, bytes],
     card: str,
     facts: Mapping[str, Any],
+    shortlist: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write the model into `folder`, the manifest last; what else the folder holds stays."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -256,8 +269,11 @@ def save_model_folder(
     durable.write_json(folder / CONFIG, config.model_dump(mode="json"))
     for name, content in tokenizers.items():
         durable.write_bytes(folder / name, content)
+    if shortlist is not None:
+        with durable.replacing(folder / SHORTLIST) as temporary:
+            save_file(dict(shortlist), temporary)
     durable.write_text(folder / CARD, card)
-    durable.write_manifest(folder, [WEIGHTS, CONFIG, *tokenizers], facts)
+    durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
 
 
 def open_model_folder(folder: Path) -> StoredModel:
@@ -272,9 +288,35 @@ def open_model_folder(folder: Path) -> StoredModel:
     manifest = durable.read_manifest(folder)
     _refuse_unlisted(folder, manifest["files"])
     config = _read_config(folder / CONFIG)
-    names = list(config.tokenizer_files())
-    _refuse_unlisted(folder, manifest["files"], names)
-    return StoredModel(folder, config, {name: (folder / name).read_bytes() for name in names}, manifest)
+    _refuse_unlisted(folder, manifest["files"], config.files())
+    tokenizers = {name: (folder / name).read_bytes() for name in config.tokenizer_files()}
+    return StoredModel(folder, config, tokenizers, manifest)
+
+
+def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor] | None:
+    """The tensors of a shortlist, if the folder has one. Raises FolderError where they do not fit its model."""
+    if config.shortlist == "none":
+        return None
+    path = folder / SHORTLIST
+    try:
+        found = load_file(path)
+        always, targets, ends = (found[name] for name in ("always", "targets", "ends"))
+    except (SafetensorError, ValueError, KeyError, OSError) as error:
+        raise FolderError(f"{path}: not a sound shortlist ({str(error)[:100]})") from None
+    limits = torch.cat([torch.zeros(1, dtype=torch.int64), ends.long().flatten()])
+    is_fit = (
+        len(found) == 3
+        and (always.dtype, targets.dtype, ends.dtype) == (torch.int32, torch.int32, torch.int64)
+        and (always.ndim, targets.ndim, tuple(ends.shape)) == (1, 1, (config.src_vocab_size,))
+        and bool((limits.diff() >= 0).all())
+        and int(ends[-1]) == len(targets)
+        and all(
+            0 <= int(i) < config.tgt_vocab_size for ids in (always, targets) if len(ids) for i in ids.aminmax()
+        )
+    )
+    if not is_fit:
+        raise FolderError(f"{path}: not the shortlist of the model in {CONFIG}")
+    return found
 
 
 def quantized_names(model: nn.Module) -> list[str]:

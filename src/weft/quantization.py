@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft import durable
+from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.search import Hypothesis
+from weft.decoding.shortlist import learn_shortlist
 from weft.errors import FolderError, UsageError
 from weft.evaluation.metrics import translation_scores
 from weft.kernels.decoding import Engine, Session, quantized
@@ -45,6 +47,7 @@ class Parity:
     token most probable; `largest_error` the largest difference of log-probabilities there, in nats, over all
     entries of the vocabulary, `mean_error` their mean difference for the token that stands there.
     `same_translations` is the share of sentences that both translate alike. Sizes are of the weights, in bytes.
+    `shortlist` is what a shortlist changes for the int8 model, if one was learned.
     """
 
     sentences: int
@@ -58,6 +61,7 @@ class Parity:
     bleu_signature: str
     bytes: int
     bytes_int8: int
+    shortlist: "ShortlistParity | None" = None
 
     @property
     def bleu_loss(self) -> float:
@@ -72,12 +76,40 @@ class Parity:
             f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
             f"log-probabilities differ by {self.mean_error:.4f} nats on average, {self.largest_error:.2f} at most",
             f"weights {self.bytes / 2**20:,.1f} MiB -> {self.bytes_int8 / 2**20:,.1f} MiB",
+            *(self.shortlist.lines() if self.shortlist else ()),
         ]
 
 
-def quantize(folder: Path, data: Sequence[str], out: Path, machine: Machine, max_bleu_loss: float = 0.5) -> Parity:
+@dataclass(frozen=True)
+class ShortlistParity:
+    """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number of its ids."""
+
+    bleu: float
+    same_translations: float
+    size: float
+    vocab_size: int
+    is_used: bool
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        verdict = "used" if self.is_used else "not used unless asked for (--shortlist), as BLEU is lower"
+        size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
+        return [
+            f"shortlist: {size}, BLEU {self.bleu:.2f}, {100 * self.same_translations:.1f} % the same; {verdict}"
+        ]
+
+
+def quantize(
+    folder: Path,
+    data: Sequence[str],
+    out: Path,
+    machine: Machine,
+    max_bleu_loss: float = 0.5,
+    shortlist: Sequence[str] = (),
+) -> Parity:
     """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of texts.
 
+    From the pairs in `shortlist` a lexical shortlist is learned, which is on where BLEU on `data` is no lower so.
     Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
     FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
     """
@@ -109,6 +141,9 @@ def quantize(folder: Path, data: Sequence[str], out: Path, machine: Machine, max
         bytes=sum(p.numel() * p.element_size() for p in exact.model.parameters()),
         bytes_int8=sum(t.numel() * t.element_size() for t in weights.values()),
     )
+    if shortlist:
+        small, gain = _with_shortlist(small, exact.read(shortlist), text, after, int8_scores.bleu)
+        found = replace(found, shortlist=gain)
     if found.bleu_loss > max_bleu_loss:
         raise FolderError(
             f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
@@ -116,6 +151,31 @@ def quantize(folder: Path, data: Sequence[str], out: Path, machine: Machine, max
         )
     _write(folder, out, small, weights, found)
     return found
+
+
+def _with_shortlist(
+    task: Translation, pairs: ParallelText, text: ParallelText, before: Sequence[str], bleu: float
+) -> tuple[Translation, ShortlistParity]:
+    """The task with what the pairs teach, and what that changes on the text."""
+    src, tgt = task.tokenizers
+    longest = task.config.max_src_len
+    ids = zip(src.encode_batch(pairs.src), tgt.encode_batch(pairs.tgt), strict=True)
+    fitting = (pair for pair in ids if max(map(len, pair)) < longest)
+    sizes = (task.config.src_vocab_size, task.config.tgt_vocab_size)
+    learned = learn_shortlist(fitting, *sizes, always=[EOS_ID])
+    listed = replace(task, shortlist=learned, config=task.config.model_copy(update={"shortlist": "on"}))
+    after, _ = _translated(listed, text.src)
+    score = translation_scores(after, text.tgt, task.config.tgt_lang).bleu
+    lengths = [len(learned.of(row)) for row in src.encode_batch(text.src)]
+    found = ShortlistParity(
+        bleu=score,
+        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
+        size=sum(lengths) / max(len(lengths), 1),
+        vocab_size=sizes[1],
+        is_used=score >= bleu,
+    )
+    config = task.config.model_copy(update={"shortlist": "on" if found.is_used else "off"})
+    return replace(listed, config=config), found
 
 
 def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
@@ -192,5 +252,6 @@ def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Ten
     card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
     card += f"\n## int8\n\nWeights rounded to int8 after training. On {found.sentences:,} sentences:\n\n{about}\n"
     facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
-    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts)
+    tensors = {name: torch.from_numpy(x) for name, x in vars(task.shortlist).items()} if task.shortlist else None
+    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors)
     durable.write_json(out / REPORT, asdict(found))

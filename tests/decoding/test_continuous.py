@@ -43,7 +43,7 @@ class Scripted:
         self.past: dict[tuple[int, int, int], int] = {}
         self.most_tokens = self.steps = 0
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Any = ()) -> None:
         for slot, sentence in zip(slots, sentences, strict=True):
             self.sources[slot] = sentence
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.continuous import Beams, Sentence, search_all
+from weft.decoding.batched import BatchedDecoder
+from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.search import beam_search
 from weft.kernels import decoding, native
 from weft.kernels.decoding import Engine, Heads, Linear, quantized
@@ -218,6 +219,76 @@ def test_both_searches_find_the_same(model: Seq2SeqTransformer, beam_size: int, 
         assert [h.ids for h in found[i]] == [h.ids for h in hypotheses]
         assert [h.finished for h in found[i]] == [h.finished for h in hypotheses]
         assert [h.score for h in found[i]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+
+
+ALLOWED = [[4, 6, 8, 20, 99, 100, 130], [], [2], list(range(0, 131, 3))]
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer, kind: str) -> None:
+    """Their probabilities are the whole vocabulary's, made to add up to 1; other sentences stay as they are."""
+    engine, count = Engine(weights_of(model), kind), len(SOURCES)
+    plain, short = engine.session(count, 2), engine.session(count, 2)
+    plain.read(range(count), SOURCES)
+    short.read(range(count), SOURCES, ALLOWED)
+    slots, places = np.repeat(np.arange(count), 2), np.tile([0, 1], count)
+    tokens, ancestors = np.array([4, BOS] * count, np.int32), np.zeros((2 * count, 1), np.int32)
+    banned, ends = np.full(2 * count, 8, np.int32), np.arange(1, 2 * count + 1)
+    bans = {"banned": banned, "ban_ends": ends}
+    _, _, everything = plain.step(slots, places, 0 * slots, tokens, ancestors, 0, whole=True)
+    best, ids, found = short.step(slots, places, 0 * slots, tokens, ancestors, 9, whole=True, **bans)
+    assert everything is not None
+    assert found is not None
+    for row, slot in enumerate(slots):
+        own = ALLOWED[slot] or list(range(V_TGT))
+        expected = np.full(V_TGT, -np.inf, np.float32)
+        expected[own] = torch.from_numpy(everything[row, own]).log_softmax(0).numpy()
+        np.testing.assert_allclose(found[row], expected, atol=1e-5)
+        ranked = sorted((i for i in own if i != 8), key=lambda i: -found[row, i])[:9]
+        assert ids[row, : len(ranked)].tolist() == ranked
+        assert np.array_equal(best[row, : len(ranked)], found[row, ranked])
+        assert np.isneginf(best[row, len(ranked) :]).all()
+    assert np.array_equal(found[2:4], everything[2:4])
+    short.read([0], SOURCES[:1])  # a slot's next sentence does not inherit the list
+    _, _, again = short.step(slots[:2], places[:2], 0 * slots[:2], tokens[:2], ancestors[:2], 0, whole=True)
+    assert np.array_equal(again, everything[:2])
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_a_shortlist_too_leaves_each_row_to_itself(model: Seq2SeqTransformer, kind: str) -> None:
+    engine = Engine(weights_of(model), kind)
+    draw = np.random.default_rng(3)
+    sentences = [
+        Sentence(i, SOURCES[i % 4], 11, (), sorted({EOS, *draw.integers(0, V_TGT, 37).tolist()}))
+        for i in range(23)
+    ]
+    beams = Beams(BOS, EOS, 3, 1.0, 2)
+    found = search_all(engine, sentences, beams, workers=2, batch_tokens=60)
+    for sentence in sentences:
+        assert found[sentence.number] == search_all(engine, [sentence], beams)[sentence.number]
+        assert {i for h in found[sentence.number] for i in h.ids} <= set(sentence.allowed)
+
+
+def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> None:
+    sentences = [
+        Sentence(i, row, 9, (), allowed) for i, (row, allowed) in enumerate(zip(SOURCES, ALLOWED, strict=True))
+    ]
+
+    def prefill(rows: Any) -> Any:
+        width = max(map(len, rows))
+        return model.prefill(torch.tensor([list(row) + [0] * (width - len(row)) for row in rows]))
+
+    def step(newest: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        states, cache = model.decode(newest[:, None], cache)
+        return model.output(states[:, -1]), cache
+
+    beams = Beams(BOS, EOS, 3, 1.0, 2)
+    with torch.inference_mode():
+        found = dict(continuous_search(BatchedDecoder(prefill, step, 4, 3), Waiting(sentences), beams, 1000))
+    expected = search_all(Engine(weights_of(model)), sentences, beams)
+    for number, hypotheses in expected.items():
+        assert [h.ids for h in found[number]] == [h.ids for h in hypotheses]
+        assert [h.score for h in found[number]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
 
 
 def test_heads_are_laid_out_dimension_after_dimension() -> None:

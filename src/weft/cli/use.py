@@ -39,6 +39,9 @@ def translate(
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
     ] = 0,
+    shortlist: Annotated[
+        bool | None, typer.Option("--shortlist/--no-shortlist", help="Faster, where the folder has one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Translate: one line out for each line in, in order."""
@@ -58,6 +61,7 @@ def translate(
             "exhaustive": exhaustive,
             "prefix": prefix,
             "no_repeat_ngrams": no_repeat_ngrams,
+            "shortlist": shortlist,
         }
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}

@@ -38,11 +38,16 @@ class BatchedDecoder(Generic[C]):
         self._prefill, self._step, self._device = prefill, step, device
         self._cache: C | None = None
         self._rows: dict[tuple[int, int], int] = {}  # of the cache, by slot and place
+        self._allowed: dict[int, Int[Tensor, " A"]] = {}  # by slot, where not everything is
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
+    def read(
+        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]] = ()
+    ) -> None:
         """Begin with these sentences, each in a slot of its own; those before them are gone."""
         self._cache = self._prefill(sentences)
         self._rows = {(slot, 0): row for row, slot in enumerate(slots)}
+        lists = zip(slots, allowed, strict=False)
+        self._allowed = {slot: torch.as_tensor(ids, device=self._device).long() for slot, ids in lists if len(ids)}
 
     def step(
         self,
@@ -65,7 +70,7 @@ class BatchedDecoder(Generic[C]):
             self._cache = self._cache.select(torch.tensor(rows, device=self._device))
         logits, self._cache = self._step(torch.tensor(tokens.tolist(), device=self._device), self._cache)
         self._rows = {key: row for row, key in enumerate(zip(slots.tolist(), places.tolist(), strict=True))}
-        log_probs = logits.float().log_softmax(-1)
+        log_probs = self._within(logits.float(), slots).log_softmax(-1)
         all_of_them = log_probs.cpu().numpy().copy() if whole else None
         if len(banned):
             where = np.repeat(np.arange(len(slots)), np.diff(ban_ends, prepend=0))
@@ -73,6 +78,16 @@ class BatchedDecoder(Generic[C]):
             log_probs[tuple(places_of)] = -torch.inf
         best, ids = _best(log_probs, count)
         return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
+
+    def _within(self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]) -> Float[Tensor, "R V"]:
+        """The logits of what each row may become."""
+        if not self._allowed:
+            return logits
+        within = torch.full_like(logits, -torch.inf)
+        for row, slot in enumerate(slots.tolist()):
+            ids = self._allowed.get(slot, slice(None))
+            within[row, ids] = logits[row, ids]
+        return within
 
 
 def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:

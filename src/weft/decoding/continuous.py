@@ -31,8 +31,10 @@ class Decoder(Protocol):
     places: int
     begins_together: bool  # sentences are read when no other is under way, never beside others
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], /) -> None:
-        """Take sentences, each into a slot of its own."""
+    def read(
+        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]], /
+    ) -> None:
+        """Take sentences, each into a slot of its own, and the ids that each may become: none for any."""
         ...
 
     def step(
@@ -83,13 +85,15 @@ class Beams:
 class Sentence:
     """Ids of a source, its number, and how many new tokens its output may have, eos counted.
 
-    Every output begins with `prefix`, which counts as new tokens, whatever the model thinks of it.
+    Every output begins with `prefix`, which counts as new tokens, whatever the model thinks of it. Where ids are
+    `allowed`, ascending, it has no others; those of the prefix are among them.
     """
 
     number: int
     ids: Sequence[int]
     max_len: int
     prefix: Sequence[int] = ()
+    allowed: Sequence[int] = ()
 
 
 @runtime_checkable
@@ -198,7 +202,7 @@ class _Search:
         sentences = waiting.take(len(free), room, is_idle)
         if sentences:
             slots = free[: len(sentences)].tolist()
-            self.decoder.read(slots, [sentence.ids for sentence in sentences])
+            self.decoder.read(slots, [s.ids for s in sentences], [s.allowed for s in sentences])
             for slot, sentence in zip(slots, sentences, strict=True):
                 self._start(slot, sentence)
         return bool(sentences) or not is_idle

@@ -332,6 +332,28 @@ void turn(const Model& model, float* x, int64_t position) {
 struct Slot {  // one sentence: keys and values of its memory, and of its hypotheses' past, for each layer
     std::vector<Buffer> memory, past;
     int64_t memory_len = 0;
+    std::vector<int32_t> allowed;  // the outputs that it may have, ascending; none: all
+    Buffer picked;
+    Matrix projection;  // onto these alone, in `picked`
+
+    // Copy what the allowed outputs need of a matrix, in panels as there: weights, then scales, starts and biases.
+    void pick(const Matrix& from, int64_t group) {
+        const int64_t groups = from.inputs / group, count = allowed.size(), outputs = padded(count);
+        float* room = picked.of((groups + 3) * outputs);
+        std::memset(room, 0, (groups + 3) * outputs * sizeof(float));
+        int32_t *weights = (int32_t*)room, *starts = weights + (groups + 1) * outputs;
+        float *scales = room + groups * outputs, *bias = room + (groups + 2) * outputs;
+        for (int64_t n = 0; n < count; n++) {
+            const int64_t id = allowed[n];
+            const int32_t* column = (const int32_t*)from.weights + id / LANES * groups * LANES + id % LANES;
+            int32_t* to = weights + n / LANES * groups * LANES + n % LANES;
+            for (int64_t g = 0; g < groups; g++) to[g * LANES] = column[g * LANES];
+            if (from.scales) scales[n] = from.scales[id], starts[n] = from.starts[id];
+            bias[n] = from.bias[id];
+        }
+        for (int64_t n = count; n < outputs; n++) bias[n] = -std::numeric_limits<float>::infinity();
+        projection = {(const uint8_t*)weights, scales, starts, bias, from.inputs, outputs};
+    }
 };
 
 constexpr int64_t SOME_ROWS = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
@@ -414,9 +436,11 @@ struct Session {
             }
     }
 
-    // Sentences end to end, each into a slot of its own; `ends` are where they end.
+    // Sentences end to end, each into a slot of its own; `ends` are where they end. The same of what each may become:
+    // nothing where all is allowed.
     template <typename Kind>
-    void encode(int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends) {
+    void encode(int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends, const int32_t* allowed,
+                const int64_t* allowed_ends) {
         const int64_t rows = ends[count - 1];
         std::vector<int64_t> begins(rows), positions(rows), lens(rows);
         for (int64_t s = 0, r = 0; s < count; s++)
@@ -446,6 +470,11 @@ struct Session {
                 slot.memory_len = ends[s] - begin;
                 std::memcpy(slot.memory[l].of(size), both + begin * 2 * width, size * sizeof(float));
             }
+        }
+        for (int64_t s = 0; s < count; s++) {
+            Slot& slot = slots[into[s]];
+            slot.allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
+            if (!slot.allowed.empty()) slot.pick(model.projection, Kind::GROUP);
         }
     }
 
@@ -527,23 +556,40 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
           float* log_probs) {
     const Model& model = session.model;
     session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside);
-    const int64_t size = model.d_model_padded, entries = model.projection.outputs;
+    const int64_t size = model.d_model_padded, vocab_size = model.vocab_size;
+    const float nothing = -std::numeric_limits<float>::infinity();
     std::vector<float> tops;
     float* y = session.y.of(SOME_ROWS * size);
-    for (int64_t first = 0; first < num_wanted; first += SOME_ROWS) {
-        int64_t some = std::min(SOME_ROWS, num_wanted - first);
+    for (int64_t first = 0, some; first < num_wanted; first += some) {
+        Slot& slot = session.slots[slots[wanted[first]]];
+        const std::vector<int32_t>& allowed = slot.allowed;
+        auto alike = [&](int64_t n) {  // rows of one slot, or any without a list
+            Slot& other = session.slots[slots[wanted[n]]];
+            return allowed.empty() ? other.allowed.empty() : &other == &slot;
+        };
+        for (some = 1; some < SOME_ROWS && first + some < num_wanted && alike(first + some);) some++;
         for (int64_t r = 0; r < some; r++)
             std::memcpy(y + r * size, session.x.data + wanted[first + r] * size, size * sizeof(float));
+        const Matrix& projection = allowed.empty() ? model.projection : slot.projection;
+        const int64_t entries = projection.outputs, known = allowed.empty() ? vocab_size : allowed.size();
         float* logits = session.wide.of(some * entries);
-        product<Kind>(model.projection, session.ready<Kind>(y, size, some), logits);
+        product<Kind>(projection, session.ready<Kind>(y, size, some), logits);
         for (int64_t r = 0; r < some; r++) {
             float* row = logits + r * entries;
             int64_t n = first + r;
-            float total = log_of_sum(row, entries, tops);
-            for (int64_t c = 0; c < model.vocab_size && log_probs; c++) log_probs[n * model.vocab_size + c] = row[c] - total;
-            for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) row[banned[b]] = -std::numeric_limits<float>::infinity();
-            if (count) largest_of(row, model.vocab_size, count, best + n * count, ids + n * count, tops);
-            for (int64_t c = 0; c < std::min(count, model.vocab_size); c++) best[n * count + c] -= total;
+            float total = log_of_sum(row, entries, tops), *all = log_probs ? log_probs + n * vocab_size : nullptr;
+            if (all && !allowed.empty()) std::fill(all, all + vocab_size, nothing);
+            for (int64_t c = 0; c < known && all; c++) all[allowed.empty() ? c : allowed[c]] = row[c] - total;
+            for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) {
+                auto at = std::lower_bound(allowed.begin(), allowed.end(), banned[b]);
+                if (allowed.empty()) row[banned[b]] = nothing;
+                else if (at != allowed.end() && *at == banned[b]) row[at - allowed.begin()] = nothing;
+            }
+            if (count) largest_of(row, known, count, best + n * count, ids + n * count, tops);
+            for (int64_t c = 0; c < std::min(count, known); c++) {
+                best[n * count + c] -= total;
+                if (!allowed.empty()) ids[n * count + c] = allowed[ids[n * count + c]];
+            }
         }
     }
 }
@@ -568,11 +614,13 @@ Session* decoding_session(const Model* model, int64_t slots, int64_t places) {
 
 void decoding_end(Session* session) { delete session; }
 
-int decoding_encode(Session* session, int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends) {
+int decoding_encode(Session* session, int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends,
+                    const int32_t* allowed, const int64_t* allowed_ends) {
     return guarded([&] {
-        if (session->model.kind == INT8) session->encode<Int8>(count, into, ids, ends);
-        if (session->model.kind == BFLOAT16) session->encode<BFloat16>(count, into, ids, ends);
-        if (session->model.kind == FLOAT32) session->encode<Float32>(count, into, ids, ends);
+        auto go = [&](auto kind) { session->encode<decltype(kind)>(count, into, ids, ends, allowed, allowed_ends); };
+        if (session->model.kind == INT8) go(Int8());
+        if (session->model.kind == BFLOAT16) go(BFloat16());
+        if (session->model.kind == FLOAT32) go(Float32());
     });
 }
 

@@ -182,7 +182,7 @@ def library() -> ctypes.CDLL:
     signatures = {
         "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
         "decoding_end": (None, (_POINTER,)),
-        "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, _POINTER, _POINTER, _POINTER)),
+        "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 5)),
         "decoding_step": (
             ctypes.c_int,
             (
@@ -318,13 +318,18 @@ class Session:
             self._library.decoding_end(self._handle)
             self._handle = None
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]]) -> None:
-        """Encode sentences, each into a slot of its own, whose former content is gone. Raises MemoryError."""
+    def read(
+        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Encode sentences, each into a slot of its own, whose former content is gone.
+
+        What a sentence becomes has only ids of its `allowed` ones, ascending, and their probabilities add up to 1;
+        where it has none, any id. Raises MemoryError.
+        """
         into = np.asarray(slots, np.int64)
-        ids = np.fromiter((i for sentence in sentences for i in sentence), np.int32)
-        ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+        given = (*_end_to_end(sentences), *_end_to_end(allowed or [()] * len(sentences)))
         self._done(
-            self._library.decoding_encode(self._handle, len(into), *(x.ctypes.data for x in (into, ids, ends)))
+            self._library.decoding_encode(self._handle, len(into), *(x.ctypes.data for x in (into, *given)))
         )
 
     def step(
@@ -374,6 +379,12 @@ class Session:
     def _done(self, status: int) -> None:
         if status:
             raise MemoryError
+
+
+def _end_to_end(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Rows of ids behind each other, and where each ends."""
+    ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
+    return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
 
 
 def _filled(size: int) -> int:

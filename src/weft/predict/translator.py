@@ -23,6 +23,7 @@ from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import Cache, Hypothesis
+from weft.decoding.shortlist import Shortlist
 from weft.errors import OutOfMemoryError, UsageError
 from weft.predict.text import LINE_BREAKS, evaluating, one_line
 
@@ -101,6 +102,7 @@ class _Settings:
     exhaustive: int | None = None
     prefix: tuple[int, ...] = ()
     no_repeat_ngrams: int = 0
+    is_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,13 @@ class Translator:
         device: torch.device | str = "cpu",
         engine: Engine | None = None,
         workers: int = 1,
+        shortlist: Shortlist | None = None,
+        is_short: bool = False,
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
-        `engine` has the same model, and searches in its place, by so many `workers` at once.
+        `engine` has the same model, and searches in its place, by so many `workers` at once. A `shortlist` is used
+        where `is_short`, unless asked otherwise.
         """
         self.model = model
         self.src_tokenizer = src_tokenizer
@@ -149,6 +154,7 @@ class Translator:
         self.max_src_len = min(max_src_len, model.max_len)
         self.device = torch.device(device)
         self.engine, self.workers = engine, workers
+        self.shortlist, self.is_short = shortlist, is_short
 
     def translate(
         self,
@@ -160,6 +166,7 @@ class Translator:
         exhaustive: int | None = None,
         prefix: str = "",
         no_repeat_ngrams: int = 0,
+        shortlist: bool | None = None,
         batch_tokens: int = 4096,
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
@@ -167,12 +174,13 @@ class Translator:
         A text too long for the model is translated in segments that end where sentences end. `batch_tokens` limits
         the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation
         of at most so many tokens instead of a beam. Every translation begins with `prefix`; where
-        `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. What is not given comes from the recipe.
+        `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. `shortlist` lets a beam choose from what
+        the model's lexical shortlist has for the text alone. What is not given comes from the recipe.
         Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
         OutOfMemoryError where a single row does not fit into memory.
         """
         settings = self._settle(
-            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
+            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams, shortlist
         )
         return self._translate([texts] if isinstance(texts, str) else texts, settings)
 
@@ -186,6 +194,7 @@ class Translator:
         exhaustive: int | None = None,
         prefix: str = "",
         no_repeat_ngrams: int = 0,
+        shortlist: bool | None = None,
         batch_tokens: int = 4096,
         chunk: int = 1024,
     ) -> Iterator[Prediction]:
@@ -193,7 +202,7 @@ class Translator:
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
         settings = self._settle(
-            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
+            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams, shortlist
         )
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
@@ -220,6 +229,7 @@ class Translator:
         exhaustive: int | None = None,
         prefix: str = "",
         no_repeat_ngrams: int = 0,
+        shortlist: bool | None = None,
     ) -> _Settings:
         beam_size = self.decoding.beam_size if beam_size is None else beam_size
         length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
@@ -240,7 +250,12 @@ class Translator:
         forced = tuple(self.tgt_tokenizer.encode(prefix)) if prefix else ()
         if len(forced) >= self.model.max_len - 1:
             raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.model.max_len - 1}")
-        return _Settings(beam_size, length_penalty, n_best, batch_tokens, exhaustive, forced, no_repeat_ngrams)
+        is_short = self.is_short if shortlist is None else shortlist
+        if is_short and self.shortlist is None:
+            raise UsageError("this model has no shortlist; weft quantize --shortlist learns one")
+        return _Settings(
+            beam_size, length_penalty, n_best, batch_tokens, exhaustive, forced, no_repeat_ngrams, is_short
+        )
 
     def _translate(self, texts: Sequence[str], settings: _Settings) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
@@ -263,14 +278,23 @@ class Translator:
     def _find_with(self, engine: Engine, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
         try:
             found = search_all(
-                engine, self._sentences(rows), _beams(settings), self.workers, settings.batch_tokens
+                engine, self._sentences(rows, settings), _beams(settings), self.workers, settings.batch_tokens
             )
         except MemoryError:
             raise _too_large(max(len(row.ids) for row in rows), settings) from None
         return {row: found[i] for i, row in enumerate(rows)}
 
-    def _sentences(self, rows: Sequence[_Row]) -> list[Sentence]:
-        return [Sentence(i, row.ids, self._limit_of(row), row.prefix) for i, row in enumerate(rows)]
+    def _sentences(self, rows: Sequence[_Row], settings: _Settings) -> list[Sentence]:
+        return [
+            Sentence(i, row.ids, self._limit_of(row), row.prefix, self._allowed(row) if settings.is_short else ())
+            for i, row in enumerate(rows)
+        ]
+
+    def _allowed(self, row: _Row) -> list[int]:
+        """What the shortlist lets a row become."""
+        assert self.shortlist is not None
+        ids = self.shortlist.of(row.ids).tolist()
+        return sorted({*ids, *row.prefix}) if row.prefix else ids
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, _Plan]:
         """The rows of each text: one, where it fits; none, where there is nothing to translate.
@@ -319,7 +343,7 @@ class Translator:
         if settings.exhaustive is not None:
             return [self._search_exhaustively(row.ids, settings.exhaustive, settings) for row in rows]
         decoder = BatchedDecoder(self._prefill, self._step, len(rows), settings.beam_size, self.device)
-        sentences = self._sentences(rows)
+        sentences = self._sentences(rows, settings)
         found = dict(continuous_search(decoder, Waiting(sentences), _beams(settings), sys.maxsize))
         return [found[i] for i in range(len(rows))]
 

@@ -17,6 +17,7 @@ from weft.data.corpus import ParallelText, read_pairs
 from weft.data.languages import UNKNOWN
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
+from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
 from weft.machine import Machine
@@ -56,6 +57,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     model: Seq2Seq
     machine: Machine
     loss: CrossEntropy
+    shortlist: Shortlist | None = None
 
     @classmethod
     def gather(cls, recipe: TranslationRecipe, given: Sources) -> Texts[ParallelText]:
@@ -105,6 +107,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
             weights="float32",
+            shortlist="none",
             decoding=recipe.decoding,
         )
         torch.manual_seed(recipe.training.seed)
@@ -119,7 +122,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         for tokenizer, size in zip(loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False):
             refuse_other_size(stored, tokenizer, size)
         model = load_into(stored, lambda: _build_model(config), machine)
-        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy())
+        found = model_folder.read_shortlist(folder, config)
+        shortlist = Shortlist(**{name: t.numpy() for name, t in found.items()}) if found else None
+        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy(), shortlist)
 
     def prepare(self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe) -> Prepared[Batch]:
         store = self._store(stores, "train", texts.train, texts)
@@ -189,6 +194,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             device=torch.device(self.machine.device),
             engine=engine,
             workers=self.machine.threads,
+            shortlist=self.shortlist,
+            is_short=self.config.shortlist == "on",
         )
 
     def why_no_engine(self) -> str:
