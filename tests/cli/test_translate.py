@@ -136,6 +136,17 @@ def test_alternatives(command: Command, tiny_folder: Path, expected: list[str]) 
     assert rows[3] == ["2", "", ""]
 
 
+def test_samples(command: Command, tiny_folder: Path) -> None:
+    asked = ("translate", tiny_folder, "--temperature", 2, "--n-best", 3)
+    rows = [line.split("\t") for line in command(*asked, *SENTENCES).lines]
+    assert [row[0] for row in rows] == [str(number) for number in (1, 2, 3) for _ in range(3)]
+    assert len({row[2] for row in rows}) > 3
+    assert [["1", *row[1:]] for row in rows[3:6]] == [
+        line.split("\t") for line in command(*asked, SENTENCES[1]).lines
+    ]
+    assert [line.split("\t") for line in command(*asked, *SENTENCES, "--seed", 2).lines] != rows
+
+
 def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]
@@ -187,6 +198,8 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         (["cat.", "--input", "none.txt"], 2, "give texts or --input, not both"),
         (["cat.", "--n-best", "9", "--beam-size", "2"], 2, "n_best = 9"),
         (["cat.", "--length-penalty", "nan"], 2, "length_penalty"),
+        (["cat.", "--top-k", "3"], 2, "top_k is for samples; give a temperature"),
+        (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "beam_size is for a search"),
     ],
 )
 def test_errors_are_one_line(

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
+from weft.model.inference import build_engine
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Prediction, Translator, repeats
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
@@ -345,6 +347,51 @@ def test_impossible_wishes_are_refused(settings):
         translator(Echo()).translate(["abc"], **settings)
 
 
+# Samples ------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_drawn_the_same_whatever_stands_beside_them():
+    here, settings = (
+        translator(Whim(), max_src_len=12, max_len_extra=2),
+        DecodingSettings(temperature=1.0, n_best=3),
+    )
+    together = here.translate(TEXTS, settings)
+    for text, found in zip(TEXTS, together, strict=True):
+        assert here.translate([text], settings) == [found]
+        (fewer,) = here.translate([text], settings, n_best=1)
+        assert (fewer.text, fewer.n_best) == (found.text, found.n_best[:1])
+        assert len(found.n_best) == (3 if text else 0)
+    assert here.translate(TEXTS, settings, batch_tokens=1) == together
+    assert here.translate(TEXTS, settings, seed=1) == together
+    assert here.translate(TEXTS, settings, seed=2) != together
+    assert [p.text for p in here.translate(TEXTS, temperature=0)] == [
+        p.text for p in here.translate(TEXTS, beam_size=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": -1}, "temperature = -1.0: it must be"),
+        ({"temperature": 1, "top_p": 0.0}, "top_p = 0.0: it must be"),
+        ({"temperature": 1, "beam_size": 3}, "beam_size is for a search"),
+        ({"temperature": 1, "exhaustive": 3}, "exhaustive is for a search"),
+        ({"top_k": 3}, "top_k is for samples"),
+        ({"seed": 3}, "seed is for samples"),
+        ({"temperature": 1, "seed": 2**63}, "below 2"),
+    ],
+    ids=str,
+)
+def test_a_search_and_samples_are_not_asked_for_together(settings, message):
+    with pytest.raises(UsageError, match=message):
+        translator(Echo()).translate(["abc"], **settings)
+
+
+def test_an_option_that_does_not_exist_is_an_error():
+    with pytest.raises(TypeError, match="beamsize"):
+        translator(Echo()).translate(["abc"], beamsize=3)
+
+
 # Batches ------------------------------------------------------------------------------------------------------
 
 TEXTS = [
@@ -445,3 +492,28 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
         assert [a.text for a in alone.n_best] == [a.text for a in found.n_best]
         assert alone.token_log_probs == pytest.approx(found.token_log_probs, abs=1e-5)
         assert alone.score == pytest.approx(found.score, abs=1e-5)
+
+
+def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_batch():
+    torch.manual_seed(6)
+    size = letters().vocab_size
+    shape = Seq2SeqSection(
+        d_model=24, d_ff=40, num_heads=3, num_encoder_layers=1, num_decoder_layers=1, max_len=64
+    )
+    model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
+    engine = build_engine(model, "cpu", "float32")
+    if engine is None:
+        pytest.skip("no compiler")
+    decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
+    one, three = (
+        Translator(
+            model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30,
+            engine=engine, workers=workers,
+        )
+        for workers in (1, 3)
+    )  # fmt: skip
+    settings = DecodingSettings(temperature=1.1, top_p=0.95, n_best=5)
+    found = one.translate(TEXTS, settings)
+    assert three.translate(TEXTS, settings, batch_tokens=60) == found
+    assert [one.translate(text, settings)[0] for text in TEXTS] == found
+    assert len({a.text for a in found[1].n_best}) > 1

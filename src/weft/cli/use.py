@@ -20,6 +20,9 @@ Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --i
 Input = Annotated[Path | None, typer.Option("--input", help="A text file, one text a line.")]
 Output = Annotated[Path | None, typer.Option("--output", help="Where to write; else standard output.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", min=1, help="1 is greedy; else the recipe's.")]
+TopK = Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")]
+TopP = Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")]
+MinP = Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -35,6 +38,13 @@ def translate(
         int | None,
         typer.Option(min=1, help="Try every translation of at most so many tokens; tiny vocabularies only."),
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, help="Draw --n-best samples instead; 1: as the model has them.")
+    ] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, other samples; else 1.")] = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
@@ -51,11 +61,16 @@ def translate(
         model = task.predictor()
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
-        asked = {
+        asked: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
             "n_best": n_best,
             "exhaustive": exhaustive,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "seed": seed,
             "prefix": prefix,
             "no_repeat_ngrams": no_repeat_ngrams,
         }
@@ -64,7 +79,7 @@ def translate(
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             rest = islice(source.lines, first, None)
-            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)  # type: ignore[arg-type]
+            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
             for number, found in enumerate(predictions, start=first + 1):
                 yield _translated(number, found, n_best, as_json), _doubts(found)
 
@@ -101,9 +116,9 @@ def generate(
     prompt: Annotated[str, typer.Option(help="What to write on from.")] = "",
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Else the recipe's.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy; else the recipe's.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")] = None,
-    min_p: Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
     repetition_penalty: Annotated[float | None, typer.Option(help="Above 1 shuns what was said.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 1,

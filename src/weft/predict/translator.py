@@ -18,17 +18,17 @@ from torch import Tensor
 
 from weft.config import DecodingSection
 from weft.data.segment import split_sentences
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import Cache, Hypothesis
 from weft.errors import OutOfMemoryError, UsageError
+from weft.predict.settings import BANNED, DecodingSettings
 from weft.predict.text import LINE_BREAKS, evaluating, one_line
 
 # Languages that put no space between sentences.
 _SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
-_BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 C = TypeVar("C", bound=Cache)
 
@@ -94,13 +94,11 @@ class Prediction:
 
 @dataclass(frozen=True)
 class _Settings:
-    beam_size: int
-    length_penalty: float
-    n_best: int
-    batch_tokens: int
-    exhaustive: int | None = None
+    """What was asked for, the search that it means, and the ids of its prefix."""
+
+    asked: DecodingSettings
+    beams: Beams
     prefix: tuple[int, ...] = ()
-    no_repeat_ngrams: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,96 +149,51 @@ class Translator:
         self.engine, self.workers = engine, workers
 
     def translate(
-        self,
-        texts: str | Sequence[str],
-        *,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
-        n_best: int = 1,
-        exhaustive: int | None = None,
-        prefix: str = "",
-        no_repeat_ngrams: int = 0,
-        batch_tokens: int = 4096,
+        self, texts: str | Sequence[str], settings: DecodingSettings | None = None, **options: Any
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
-        A text too long for the model is translated in segments that end where sentences end. `batch_tokens` limits
-        the padded source tokens that are searched at a time, times beam_size. `exhaustive` tries every translation
-        of at most so many tokens instead of a beam. Every translation begins with `prefix`; where
-        `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. What is not given comes from the recipe.
-        Raises UsageError for impossible settings, DivergedError for a model whose output is not a number,
-        OutOfMemoryError where a single row does not fit into memory.
+        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text too long for the model
+        is translated in segments that end where sentences end. Raises UsageError for impossible settings,
+        DivergedError for a model whose output is not a number, OutOfMemoryError where a single row does not fit
+        into memory.
         """
-        settings = self._settle(
-            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
-        )
-        return self._translate([texts] if isinstance(texts, str) else texts, settings)
+        settled = self._settle(replace(settings or DecodingSettings(), **options))
+        return self._translate([texts] if isinstance(texts, str) else texts, settled)
 
     def translate_stream(
         self,
         texts: Iterable[str],
+        settings: DecodingSettings | None = None,
         *,
-        beam_size: int | None = None,
-        length_penalty: float | None = None,
-        n_best: int = 1,
-        exhaustive: int | None = None,
-        prefix: str = "",
-        no_repeat_ngrams: int = 0,
-        batch_tokens: int = 4096,
         chunk: int = 1024,
+        **options: Any,
     ) -> Iterator[Prediction]:
         """As `translate`, `chunk` texts at a time: any number of texts in the memory of one chunk."""
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
-        settings = self._settle(
-            beam_size, length_penalty, n_best, batch_tokens, exhaustive, prefix, no_repeat_ngrams
-        )
+        settled = self._settle(replace(settings or DecodingSettings(), **options))
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
-        return chain.from_iterable(self._translate(some, settings) for some in chunks)
+        return chain.from_iterable(self._translate(some, settled) for some in chunks)
 
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
         """The best hypothesis for each row of source ids, eos at its end, that the texts become."""
-        settings = self._settle(None, None, 1, 4096)
+        settings = self._settle(DecodingSettings())
         rows = dict.fromkeys(row for plan in self._plan(list(texts)).values() for row in plan.rows)
         return {row.ids: found[0] for row, found in self._find(list(rows), settings).items()}
 
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
-        settings = self._settle(beam_size, None, 1, len(row))
+        settings = self._settle(DecodingSettings(beam_size, batch_tokens=len(row)))
         (found,) = self._find([_Row(tuple(row))], settings).values()
         return found[0]
 
-    def _settle(
-        self,
-        beam_size: int | None,
-        length_penalty: float | None,
-        n_best: int,
-        batch_tokens: int,
-        exhaustive: int | None = None,
-        prefix: str = "",
-        no_repeat_ngrams: int = 0,
-    ) -> _Settings:
-        beam_size = self.decoding.beam_size if beam_size is None else beam_size
-        length_penalty = self.decoding.length_penalty if length_penalty is None else length_penalty
-        if beam_size < 1:
-            raise UsageError(f"beam_size = {beam_size}: it must be at least 1")
-        if exhaustive is not None and exhaustive < 1:
-            raise UsageError(f"exhaustive = {exhaustive}: it must be at least 1")
-        if not 1 <= n_best <= beam_size and not exhaustive:
-            raise UsageError(f"n_best = {n_best}: it must be from 1 to beam_size, which is {beam_size}")
-        if not math.isfinite(length_penalty):
-            raise UsageError(f"length_penalty = {length_penalty}: it must be a finite number")
-        if batch_tokens < 1:
-            raise UsageError(f"batch_tokens = {batch_tokens}: it must be at least 1")
-        if no_repeat_ngrams < 0:
-            raise UsageError(f"no_repeat_ngrams = {no_repeat_ngrams}: it must be at least 0")
-        if exhaustive and (prefix or no_repeat_ngrams):
-            raise UsageError("a prefix and no_repeat_ngrams are for a beam; leave out exhaustive")
-        forced = tuple(self.tgt_tokenizer.encode(prefix)) if prefix else ()
+    def _settle(self, asked: DecodingSettings) -> _Settings:
+        forced = tuple(self.tgt_tokenizer.encode(asked.prefix)) if asked.prefix else ()
         if len(forced) >= self.model.max_len - 1:
             raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.model.max_len - 1}")
-        return _Settings(beam_size, length_penalty, n_best, batch_tokens, exhaustive, forced, no_repeat_ngrams)
+        return _Settings(asked, asked.beams(self.decoding), forced)
 
     def _translate(self, texts: Sequence[str], settings: _Settings) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
@@ -252,7 +205,7 @@ class Translator:
 
     def _find(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
         """The hypotheses of every row."""
-        if self.engine is not None and settings.exhaustive is None:
+        if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings)
         found: dict[_Row, list[Hypothesis]] = {}
         with evaluating(self.model):
@@ -263,7 +216,7 @@ class Translator:
     def _find_with(self, engine: Engine, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
         try:
             found = search_all(
-                engine, self._sentences(rows), _beams(settings), self.workers, settings.batch_tokens
+                engine, self._sentences(rows), settings.beams, self.workers, settings.asked.batch_tokens
             )
         except MemoryError:
             raise _too_large(max(len(row.ids) for row in rows), settings) from None
@@ -316,23 +269,23 @@ class Translator:
         return self._search(rows[:half], settings) + self._search(rows[half:], settings)
 
     def _search_batch(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
-        if settings.exhaustive is not None:
-            return [self._search_exhaustively(row.ids, settings.exhaustive, settings) for row in rows]
-        decoder = BatchedDecoder(self._prefill, self._step, len(rows), settings.beam_size, self.device)
-        sentences = self._sentences(rows)
-        found = dict(continuous_search(decoder, Waiting(sentences), _beams(settings), sys.maxsize))
+        if settings.asked.exhaustive is not None:
+            return [self._search_exhaustively(row.ids, settings.asked.exhaustive, settings.beams) for row in rows]
+        decoder = BatchedDecoder(self._prefill, self._step, len(rows), settings.beams.beam_size, self.device)
+        waiting = Waiting(self._sentences(rows))
+        found = dict(continuous_search(decoder, waiting, settings.beams, sys.maxsize))
         return [found[i] for i in range(len(rows))]
 
-    def _search_exhaustively(self, row: tuple[int, ...], max_len: int, settings: _Settings) -> list[Hypothesis]:
+    def _search_exhaustively(self, row: tuple[int, ...], max_len: int, beams: Beams) -> list[Hypothesis]:
         return exhaustive_search(
             self._step,
             self._prefill([row]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             max_len=min(max_len, self._output_limit(len(row))),
-            length_penalty=settings.length_penalty,
-            n_best=settings.n_best,
-            banned_ids=_BANNED,
+            length_penalty=beams.length_penalty,
+            n_best=beams.n_best,
+            banned_ids=BANNED,
             device=self.device,
         )
 
@@ -387,15 +340,15 @@ def repeats(ids: Sequence[int], longest: int = 16) -> bool:
     return False
 
 
-def _beams(settings: _Settings) -> Beams:
-    kept, alpha = settings.n_best, settings.length_penalty
-    return Beams(BOS_ID, EOS_ID, settings.beam_size, alpha, kept, _BANNED, settings.no_repeat_ngrams)
-
-
 def _too_large(src_len: int, settings: _Settings) -> OutOfMemoryError:
+    size = settings.beams.beam_size
+    found, less = (
+        (f"beam_size = {size}", "a smaller beam_size")
+        if settings.asked.sampling is None
+        else (f"{size} samples", "fewer samples")
+    )
     return OutOfMemoryError(
-        f"no memory to translate {src_len} source tokens with beam_size = {settings.beam_size}; "
-        "use a smaller beam_size or shorter texts"
+        f"no memory to translate {src_len} source tokens with {found}; use {less} or shorter texts"
     )
 
 
@@ -422,7 +375,7 @@ def _batches(rows: Iterable[_Row], settings: _Settings) -> Iterator[list[_Row]]:
     batch: list[_Row] = []
     for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
         longest = len((batch[0] if batch else row).ids)
-        if batch and (len(batch) + 1) * longest * settings.beam_size > settings.batch_tokens:
+        if batch and (len(batch) + 1) * longest * settings.beams.beam_size > settings.asked.batch_tokens:
             yield batch
             batch = []
         batch.append(row)

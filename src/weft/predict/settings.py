@@ -1,0 +1,93 @@
+"""How a text is translated: what a caller may ask for, and what contradicts itself."""
+
+import math
+from dataclasses import dataclass
+
+from weft.config import DecodingSection
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from weft.decoding.continuous import Beams
+from weft.decoding.samples import Samples
+from weft.decoding.sampling import Sampling
+from weft.errors import UsageError
+
+BANNED = (PAD_ID, UNK_ID, BOS_ID)
+_SEEDS = range(2**63)
+
+
+@dataclass(frozen=True)
+class DecodingSettings:
+    """How texts are translated; a beam_size or length_penalty that is None comes from the recipe.
+
+    A beam of `beam_size` (1: greedy) finds the `n_best` translations by log_prob / ((5 + length) / 6) **
+    `length_penalty`. `exhaustive` tries every translation of at most so many tokens instead.
+
+    A `temperature` draws `n_best` samples instead, each for itself (0: the most probable tokens), from what
+    `top_k`, `top_p` and `min_p` leave (as `weft.decoding.sampling.Sampling`). A sample depends on `seed` (1),
+    its text and its number alone.
+
+    Every translation begins with `prefix`; where `no_repeat_ngrams` is n, no n tokens in a row occur twice in it.
+    `batch_tokens` limits the padded source tokens that are worked on at a time, times hypotheses.
+
+    Raises UsageError for a value out of range, and for values that contradict each other.
+    """
+
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    n_best: int = 1
+    exhaustive: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    prefix: str = ""
+    no_repeat_ngrams: int = 0
+    batch_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        for name in ("beam_size", "n_best", "exhaustive", "batch_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} = {value}: it must be at least 1")
+        if self.length_penalty is not None and not math.isfinite(self.length_penalty):
+            raise UsageError(f"length_penalty = {self.length_penalty}: it must be a finite number")
+        if self.no_repeat_ngrams < 0:
+            raise UsageError(f"no_repeat_ngrams = {self.no_repeat_ngrams}: it must be at least 0")
+        if self.seed is not None and self.seed not in _SEEDS:
+            raise UsageError(f"seed = {self.seed}: it must be at least 0 and below 2^63")
+        self._refuse_contradictions()
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """What samples are drawn from; None where nothing is drawn."""
+        if self.temperature is None:
+            return None
+        return Sampling(float(self.temperature), self.top_k, self.top_p, self.min_p)
+
+    def beams(self, recipe: DecodingSection) -> Beams:
+        """The search, or what draws in its place. Raises UsageError for more alternatives than there can be."""
+        alpha = recipe.length_penalty if self.length_penalty is None else self.length_penalty
+        if self.sampling is not None:
+            rest = BANNED, self.no_repeat_ngrams, self.sampling, 1 if self.seed is None else self.seed
+            return Samples(BOS_ID, EOS_ID, self.n_best, alpha, self.n_best, *rest)
+        beam_size = recipe.beam_size if self.beam_size is None else self.beam_size
+        if self.exhaustive is not None:
+            beam_size = max(beam_size, self.n_best)
+        if self.n_best > beam_size:
+            raise UsageError(f"n_best = {self.n_best}: it must be from 1 to beam_size, which is {beam_size}")
+        return Beams(BOS_ID, EOS_ID, beam_size, alpha, self.n_best, BANNED, self.no_repeat_ngrams)
+
+    def _refuse_contradictions(self) -> None:
+        if self.exhaustive and (self.prefix or self.no_repeat_ngrams):
+            raise UsageError("a prefix and no_repeat_ngrams are for a beam; leave out exhaustive")
+        if self.sampling is None:
+            strays = self._given("top_k", "top_p", "min_p", "seed")
+            if strays:
+                raise UsageError(f"{strays[0]} is for samples; give a temperature too, or leave it out")
+        elif strays := self._given("beam_size", "exhaustive"):
+            raise UsageError(
+                f"{strays[0]} is for a search, and a temperature draws samples; leave one of them out"
+            )
+
+    def _given(self, *names: str) -> list[str]:
+        return [name for name in names if getattr(self, name) is not None]
