@@ -147,6 +147,17 @@ def test_samples(command: Command, tiny_folder: Path) -> None:
     assert [line.split("\t") for line in command(*asked, *SENTENCES, "--seed", 2).lines] != rows
 
 
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_minimum_bayes_risk(command: Command, tiny_folder: Path, utility: str) -> None:
+    asked = ("translate", tiny_folder, SENTENCES[0], "--mbr", 8, "--utility", utility, "--seed", 4)
+    rows = [line.split("\t") for line in command(*asked, "--n-best", 3, "--temperature", 1.5).lines]
+    scores = [float(row[1]) for row in rows]
+    assert 0 <= scores[2] <= scores[1] <= scores[0] <= 100
+    assert len({row[2] for row in rows}) == 3
+    assert command(*asked).code == 0
+    assert command(*asked[:-3], "meteor").messages == ["weft: utility = meteor: it must be one of chrf, bleu"]
+
+
 def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]

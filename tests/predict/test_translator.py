@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cache as memo
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -96,11 +97,11 @@ class Whim(FakeModel):
         return logits
 
 
-def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", **decoding) -> Translator:
+def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, **decoding):
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len,
+        max_src_len=max_src_len, utilities=utilities,
     )  # fmt: skip
 
 
@@ -379,12 +380,38 @@ def test_samples_are_drawn_the_same_whatever_stands_beside_them():
         ({"top_k": 3}, "top_k is for samples"),
         ({"seed": 3}, "seed is for samples"),
         ({"temperature": 1, "seed": 2**63}, "below 2"),
+        ({"mbr": 1}, "mbr = 1: it must be at least 2"),
+        ({"mbr": 4, "beam_size": 2}, "beam_size is for a search, and mbr draws"),
+        ({"mbr": 4, "n_best": 5}, "n_best = 5: it must be from 1 to mbr"),
+        ({"utility": "chrf"}, "utility is what mbr compares"),
+        ({"mbr": 4, "utility": "meteor"}, "utility = meteor: it must be one of letters"),
     ],
     ids=str,
 )
 def test_a_search_and_samples_are_not_asked_for_together(settings, message):
     with pytest.raises(UsageError, match=message):
-        translator(Echo()).translate(["abc"], **settings)
+        translator(Echo(), utilities={"letters": lambda texts: np.zeros((len(texts), 1))}).translate(
+            ["abc"], **settings
+        )
+
+
+def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
+    """By a utility that can be counted: letters in common."""
+
+    def in_common(texts):
+        return np.array([[float(len(set(a) & set(b))) for b in texts] for a in texts])
+
+    here = translator(Whim(), max_src_len=12, max_len_extra=2, utilities={"chrf": in_common})
+    for text in TEXTS:
+        (found,) = here.translate([text], mbr=6, n_best=4, top_k=30, seed=3)
+        (drawn,) = here.translate([text], temperature=1, n_best=6, top_k=30, seed=3)
+        if found.segments == 1:
+            texts = [a.text for a in drawn.n_best]
+            gains = in_common(texts)
+            means = {t: (gains[i].sum() - gains[i, i]) / 5 for i, t in enumerate(texts)}
+            assert found.score == max(means.values())
+            assert [a.score for a in found.n_best] == sorted(means.values(), reverse=True)[:4]
+            assert all(means[a.text] == a.score for a in found.n_best)
 
 
 def test_an_option_that_does_not_exist_is_an_error():

@@ -45,6 +45,10 @@ def translate(
     top_p: TopP = None,
     min_p: MinP = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Another seed, other samples; else 1.")] = None,
+    mbr: Annotated[
+        int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
+    ] = None,
+    utility: Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")] = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
@@ -71,6 +75,8 @@ def translate(
             "top_p": top_p,
             "min_p": min_p,
             "seed": seed,
+            "mbr": mbr,
+            "utility": utility,
             "prefix": prefix,
             "no_repeat_ngrams": no_repeat_ngrams,
         }

@@ -12,6 +12,7 @@ from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)
 _SEEDS = range(2**63)
+_MBR_MIN_P = 0.02
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class DecodingSettings:
     A `temperature` draws `n_best` samples instead, each for itself (0: the most probable tokens), from what
     `top_k`, `top_p` and `min_p` leave (as `weft.decoding.sampling.Sampling`). A sample depends on `seed` (1),
     its text and its number alone.
+
+    `mbr` draws so many samples and gives the `n_best` of them that are most like the others, by their mean
+    `utility` (`weft.decoding.risk`; a name that the translator knows, else "chrf"). Where nothing says what to
+    draw from, temperature is 1 and min_p 0.02 (in the manner of Freitag et al. 2023, "Epsilon Sampling Rocks", who
+    bound the probability itself by 0.02).
 
     Every translation begins with `prefix`; where `no_repeat_ngrams` is n, no n tokens in a row occur twice in it.
     `batch_tokens` limits the padded source tokens that are worked on at a time, times hypotheses.
@@ -40,6 +46,8 @@ class DecodingSettings:
     top_p: float | None = None
     min_p: float | None = None
     seed: int | None = None
+    mbr: int | None = None
+    utility: str | None = None
     prefix: str = ""
     no_repeat_ngrams: int = 0
     batch_tokens: int = 4096
@@ -53,6 +61,8 @@ class DecodingSettings:
             raise UsageError(f"length_penalty = {self.length_penalty}: it must be a finite number")
         if self.no_repeat_ngrams < 0:
             raise UsageError(f"no_repeat_ngrams = {self.no_repeat_ngrams}: it must be at least 0")
+        if self.mbr is not None and self.mbr < 2:
+            raise UsageError(f"mbr = {self.mbr}: it must be at least 2, samples to compare")
         if self.seed is not None and self.seed not in _SEEDS:
             raise UsageError(f"seed = {self.seed}: it must be at least 0 and below 2^63")
         self._refuse_contradictions()
@@ -60,16 +70,20 @@ class DecodingSettings:
     @property
     def sampling(self) -> Sampling | None:
         """What samples are drawn from; None where nothing is drawn."""
-        if self.temperature is None:
+        if self.temperature is None and self.mbr is None:
             return None
-        return Sampling(float(self.temperature), self.top_k, self.top_p, self.min_p)
+        if not self._given("temperature", "top_k", "top_p", "min_p"):
+            return Sampling(min_p=_MBR_MIN_P)
+        temperature = 1.0 if self.temperature is None else float(self.temperature)
+        return Sampling(temperature, self.top_k, self.top_p, self.min_p)
 
     def beams(self, recipe: DecodingSection) -> Beams:
         """The search, or what draws in its place. Raises UsageError for more alternatives than there can be."""
         alpha = recipe.length_penalty if self.length_penalty is None else self.length_penalty
         if self.sampling is not None:
+            count = self.mbr or self.n_best
             rest = BANNED, self.no_repeat_ngrams, self.sampling, 1 if self.seed is None else self.seed
-            return Samples(BOS_ID, EOS_ID, self.n_best, alpha, self.n_best, *rest)
+            return Samples(BOS_ID, EOS_ID, count, alpha, count, *rest)
         beam_size = recipe.beam_size if self.beam_size is None else self.beam_size
         if self.exhaustive is not None:
             beam_size = max(beam_size, self.n_best)
@@ -81,13 +95,15 @@ class DecodingSettings:
         if self.exhaustive and (self.prefix or self.no_repeat_ngrams):
             raise UsageError("a prefix and no_repeat_ngrams are for a beam; leave out exhaustive")
         if self.sampling is None:
-            strays = self._given("top_k", "top_p", "min_p", "seed")
-            if strays:
-                raise UsageError(f"{strays[0]} is for samples; give a temperature too, or leave it out")
+            if strays := self._given("top_k", "top_p", "min_p", "seed"):
+                raise UsageError(f"{strays[0]} is for samples; give a temperature or mbr too, or leave it out")
         elif strays := self._given("beam_size", "exhaustive"):
-            raise UsageError(
-                f"{strays[0]} is for a search, and a temperature draws samples; leave one of them out"
-            )
+            draws = "a temperature" if self.mbr is None else "mbr"
+            raise UsageError(f"{strays[0]} is for a search, and {draws} draws samples; leave one of them out")
+        if self.utility is not None and self.mbr is None:
+            raise UsageError("utility is what mbr compares samples by; give mbr too, or leave it out")
+        if self.mbr is not None and self.n_best > self.mbr:
+            raise UsageError(f"n_best = {self.n_best}: it must be from 1 to mbr, which is {self.mbr}")
 
     def _given(self, *names: str) -> list[str]:
         return [name for name in names if getattr(self, name) is not None]

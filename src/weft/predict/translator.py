@@ -7,7 +7,7 @@ and the settings alone, never on the other texts beside it.
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
@@ -22,6 +22,7 @@ from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.exhaustive import exhaustive_search
+from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.search import Cache, Hypothesis
 from weft.errors import OutOfMemoryError, UsageError
 from weft.predict.settings import BANNED, DecodingSettings
@@ -72,8 +73,9 @@ class Alternative:
 class Prediction:
     """A translation.
 
-    `score` is the length-normalised log-probability that translations were ranked by, the mean over `segments`
-    where a long text was translated in several; None for a text with nothing in it. `truncated` says that source
+    `score` is what translations were ranked by: the length-normalised log-probability, or the mean utility of
+    minimum Bayes risk; the mean over `segments` where a long text was translated in several; None for a text with
+    nothing in it. Samples are not ranked; theirs is the former. `truncated` says that source
     or translation was cut at a limit, `repetition` that the translation says the same again and again (`repeats`).
     `n_best` starts with the translation itself; of several segments its j-th
     entry joins the j-th of each. `token_log_probs` are in nats, one for each target token, end symbols included.
@@ -133,10 +135,12 @@ class Translator:
         device: torch.device | str = "cpu",
         engine: Engine | None = None,
         workers: int = 1,
+        utilities: Mapping[str, Utility] | None = None,
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
-        `engine` has the same model, and searches in its place, by so many `workers` at once.
+        `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are what
+        minimum Bayes risk can compare translations by.
         """
         self.model = model
         self.src_tokenizer = src_tokenizer
@@ -147,6 +151,7 @@ class Translator:
         self.max_src_len = min(max_src_len, model.max_len)
         self.device = torch.device(device)
         self.engine, self.workers = engine, workers
+        self.utilities = utilities or {}
 
     def translate(
         self, texts: str | Sequence[str], settings: DecodingSettings | None = None, **options: Any
@@ -193,6 +198,8 @@ class Translator:
         forced = tuple(self.tgt_tokenizer.encode(asked.prefix)) if asked.prefix else ()
         if len(forced) >= self.model.max_len - 1:
             raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.model.max_len - 1}")
+        if asked.mbr is not None and _utility(asked) not in self.utilities:
+            raise UsageError(f"utility = {_utility(asked)}: it must be one of {', '.join(self.utilities)}")
         return _Settings(asked, asked.beams(self.decoding), forced)
 
     def _translate(self, texts: Sequence[str], settings: _Settings) -> list[Prediction]:
@@ -204,6 +211,19 @@ class Translator:
         return [predictions[text] for text in texts]
 
     def _find(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+        """The hypotheses of every row, ranked."""
+        found = self._search_all(rows, settings)
+        if settings.asked.mbr is not None:
+            found = {row: self._least_risk(samples, settings.asked) for row, samples in found.items()}
+        return found
+
+    def _least_risk(self, samples: list[Hypothesis], asked: DecodingSettings) -> list[Hypothesis]:
+        """Those most like the others, their mean utility as their score."""
+        texts = [self._text_of(sample) for sample in samples]
+        ranked = rank_by_utility(texts, [sample.log_prob for sample in samples], self.utilities[_utility(asked)])
+        return [replace(samples[number], score=mean) for number, mean in ranked[: asked.n_best]]
+
+    def _search_all(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
         """The hypotheses of every row."""
         if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings)
@@ -324,9 +344,12 @@ class Translator:
         )
 
     def _join(self, segments: list[Hypothesis]) -> Alternative:
-        texts = [one_line(self.tgt_tokenizer.decode(segment.ids)) for segment in segments]
+        texts = [self._text_of(segment) for segment in segments]
         score = sum(segment.score for segment in segments) / len(segments)
         return Alternative(_joiner(self.tgt_lang).join(text for text in texts if text), score)
+
+    def _text_of(self, hypothesis: Hypothesis) -> str:
+        return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
 
 
 def repeats(ids: Sequence[int], longest: int = 16) -> bool:
@@ -338,6 +361,10 @@ def repeats(ids: Sequence[int], longest: int = 16) -> bool:
             if run >= max(2 * period, 6):
                 return True
     return False
+
+
+def _utility(asked: DecodingSettings) -> str:
+    return asked.utility or "chrf"
 
 
 def _too_large(src_len: int, settings: _Settings) -> OutOfMemoryError:

@@ -18,7 +18,7 @@ from weft.data.languages import UNKNOWN
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.errors import UsageError
-from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
+from weft.evaluation.metrics import TranslationScores, pair_scores, perplexity, translation_scores
 from weft.machine import Machine
 from weft.model.flops import Cost, seq2seq_cost
 from weft.model.inference import build_engine, why_no_engine
@@ -189,6 +189,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             device=torch.device(self.machine.device),
             engine=engine,
             workers=self.machine.threads,
+            utilities=pair_scores(self.config.tgt_lang),
         )
 
     def why_no_engine(self) -> str:
