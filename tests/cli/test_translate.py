@@ -158,6 +158,25 @@ def test_minimum_bayes_risk(command: Command, tiny_folder: Path, utility: str) -
     assert command(*asked[:-3], "meteor").messages == ["weft: utility = meteor: it must be one of chrf, bleu"]
 
 
+def test_an_ensemble(command: Command, tiny_folder: Path, expected: list[str], other: Path) -> None:
+    asked = ("translate", tiny_folder, *SENTENCES, "--ensemble")
+    assert command(*asked, tiny_folder).lines == expected
+    assert command(*asked, tiny_folder, "--ensemble", tiny_folder, "--temperature", 0).code == 0
+    ended = command(*asked, other)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [
+        f"weft: --ensemble {other}: its source tokenizer is another; the models of an ensemble need the same one"
+    ]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, write_pairs: Any, tiny_settings: tuple[str, ...]) -> Path:
+    """A model of the same languages and other tokenizers."""
+    out = tmp_path_factory.mktemp("other") / "model"
+    weft.train(out=out, train=write_pairs(40), settings=(*tiny_settings, "training.max_steps=1"), quiet=True)
+    return out
+
+
 def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]

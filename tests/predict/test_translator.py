@@ -97,6 +97,16 @@ class Whim(FakeModel):
         return logits
 
 
+class Speller(Whim):
+    """As Whim, in whole letters: its text spells its ids."""
+
+    def next_logits(self, src, prefix):
+        said = [EOS_ID, *letters().encode(ALPHABET.replace(" ", "").replace("\n", ""))]
+        logits = super().next_logits(src, prefix)
+        logits[EOS_ID] -= 4
+        return torch.full_like(logits, -torch.inf).index_put((torch.tensor(said),), logits[said])
+
+
 def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, **decoding):
     tokenizer = letters()
     return Translator(
@@ -412,6 +422,56 @@ def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
             assert found.score == max(means.values())
             assert [a.score for a in found.n_best] == sorted(means.values(), reverse=True)[:4]
             assert all(means[a.text] == a.score for a in found.n_best)
+
+
+# Ensembles ----------------------------------------------------------------------------------------------------
+
+
+class OtherSpeller(Speller):
+    def next_logits(self, src, prefix):
+        return super().next_logits(src, (*prefix, 0))
+
+
+def test_an_ensemble_of_a_model_with_itself_translates_as_it_does_alone():
+    settings = DecodingSettings(beam_size=3, n_best=3)
+    alone = translator(Whim(), max_src_len=12, max_len_extra=2)
+    together = alone.ensemble(translator(Whim(), max_src_len=30, max_len_extra=2), alone)
+    assert together.translate(TEXTS, settings) == alone.translate(TEXTS, settings)
+    assert together.translate(TEXTS, temperature=1) == alone.translate(TEXTS, temperature=1)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_an_ensembles_scores_are_those_of_the_mean_probabilities(beam_size):
+    one, other = (translator(kind(), max_len_extra=2) for kind in (Speller, OtherSpeller))
+    for together in (one.ensemble(other), one.ensemble(other, one).ensemble(other)):
+        lens = []
+        for text, found in zip(TEXTS[:-1], together.translate(TEXTS[:-1], beam_size=beam_size), strict=True):
+            src, ids = (*letters().encode(text), EOS_ID), [*letters().encode(found.text), EOS_ID]
+            expected = []
+            for t, token in enumerate(ids[: len(found.token_log_probs)]):
+                models = [
+                    model.next_logits(src, (*ids[:t],)).softmax(-1)[token] for model in (Speller(), OtherSpeller())
+                ]
+                expected.append(float(torch.stack(models).mean().log()))
+            if found.segments == 1:
+                lens.append(len(expected))
+                assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
+        assert max(lens) > 3
+    assert [p.text for p in one.translate(TEXTS)] != [p.text for p in together.translate(TEXTS)]
+
+
+def test_models_that_do_not_go_together_are_refused_with_what_differs():
+    one = translator(Whim())
+    with pytest.raises(UsageError, match="model 3 of the ensemble: it translates en to de, not en to en"):
+        one.ensemble(one, translator(Whim(), tgt_lang="de"))
+    stranger = train_tokenizer(["abc"] * 3, SideSection(kind="character", vocab_size=512))
+    for name, side in (("src_tokenizer", "source"), ("tgt_tokenizer", "target")):
+        other = translator(Whim())
+        setattr(other, name, stranger)
+        with pytest.raises(UsageError, match=f"model 2 of the ensemble: its {side} tokenizer is another"):
+            one.ensemble(other)
+    with pytest.raises(UsageError, match="exhaustive is for one model"):
+        one.ensemble(one).translate(["a"], exhaustive=1)
 
 
 def test_an_option_that_does_not_exist_is_an_error():

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.streams import Lines, growing_sink, progress, reading_lines, refuse_broken, sink
+from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
-    from weft.predict.translator import Prediction
+    from weft.predict.translator import Prediction, Translator
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --input or standard input.")]
@@ -49,6 +50,9 @@ def translate(
         int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
     ] = None,
     utility: Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")] = None,
+    ensemble: Annotated[
+        list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
+    ] = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
@@ -62,7 +66,7 @@ def translate(
     refuse_broken({"--prefix": prefix})
     with reading_lines(text, input_file, output_file) as source:
         task = Translation.load(folder, choose_machine("float32"))
-        model = task.predictor()
+        model = _together(task.predictor(), ensemble or [])
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
         asked: dict[str, Any] = {
@@ -81,7 +85,9 @@ def translate(
             "no_repeat_ngrams": no_repeat_ngrams,
         }
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
+        others = [_digest(other) for other in ensemble or []]
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
+        facts["ensemble"] = others
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             rest = islice(source.lines, first, None)
@@ -184,15 +190,29 @@ def _write(
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
     """What an output depends on beside the settings."""
-    from weft import durable
     from weft.model_folder import VERSION
 
+    return {"version": VERSION, "model": _digest(folder), "input": source.sha256}
+
+
+def _digest(folder: Path) -> str:
+    """Of all that a model folder holds."""
+    from weft import durable
+
     manifest = folder / durable.MANIFEST
-    return {
-        "version": VERSION,
-        "model": durable.sha256_of(manifest) if manifest.is_file() else "",
-        "input": source.sha256,
-    }
+    return durable.sha256_of(manifest) if manifest.is_file() else ""
+
+
+def _together(model: "Translator", folders: list[Path]) -> "Translator":
+    """The model as one with those in the folders."""
+    from weft.machine import choose_machine
+    from weft.tasks.translation import Translation
+
+    others = [Translation.load(folder, choose_machine("float32")).predictor() for folder in folders]
+    for folder, other in zip(folders, others, strict=True):
+        if reason := model.difference(other):
+            raise UsageError(f"--ensemble {folder}: {reason}")
+    return model.ensemble(*others) if others else model
 
 
 def _doubts(prediction: "Prediction") -> list[str]:

@@ -8,6 +8,8 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
@@ -19,8 +21,9 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from weft.decoding.batched import BatchedDecoder
+from weft.decoding.batched import BatchedEngine
 from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.ensemble import EnsembleEngine
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.search import Cache, Hypothesis
@@ -148,10 +151,47 @@ class Translator:
         self.decoding = decoding
         self.src_lang = src_lang
         self.tgt_lang = tgt_lang
+        self.max_len = model.max_len
         self.max_src_len = min(max_src_len, model.max_len)
         self.device = torch.device(device)
         self.engine, self.workers = engine, workers
         self.utilities = utilities or {}
+        self._members: tuple[Translator, ...] = ()
+
+    def ensemble(self, *others: "Translator") -> "Translator":
+        """This model and others as one: every next token by the mean of their probabilities.
+
+        Settings of the recipe are this model's. By engines, if all have one. Raises UsageError where a model has
+        other languages or tokenizers than this one.
+        """
+        for number, other in enumerate(others, start=2):
+            if reason := self.difference(other):
+                raise UsageError(f"model {number} of the ensemble: {reason}")
+        together = copy(self)
+        members = tuple(member for model in (self, *others) for member in model.members)
+        engines = [member.engine for member in members if member.engine is not None]
+        together._members = members
+        together.engine = EnsembleEngine(engines) if len(engines) == len(members) else None
+        together.max_len = min(member.max_len for member in members)
+        together.max_src_len = min(member.max_src_len for member in members)
+        return together
+
+    @property
+    def members(self) -> "tuple[Translator, ...]":
+        """The models of an ensemble; else this one alone."""
+        return self._members or (self,)
+
+    def difference(self, other: "Translator") -> str:
+        """Why another model cannot translate together with this one; empty where it can."""
+        needs = "the models of an ensemble need the same"
+        mine, theirs = (f"{model.src_lang} to {model.tgt_lang}" for model in (self, other))
+        if mine != theirs:
+            return f"it translates {theirs}, not {mine}; {needs} languages"
+        if self.src_tokenizer.sha256 != other.src_tokenizer.sha256:
+            return f"its source tokenizer is another; {needs} one"
+        if self.tgt_tokenizer.sha256 != other.tgt_tokenizer.sha256:
+            return f"its target tokenizer is another; {needs} one"
+        return ""
 
     def translate(
         self, texts: str | Sequence[str], settings: DecodingSettings | None = None, **options: Any
@@ -196,8 +236,10 @@ class Translator:
 
     def _settle(self, asked: DecodingSettings) -> _Settings:
         forced = tuple(self.tgt_tokenizer.encode(asked.prefix)) if asked.prefix else ()
-        if len(forced) >= self.model.max_len - 1:
-            raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.model.max_len - 1}")
+        if len(forced) >= self.max_len - 1:
+            raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.max_len - 1}")
+        if asked.exhaustive is not None and self._members:
+            raise UsageError("exhaustive is for one model; leave it out, or translate without an ensemble")
         if asked.mbr is not None and _utility(asked) not in self.utilities:
             raise UsageError(f"utility = {_utility(asked)}: it must be one of {', '.join(self.utilities)}")
         return _Settings(asked, asked.beams(self.decoding), forced)
@@ -228,7 +270,9 @@ class Translator:
         if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings)
         found: dict[_Row, list[Hypothesis]] = {}
-        with evaluating(self.model):
+        with ExitStack() as evaluation:
+            for member in self.members:
+                evaluation.enter_context(evaluating(member.model))
             for batch in _batches(rows, settings):
                 found |= zip(batch, self._search(batch, settings), strict=True)
         return found
@@ -291,7 +335,9 @@ class Translator:
     def _search_batch(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
         if settings.asked.exhaustive is not None:
             return [self._search_exhaustively(row.ids, settings.asked.exhaustive, settings.beams) for row in rows]
-        decoder = BatchedDecoder(self._prefill, self._step, len(rows), settings.beams.beam_size, self.device)
+        engines = [BatchedEngine(member._prefill, member._step, member.device) for member in self.members]
+        engine = EnsembleEngine(engines) if self._members else engines[0]
+        decoder = engine.session(len(rows), settings.beams.beam_size)
         waiting = Waiting(self._sentences(rows))
         found = dict(continuous_search(decoder, waiting, settings.beams, sys.maxsize))
         return [found[i] for i in range(len(rows))]
@@ -323,7 +369,7 @@ class Translator:
     def _output_limit(self, src_len: int) -> int:
         """New tokens, eos counted, for a source row of `src_len`, eos counted."""
         wanted = math.ceil(self.decoding.max_len_ratio * src_len) + self.decoding.max_len_extra
-        return max(1, min(self.model.max_len - 1, wanted))
+        return max(1, min(self.max_len - 1, wanted))
 
     def _assemble(self, plan: _Plan, found: dict[_Row, list[Hypothesis]]) -> Prediction:
         """The segments of one text, joined."""
