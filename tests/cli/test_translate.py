@@ -1,6 +1,7 @@
 """weft translate: one line out for each line in, whatever the lines are; where one is malformed, nothing."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.inspection.attention import inspect_translation
+from weft.machine import choose_machine
 from weft.predict.translator import Translator
+from weft.tasks.translation import Translation
 
 Command = Callable[..., Any]
 SENTENCES = ["cat sees dog.", "fish wants mouse.", "bird likes horse."]
@@ -181,7 +185,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]
     assert [set(o) for o in objects] == [
-        {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"},
+        {"text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition"},
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
     assert len(objects[0]["n_best"]) == 2
@@ -192,10 +196,38 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "truncated": False,
         "segments": 0,
         "n_best": [],
+        "tokens": [],
         "token_log_probs": [],
         "repetition": False,
     }
     assert ended.err == ""
+
+
+def test_alignments_are_the_attention_that_inspect_shows(command: Command, tiny_folder: Path) -> None:
+    """Three words of two languages in one order: a trained model looks at each of them for its translation."""
+    ended = command("translate", tiny_folder, "--json", "--alignments", *SENTENCES)
+    for text, line in zip(SENTENCES, ended.lines, strict=True):
+        found = json.loads(line)
+        inspection = inspect_translation(Translation.load(tiny_folder, choose_machine("float32")), text)
+        looked = inspection.cross[-1].mean(0).argmax(1).tolist()
+        assert [link["source"] for link in found["alignments"]] == looked
+        assert [link["target_token"] for link in found["alignments"]] == found["tokens"] == inspection.tgt_pieces
+        assert [link["source_token"] for link in found["alignments"]] == [inspection.src_pieces[s] for s in looked]
+        assert [round(math.exp(p), 3) for p in found["token_log_probs"]] == pytest.approx(
+            [choice.probability for choice in inspection.chosen], abs=2e-3
+        )
+    refused = command("translate", tiny_folder, "--alignments", "cat.")
+    assert (refused.code, refused.out) == (2, b"")
+    assert refused.messages == ["weft: --alignments are written with --json alone; give that too"]
+
+
+def test_a_coverage_penalty_changes_the_scores(command: Command, tiny_folder: Path) -> None:
+    asked = ("translate", tiny_folder, SENTENCES[0], "--n-best", 3)
+    plain, covered = (
+        [float(line.split("\t")[1]) for line in command(*asked, *more).lines]
+        for more in ((), ("--coverage-penalty", 0.5))
+    )
+    assert all(a < b for a, b in zip(covered, plain, strict=True))
 
 
 def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Path, expected: list[str]) -> None:

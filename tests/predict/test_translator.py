@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as memo
 
 import numpy as np
@@ -107,11 +107,13 @@ class Speller(Whim):
         return torch.full_like(logits, -torch.inf).index_put((torch.tensor(said),), logits[said])
 
 
-def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, **decoding):
+def translator(
+    model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, look=None, **decoding
+):
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len, utilities=utilities,
+        max_src_len=max_src_len, utilities=utilities, look=look,
     )  # fmt: skip
 
 
@@ -183,7 +185,10 @@ def test_n_best_are_alternatives_by_score_the_translation_first():
 def test_a_prediction_becomes_plain_json():
     (found,) = translator(Echo()).translate(["a"])
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert set(line) == {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"}
+    assert set(line) == {
+        "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
+    }  # fmt: skip
+    assert line["tokens"] == ["a", "<eos>"]
     assert line["n_best"] == [{"text": "a", "score": found.score}]
 
 
@@ -472,6 +477,88 @@ def test_models_that_do_not_go_together_are_refused_with_what_differs():
             one.ensemble(other)
     with pytest.raises(UsageError, match="exhaustive is for one model"):
         one.ensemble(one).translate(["a"], exhaustive=1)
+
+
+# Attention ----------------------------------------------------------------------------------------------------
+
+
+def backwards(src, tgt_in):
+    """Each target token looks at the source from its end; half as much at the first token."""
+    attention = torch.zeros(len(src), tgt_in.shape[1], src.shape[1])
+    for b, length in enumerate((src != PAD_ID).sum(1).tolist()):
+        for t in range(tgt_in.shape[1]):
+            attention[b, t, (length - 1 - t) % length] += 2 / 3
+            attention[b, t, 0] += 1 / 3
+    return attention
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 4096])
+def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens):
+    here = translator(Echo(), max_src_len=10, look=backwards)
+    texts = ["a cat", "", "Yes. Defghijk. No.", "a cat"]
+    found = here.translate(texts, alignments=True, batch_tokens=batch_tokens)
+    plain = here.translate(texts)
+    assert [replace(p, alignments=None) for p in found] == plain
+    assert "alignments" not in plain[0].to_json()
+    pairs = [(link.target_token, link.source_token) for link in found[0].alignments]
+    assert pairs == [("a", "<eos>"), ("▁", "t"), ("c", "a"), ("a", "c"), ("t", "▁"), ("<eos>", "a")]
+    assert [(link.target, link.source) for link in found[0].alignments] == [(t, 5 - t) for t in range(6)]
+    assert found[1].alignments == []
+    assert found[2].segments == 3
+    targets = [link.target for link in found[2].alignments]
+    sources = [link.source for link in found[2].alignments]
+    assert targets == list(range(5 + 10 + 4))
+    assert sources == [*range(4, -1, -1), *range(14, 4, -1), *range(18, 14, -1)]
+    assert [link.target_token for link in found[2].alignments] == found[2].tokens
+    assert found[3] == found[0]
+    assert json.loads(json.dumps(found[0].to_json()))["alignments"][0] == {
+        "target": 0, "source": 5, "target_token": "a", "source_token": "<eos>",
+    }  # fmt: skip
+
+
+def test_a_coverage_penalty_ranks_the_whole_beam_anew():
+    """By hand, from the scores without it and the attention of each; the more of it, the longer they look."""
+    here = translator(Speller(), max_len_extra=100, look=backwards)  # room to end in
+    plain, text = here.translate("the cat", beam_size=6, n_best=6)[0], "the cat"
+    src = torch.tensor([[*letters().encode(text), EOS_ID]])
+    for beta in (0.1, 5.0):
+        (found,) = here.translate(text, beam_size=6, n_best=3, coverage_penalty=beta)
+        expected = {}
+        for other in plain.n_best:
+            fed = torch.zeros(1, len(letters().encode(other.text)) + 1).long()
+            in_all = backwards(src, fed)[0].sum(0).clamp(torch.finfo(torch.float32).tiny, 1)
+            expected[other.text] = other.score + beta * float(in_all.double().log().sum())
+        best = sorted(expected, key=lambda other: -expected[other])[:3]
+        assert [other.text for other in found.n_best] == best
+        assert [other.score for other in found.n_best] == pytest.approx(
+            [expected[other] for other in best], abs=1e-3
+        )
+    assert found.text != plain.text
+    assert here.translate(text, beam_size=6, n_best=6, coverage_penalty=0.0) == [plain]
+
+
+def test_attention_is_needed_for_what_is_read_from_it():
+    for settings in ({"alignments": True}, {"coverage_penalty": 0.2}):
+        with pytest.raises(UsageError, match="need the attention of a model"):
+            translator(Echo()).translate("a", **settings)
+    for settings in ({"temperature": 1}, {"mbr": 4}, {"exhaustive": 3}):
+        with pytest.raises(UsageError, match="coverage_penalty ranks what a beam finds"):
+            translator(Echo(), look=backwards).translate("a", coverage_penalty=0.2, **settings)
+    with pytest.raises(UsageError, match="coverage_penalty = nan: it must be"):
+        translator(Echo(), look=backwards).translate("a", coverage_penalty=float("nan"))
+
+
+def test_an_ensemble_looks_where_its_models_look_on_average():
+    def forwards(src, tgt_in):
+        attention = torch.zeros(len(src), tgt_in.shape[1], src.shape[1])
+        attention[:, :, 0] = 1.0
+        return attention
+
+    one, other = (translator(Echo(), look=look) for look in (backwards, forwards))
+    (found,) = one.ensemble(other).translate("ab", alignments=True)
+    assert [link.source for link in found.alignments] == [0, 0, 0]
+    (found,) = one.ensemble(one, one, one, other).translate("ab", alignments=True)
+    assert [link.source for link in found.alignments] == [2, 1, 0]
 
 
 def test_an_option_that_does_not_exist_is_an_error():

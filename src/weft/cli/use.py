@@ -50,6 +50,12 @@ def translate(
         int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
     ] = None,
     utility: Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")] = None,
+    coverage_penalty: Annotated[
+        float, typer.Option(min=0.0, help="Rank by how much of the source was looked at, too; 0: do not.")
+    ] = 0.0,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="With --json: the source token of each target token.")
+    ] = False,
     ensemble: Annotated[
         list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
     ] = None,
@@ -64,6 +70,8 @@ def translate(
     from weft.tasks.translation import Translation
 
     refuse_broken({"--prefix": prefix})
+    if alignments and not as_json:
+        raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
         task = Translation.load(folder, choose_machine("float32"))
         model = _together(task.predictor(), ensemble or [])
@@ -81,6 +89,8 @@ def translate(
             "seed": seed,
             "mbr": mbr,
             "utility": utility,
+            "coverage_penalty": coverage_penalty,
+            "alignments": alignments,
             "prefix": prefix,
             "no_repeat_ngrams": no_repeat_ngrams,
         }

@@ -31,6 +31,9 @@ class DecodingSettings:
     draw from, temperature is 1 and min_p 0.02 (in the manner of Freitag et al. 2023, "Epsilon Sampling Rocks", who
     bound the probability itself by 0.02).
 
+    A `coverage_penalty` B above 0 ranks the `beam_size` hypotheses that the beam has found by score + B times
+    their coverage (`weft.predict.alignment.coverage`). `alignments` are found where they are asked for.
+
     Every translation begins with `prefix`; where `no_repeat_ngrams` is n, no n tokens in a row occur twice in it.
     `batch_tokens` limits the padded source tokens that are worked on at a time, times hypotheses.
 
@@ -48,6 +51,8 @@ class DecodingSettings:
     seed: int | None = None
     mbr: int | None = None
     utility: str | None = None
+    coverage_penalty: float = 0.0
+    alignments: bool = False
     prefix: str = ""
     no_repeat_ngrams: int = 0
     batch_tokens: int = 4096
@@ -59,6 +64,10 @@ class DecodingSettings:
                 raise UsageError(f"{name} = {value}: it must be at least 1")
         if self.length_penalty is not None and not math.isfinite(self.length_penalty):
             raise UsageError(f"length_penalty = {self.length_penalty}: it must be a finite number")
+        if not 0 <= self.coverage_penalty < math.inf:
+            raise UsageError(
+                f"coverage_penalty = {self.coverage_penalty}: it must be a finite number and at least 0"
+            )
         if self.no_repeat_ngrams < 0:
             raise UsageError(f"no_repeat_ngrams = {self.no_repeat_ngrams}: it must be at least 0")
         if self.mbr is not None and self.mbr < 2:
@@ -89,11 +98,14 @@ class DecodingSettings:
             beam_size = max(beam_size, self.n_best)
         if self.n_best > beam_size:
             raise UsageError(f"n_best = {self.n_best}: it must be from 1 to beam_size, which is {beam_size}")
-        return Beams(BOS_ID, EOS_ID, beam_size, alpha, self.n_best, BANNED, self.no_repeat_ngrams)
+        kept = beam_size if self.coverage_penalty else self.n_best
+        return Beams(BOS_ID, EOS_ID, beam_size, alpha, kept, BANNED, self.no_repeat_ngrams)
 
     def _refuse_contradictions(self) -> None:
         if self.exhaustive and (self.prefix or self.no_repeat_ngrams):
             raise UsageError("a prefix and no_repeat_ngrams are for a beam; leave out exhaustive")
+        if self.coverage_penalty and (self.exhaustive or self.sampling):
+            raise UsageError("coverage_penalty ranks what a beam finds; leave it out, or samples and exhaustive")
         if self.sampling is None:
             if strays := self._given("top_k", "top_p", "min_p", "seed"):
                 raise UsageError(f"{strays[0]} is for samples; give a temperature or mbr too, or leave it out")

@@ -8,9 +8,9 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.search import Cache, Hypothesis
 from weft.errors import OutOfMemoryError, UsageError
+from weft.predict.alignment import Link, Look, coverage, links
 from weft.predict.settings import BANNED, DecodingSettings
 from weft.predict.text import LINE_BREAKS, evaluating, one_line
 
@@ -76,12 +77,14 @@ class Alternative:
 class Prediction:
     """A translation.
 
-    `score` is what translations were ranked by: the length-normalised log-probability, or the mean utility of
-    minimum Bayes risk; the mean over `segments` where a long text was translated in several; None for a text with
-    nothing in it. Samples are not ranked; theirs is the former. `truncated` says that source
-    or translation was cut at a limit, `repetition` that the translation says the same again and again (`repeats`).
-    `n_best` starts with the translation itself; of several segments its j-th
-    entry joins the j-th of each. `token_log_probs` are in nats, one for each target token, end symbols included.
+    `score` is what translations were ranked by: the length-normalised log-probability, with the coverage penalty
+    if one was given, or the mean utility of minimum Bayes risk; the mean over `segments` where a long text was
+    translated in several; None for a text with nothing in it. Samples are not ranked, and have the first.
+    `truncated` says that source or translation was cut at a limit, `repetition` that the translation says the same
+    again and again (`repeats`). `n_best` starts with the translation itself; of several segments its j-th entry
+    joins the j-th of each. `tokens` are the target tokens in readable form, end symbols included;
+    `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have one link for each target
+    token; the tokens of segments are counted one after the other.
     """
 
     text: str
@@ -90,11 +93,16 @@ class Prediction:
     segments: int
     n_best: list[Alternative]
     token_log_probs: list[float]
+    tokens: list[str] = field(default_factory=list)
     repetition: bool = False
+    alignments: list[Link] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
-        return asdict(self)
+        """The same as a plain dictionary; `alignments` only where they were asked for."""
+        found = asdict(self)
+        if self.alignments is None:
+            del found["alignments"]
+        return found
 
 
 @dataclass(frozen=True)
@@ -139,11 +147,12 @@ class Translator:
         engine: Engine | None = None,
         workers: int = 1,
         utilities: Mapping[str, Utility] | None = None,
+        look: Look | None = None,
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
-        `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are what
-        minimum Bayes risk can compare translations by.
+        `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are
+        what minimum Bayes risk can compare translations by; `look` gives the model's attention.
         """
         self.model = model
         self.src_tokenizer = src_tokenizer
@@ -155,7 +164,7 @@ class Translator:
         self.max_src_len = min(max_src_len, model.max_len)
         self.device = torch.device(device)
         self.engine, self.workers = engine, workers
-        self.utilities = utilities or {}
+        self.utilities, self.look = utilities or {}, look
         self._members: tuple[Translator, ...] = ()
 
     def ensemble(self, *others: "Translator") -> "Translator":
@@ -238,6 +247,8 @@ class Translator:
         forced = tuple(self.tgt_tokenizer.encode(asked.prefix)) if asked.prefix else ()
         if len(forced) >= self.max_len - 1:
             raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.max_len - 1}")
+        if (asked.alignments or asked.coverage_penalty) and not all(member.look for member in self.members):
+            raise UsageError("alignments and coverage_penalty need the attention of a model, which was not given")
         if asked.exhaustive is not None and self._members:
             raise UsageError("exhaustive is for one model; leave it out, or translate without an ensemble")
         if asked.mbr is not None and _utility(asked) not in self.utilities:
@@ -249,7 +260,9 @@ class Translator:
         plans = self._plan(list(dict.fromkeys(texts)), settings.prefix)
         rows = dict.fromkeys(row for plan in plans.values() for row in plan.rows)
         found = self._find(list(rows), settings)
-        predictions = {text: self._assemble(plan, found) for text, plan in plans.items()}
+        best = {row: ranked[:1] for row, ranked in found.items()}
+        looked = self._look_at(best, settings) if settings.asked.alignments else None
+        predictions = {text: self._assemble(plan, found, looked) for text, plan in plans.items()}
         return [predictions[text] for text in texts]
 
     def _find(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
@@ -257,7 +270,36 @@ class Translator:
         found = self._search_all(rows, settings)
         if settings.asked.mbr is not None:
             found = {row: self._least_risk(samples, settings.asked) for row, samples in found.items()}
+        if settings.asked.coverage_penalty:
+            looked = self._look_at(found, settings)
+            found = {row: _by_coverage(ranked, looked[row], settings.asked) for row, ranked in found.items()}
         return found
+
+    def _look_at(
+        self, found: Mapping[_Row, list[Hypothesis]], settings: _Settings
+    ) -> dict[_Row, list[Float[Tensor, "T S"]]]:
+        """The attention while each hypothesis was written, the mean over an ensemble: one forced pass of each."""
+        looked: dict[_Row, list[Tensor]] = {}
+        with self._evaluating():
+            for batch in _batches(found, settings):
+                looked |= self._look_at_batch({row: found[row] for row in batch})
+        return looked
+
+    def _look_at_batch(self, found: Mapping[_Row, list[Hypothesis]]) -> dict[_Row, list[Float[Tensor, "T S"]]]:
+        pairs = [(row.ids, _fed(hypothesis)) for row, ranked in found.items() for hypothesis in ranked]
+        src, tgt = (_padded(side).to(self.device) for side in zip(*pairs, strict=True))
+        maps = [member.look(src, tgt).float() for member in self.members if member.look is not None]
+        attention = torch.stack(maps).mean(0).cpu()  # B T S
+        parts = (part[: len(fed), : len(ids)] for part, (ids, fed) in zip(attention, pairs, strict=True))
+        return {row: list(islice(parts, len(ranked))) for row, ranked in found.items()}
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """As `evaluating`, of all models."""
+        with ExitStack() as stack:
+            for member in self.members:
+                stack.enter_context(evaluating(member.model))
+            yield
 
     def _least_risk(self, samples: list[Hypothesis], asked: DecodingSettings) -> list[Hypothesis]:
         """Those most like the others, their mean utility as their score."""
@@ -270,9 +312,7 @@ class Translator:
         if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings)
         found: dict[_Row, list[Hypothesis]] = {}
-        with ExitStack() as evaluation:
-            for member in self.members:
-                evaluation.enter_context(evaluating(member.model))
+        with self._evaluating():
             for batch in _batches(rows, settings):
                 found |= zip(batch, self._search(batch, settings), strict=True)
         return found
@@ -371,14 +411,20 @@ class Translator:
         wanted = math.ceil(self.decoding.max_len_ratio * src_len) + self.decoding.max_len_extra
         return max(1, min(self.max_len - 1, wanted))
 
-    def _assemble(self, plan: _Plan, found: dict[_Row, list[Hypothesis]]) -> Prediction:
+    def _assemble(
+        self,
+        plan: _Plan,
+        found: dict[_Row, list[Hypothesis]],
+        looked: dict[_Row, list[Float[Tensor, "T S"]]] | None,
+    ) -> Prediction:
         """The segments of one text, joined."""
         segments = [found[row] for row in plan.rows]
         if not segments:
-            return Prediction("", None, plan.cut, 0, [], [])
+            return Prediction("", None, plan.cut, 0, [], [], alignments=None if looked is None else [])
         places = range(max(map(len, segments)))
         n_best = [self._join([segment[min(j, len(segment) - 1)] for segment in segments]) for j in places]
         best = [segment[0] for segment in segments]
+        tokens = [self.tgt_tokenizer.pieces(_written(hypothesis)) for hypothesis in best]
         return Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
@@ -386,8 +432,21 @@ class Translator:
             segments=len(segments),
             n_best=n_best,
             token_log_probs=list(chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)),
+            tokens=list(chain.from_iterable(tokens)),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
+            alignments=None if looked is None else self._links(plan.rows, tokens, looked),
         )
+
+    def _links(
+        self, rows: list[_Row], tokens: list[list[str]], looked: dict[_Row, list[Float[Tensor, "T S"]]]
+    ) -> list[Link]:
+        """Those of all segments; `tokens` are the target's."""
+        found: list[Link] = []
+        num_src = 0
+        for row, tgt in zip(rows, tokens, strict=True):
+            found += links(looked[row][0], tgt, self.src_tokenizer.pieces(row.ids), (len(found), num_src))
+            num_src += len(row.ids)
+        return found
 
     def _join(self, segments: list[Hypothesis]) -> Alternative:
         texts = [self._text_of(segment) for segment in segments]
@@ -407,6 +466,27 @@ def repeats(ids: Sequence[int], longest: int = 16) -> bool:
             if run >= max(2 * period, 6):
                 return True
     return False
+
+
+def _written(hypothesis: Hypothesis) -> list[int]:
+    """All of its tokens, eos too."""
+    return [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
+
+
+def _fed(hypothesis: Hypothesis) -> list[int]:
+    """What the model had before it at each of them."""
+    return [BOS_ID, *_written(hypothesis)[:-1]]
+
+
+def _by_coverage(
+    found: list[Hypothesis], attention: Sequence[Float[Tensor, "T S"]], asked: DecodingSettings
+) -> list[Hypothesis]:
+    """The `n_best` by score and coverage, those that were cut after all others."""
+    scored = [
+        replace(hypothesis, score=hypothesis.score + asked.coverage_penalty * coverage(part))
+        for hypothesis, part in zip(found, attention, strict=True)
+    ]
+    return sorted(scored, key=lambda other: (not other.finished, -other.score))[: asked.n_best]
 
 
 def _utility(asked: DecodingSettings) -> str:
