@@ -5,7 +5,6 @@ and the settings alone, never on the other texts beside it.
 """
 
 import math
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.config import DecodingSection
-from weft.data.segment import split_sentences
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.decoding.batched import BatchedEngine
 from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
@@ -29,11 +27,9 @@ from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.search import Cache, Hypothesis
 from weft.errors import OutOfMemoryError, UsageError
 from weft.predict.alignment import Link, Look, coverage, links
+from weft.predict.segments import Plan, Row, joiner, plan_rows
 from weft.predict.settings import BANNED, DecodingSettings
-from weft.predict.text import LINE_BREAKS, evaluating, one_line
-
-# Languages that put no space between sentences.
-_SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
+from weft.predict.text import evaluating, one_line
 
 C = TypeVar("C", bound=Cache)
 
@@ -112,22 +108,6 @@ class _Settings:
     asked: DecodingSettings
     beams: Beams
     prefix: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Source ids, eos at their end, and what their translation begins with."""
-
-    ids: tuple[int, ...]
-    prefix: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """The rows that one text becomes; `cut` where some of the text did not fit."""
-
-    rows: list[_Row]
-    cut: bool
 
 
 class Translator:
@@ -240,7 +220,7 @@ class Translator:
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
         settings = self._settle(DecodingSettings(beam_size, batch_tokens=len(row)))
-        (found,) = self._find([_Row(tuple(row))], settings).values()
+        (found,) = self._find([Row(tuple(row))], settings).values()
         return found[0]
 
     def _settle(self, asked: DecodingSettings) -> _Settings:
@@ -265,7 +245,7 @@ class Translator:
         predictions = {text: self._assemble(plan, found, looked) for text, plan in plans.items()}
         return [predictions[text] for text in texts]
 
-    def _find(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+    def _find(self, rows: list[Row], settings: _Settings) -> dict[Row, list[Hypothesis]]:
         """The hypotheses of every row, ranked."""
         found = self._search_all(rows, settings)
         if settings.asked.mbr is not None:
@@ -276,16 +256,16 @@ class Translator:
         return found
 
     def _look_at(
-        self, found: Mapping[_Row, list[Hypothesis]], settings: _Settings
-    ) -> dict[_Row, list[Float[Tensor, "T S"]]]:
+        self, found: Mapping[Row, list[Hypothesis]], settings: _Settings
+    ) -> dict[Row, list[Float[Tensor, "T S"]]]:
         """The attention while each hypothesis was written, the mean over an ensemble: one forced pass of each."""
-        looked: dict[_Row, list[Tensor]] = {}
+        looked: dict[Row, list[Tensor]] = {}
         with self._evaluating():
             for batch in _batches(found, settings):
                 looked |= self._look_at_batch({row: found[row] for row in batch})
         return looked
 
-    def _look_at_batch(self, found: Mapping[_Row, list[Hypothesis]]) -> dict[_Row, list[Float[Tensor, "T S"]]]:
+    def _look_at_batch(self, found: Mapping[Row, list[Hypothesis]]) -> dict[Row, list[Float[Tensor, "T S"]]]:
         pairs = [(row.ids, _fed(hypothesis)) for row, ranked in found.items() for hypothesis in ranked]
         src, tgt = (_padded(side).to(self.device) for side in zip(*pairs, strict=True))
         maps = [member.look(src, tgt).float() for member in self.members if member.look is not None]
@@ -307,17 +287,17 @@ class Translator:
         ranked = rank_by_utility(texts, [sample.log_prob for sample in samples], self.utilities[_utility(asked)])
         return [replace(samples[number], score=mean) for number, mean in ranked[: asked.n_best]]
 
-    def _search_all(self, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+    def _search_all(self, rows: list[Row], settings: _Settings) -> dict[Row, list[Hypothesis]]:
         """The hypotheses of every row."""
         if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings)
-        found: dict[_Row, list[Hypothesis]] = {}
+        found: dict[Row, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
                 found |= zip(batch, self._search(batch, settings), strict=True)
         return found
 
-    def _find_with(self, engine: Engine, rows: list[_Row], settings: _Settings) -> dict[_Row, list[Hypothesis]]:
+    def _find_with(self, engine: Engine, rows: list[Row], settings: _Settings) -> dict[Row, list[Hypothesis]]:
         try:
             found = search_all(
                 engine, self._sentences(rows), settings.beams, self.workers, settings.asked.batch_tokens
@@ -326,43 +306,13 @@ class Translator:
             raise _too_large(max(len(row.ids) for row in rows), settings) from None
         return {row: found[i] for i, row in enumerate(rows)}
 
-    def _sentences(self, rows: Sequence[_Row]) -> list[Sentence]:
+    def _sentences(self, rows: Sequence[Row]) -> list[Sentence]:
         return [Sentence(i, row.ids, self._limit_of(row), row.prefix) for i, row in enumerate(rows)]
 
-    def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, _Plan]:
-        """The rows of each text: one, where it fits; none, where there is nothing to translate.
+    def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
+        return plan_rows(texts, self.src_tokenizer, self.max_src_len, prefix)
 
-        The first of them is translated with the prefix.
-        """
-        lines = [one_line(text) for text in texts]
-        encoded = self.src_tokenizer.encode_batch(lines)
-        return {
-            text: _Plan([_Row((*ids, EOS_ID), prefix)] if line and ids else [], cut=False)
-            if len(ids) < self.max_src_len
-            else self._plan_long(text, prefix)
-            for text, line, ids in zip(texts, lines, encoded, strict=True)
-        }
-
-    def _plan_long(self, text: str, prefix: tuple[int, ...]) -> _Plan:
-        """Pack as many whole sentences into each row as fit; a sentence that alone is too long is cut."""
-        sentences = split_sentences(LINE_BREAKS.sub("\n", text))
-        encoded = self.src_tokenizer.encode_batch([LINE_BREAKS.sub(" ", sentence) for sentence in sentences])
-        room = self.max_src_len - 1
-        rows = [
-            self._encode_pack([sentences[i] for i in pack], [encoded[i] for i in pack])
-            for pack in _packs([len(ids) for ids in encoded], room)
-        ]
-        whole = [_Row((*ids[:room], EOS_ID)) for ids in rows if ids]
-        if whole:
-            whole[0] = replace(whole[0], prefix=prefix)
-        return _Plan(whole, cut=any(len(ids) > room for ids in rows))
-
-    def _encode_pack(self, sentences: list[str], encoded: list[list[int]]) -> list[int]:
-        """The sentences as one line; if that should need more ids than one by one, their own ids in a row."""
-        together = self.src_tokenizer.encode(one_line("".join(sentences)))
-        return together if len(together) < self.max_src_len else list(chain.from_iterable(encoded))
-
-    def _search(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
+    def _search(self, rows: list[Row], settings: _Settings) -> list[list[Hypothesis]]:
         """The hypotheses of each row; where memory does not suffice for all, half of them at a time."""
         try:
             return self._search_batch(rows, settings)
@@ -372,7 +322,7 @@ class Translator:
         half = len(rows) // 2  # outside of the handler, which would keep the failed attempt's tensors alive
         return self._search(rows[:half], settings) + self._search(rows[half:], settings)
 
-    def _search_batch(self, rows: list[_Row], settings: _Settings) -> list[list[Hypothesis]]:
+    def _search_batch(self, rows: list[Row], settings: _Settings) -> list[list[Hypothesis]]:
         if settings.asked.exhaustive is not None:
             return [self._search_exhaustively(row.ids, settings.asked.exhaustive, settings.beams) for row in rows]
         engines = [BatchedEngine(member._prefill, member._step, member.device) for member in self.members]
@@ -402,7 +352,7 @@ class Translator:
         states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
         return self.model.output(states[:, -1]), cache
 
-    def _limit_of(self, row: _Row) -> int:
+    def _limit_of(self, row: Row) -> int:
         """New tokens, eos and prefix counted."""
         return max(self._output_limit(len(row.ids)), len(row.prefix) + 1)
 
@@ -413,9 +363,9 @@ class Translator:
 
     def _assemble(
         self,
-        plan: _Plan,
-        found: dict[_Row, list[Hypothesis]],
-        looked: dict[_Row, list[Float[Tensor, "T S"]]] | None,
+        plan: Plan,
+        found: dict[Row, list[Hypothesis]],
+        looked: dict[Row, list[Float[Tensor, "T S"]]] | None,
     ) -> Prediction:
         """The segments of one text, joined."""
         segments = [found[row] for row in plan.rows]
@@ -438,7 +388,7 @@ class Translator:
         )
 
     def _links(
-        self, rows: list[_Row], tokens: list[list[str]], looked: dict[_Row, list[Float[Tensor, "T S"]]]
+        self, rows: list[Row], tokens: list[list[str]], looked: dict[Row, list[Float[Tensor, "T S"]]]
     ) -> list[Link]:
         """Those of all segments; `tokens` are the target's."""
         found: list[Link] = []
@@ -451,7 +401,7 @@ class Translator:
     def _join(self, segments: list[Hypothesis]) -> Alternative:
         texts = [self._text_of(segment) for segment in segments]
         score = sum(segment.score for segment in segments) / len(segments)
-        return Alternative(_joiner(self.tgt_lang).join(text for text in texts if text), score)
+        return Alternative(joiner(self.tgt_lang).join(text for text in texts if text), score)
 
     def _text_of(self, hypothesis: Hypothesis) -> str:
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
@@ -505,27 +455,9 @@ def _too_large(src_len: int, settings: _Settings) -> OutOfMemoryError:
     )
 
 
-def _joiner(language: str) -> str:
-    """What stands between two sentences of a language (BCP-47)."""
-    return "" if re.split("[-_]", language.lower())[0] in _SPACELESS else " "
-
-
-def _packs(lengths: list[int], room: int) -> list[list[int]]:
-    """Which neighbours stand together: as many as fit into `room`, and never less than one."""
-    packs: list[list[int]] = []
-    filled = room
-    for i, length in enumerate(lengths):
-        if filled + length > room or not packs:
-            packs.append([])
-            filled = 0
-        packs[-1].append(i)
-        filled += length
-    return packs
-
-
-def _batches(rows: Iterable[_Row], settings: _Settings) -> Iterator[list[_Row]]:
+def _batches(rows: Iterable[Row], settings: _Settings) -> Iterator[list[Row]]:
     """Rows of similar length together, the longest first, within the budget of padded tokens."""
-    batch: list[_Row] = []
+    batch: list[Row] = []
     for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
         longest = len((batch[0] if batch else row).ids)
         if batch and (len(batch) + 1) * longest * settings.beams.beam_size > settings.asked.batch_tokens:
