@@ -174,6 +174,14 @@ def continuous_search(
         yield from search.advance()
 
 
+def streamed_search(decoder: Decoder, sentence: Sentence, beams: Beams) -> Iterator[int]:
+    """The tokens of a sentence's only hypothesis, eos too, each as soon as it is found; raises as the search."""
+    search, waiting = beams.search(decoder, len(sentence.ids)), Waiting([sentence])
+    while search.fill(waiting):
+        list(search.advance())
+        yield int(search.newest[0, 0])
+
+
 class Search:
     """The state: arrays over slots, of which those with a sentence are in use."""
 

@@ -4,6 +4,7 @@ A translator loads nothing; it is given a built model and its tokenizers. What a
 and the settings alone, never on the other texts beside it.
 """
 
+import codecs
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,15 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.decoding.batched import BatchedEngine
-from weft.decoding.continuous import Beams, Engine, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.continuous import (
+    Beams,
+    Engine,
+    Sentence,
+    Waiting,
+    continuous_search,
+    search_all,
+    streamed_search,
+)
 from weft.decoding.ensemble import EnsembleEngine
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.risk import Utility, rank_by_utility
@@ -211,6 +220,21 @@ class Translator:
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self._translate(some, settled) for some in chunks)
 
+    def stream(self, text: str, settings: DecodingSettings | None = None, **options: Any) -> Iterator[str]:
+        """As `translate` of one text, piece by piece as it is written; the pieces joined are its text.
+
+        (But for bytes that are no UTF-8: here each is shown by itself.) Greedy, or with a temperature a sample.
+        What is impossible is refused at the call, before the first piece.
+        """
+        asked = replace(settings or DecodingSettings(), **options)
+        if asked.sampling is None and asked.beam_size is None:
+            asked = replace(asked, beam_size=1)
+        settled = self._settle(asked)
+        if settled.beams.beam_size > 1 or asked.exhaustive or asked.alignments:
+            raise UsageError("a stream is one hypothesis, greedy or drawn; leave out what needs more than that")
+        (plan,) = self._plan([text], settled.prefix).values()
+        return self._pieces(plan.rows, settled)
+
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
         """The best hypothesis for each row of source ids, eos at its end, that the texts become."""
         settings = self._settle(DecodingSettings())
@@ -281,6 +305,37 @@ class Translator:
                 stack.enter_context(evaluating(member.model))
             yield
 
+    def _pieces(self, rows: list[Row], settings: _Settings) -> Iterator[str]:
+        between = ""
+        for row in rows:
+            before = between
+            for piece in self._pieces_of_segment(row, settings):
+                yield before + piece
+                before, between = "", joiner(self.tgt_lang)
+
+    def _pieces_of_segment(self, row: Row, settings: _Settings) -> Iterator[str]:
+        """What each token adds to the text, held back while it is no whole character."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text, shown = "", 0
+        for number, token in enumerate(chain(self._tokens(row, settings), [EOS_ID])):
+            spelled = self.tgt_tokenizer.spell([token], begins=number == 0)
+            text += decoder.decode(spelled, final=token == EOS_ID)
+            whole = one_line(text)
+            if len(whole) > shown:
+                yield whole[shown:]
+                shown = len(whole)
+
+    def _tokens(self, row: Row, settings: _Settings) -> Iterator[int]:
+        engine = self._own_steps() if self.engine is None else self.engine
+        (sentence,) = self._sentences([row])
+        steps = streamed_search(engine.session(1, 1), sentence, settings.beams)
+        while (token := self._next(steps)) is not None:
+            yield token
+
+    def _next(self, steps: Iterator[int]) -> int | None:
+        with self._evaluating():
+            return next(steps, None)
+
     def _least_risk(self, samples: list[Hypothesis], asked: DecodingSettings) -> list[Hypothesis]:
         """Those most like the others, their mean utility as their score."""
         texts = [self._text_of(sample) for sample in samples]
@@ -325,12 +380,15 @@ class Translator:
     def _search_batch(self, rows: list[Row], settings: _Settings) -> list[list[Hypothesis]]:
         if settings.asked.exhaustive is not None:
             return [self._search_exhaustively(row.ids, settings.asked.exhaustive, settings.beams) for row in rows]
-        engines = [BatchedEngine(member._prefill, member._step, member.device) for member in self.members]
-        engine = EnsembleEngine(engines) if self._members else engines[0]
-        decoder = engine.session(len(rows), settings.beams.beam_size)
+        decoder = self._own_steps().session(len(rows), settings.beams.beam_size)
         waiting = Waiting(self._sentences(rows))
         found = dict(continuous_search(decoder, waiting, settings.beams, sys.maxsize))
         return [found[i] for i in range(len(rows))]
+
+    def _own_steps(self) -> Engine:
+        """The models' own, where there is no engine."""
+        engines = [BatchedEngine(member._prefill, member._step, member.device) for member in self.members]
+        return EnsembleEngine(engines) if self._members else engines[0]
 
     def _search_exhaustively(self, row: tuple[int, ...], max_len: int, beams: Beams) -> list[Hypothesis]:
         return exhaustive_search(
