@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.language_model import Generation, LanguageModel, TextScore
+    from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Prediction, Translator
     from weft.run_record import Verdict
 
 __all__ = [
     "Classification",
     "Classifier",
+    "DecodingSettings",
     "Generation",
     "LanguageModel",
     "Prediction",
@@ -37,6 +39,7 @@ __all__ = [
 _LAZY = {
     "Classification": "weft.predict.classifier",
     "Classifier": "weft.predict.classifier",
+    "DecodingSettings": "weft.predict.settings",
     "Generation": "weft.predict.language_model",
     "LanguageModel": "weft.predict.language_model",
     "Prediction": "weft.predict.translator",

@@ -1,6 +1,7 @@
 """weft translate: one line out for each line in, whatever the lines are; where one is malformed, nothing."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.inspection.attention import inspect_translation
+from weft.machine import choose_machine
 from weft.predict.translator import Translator
+from weft.tasks.translation import Translation
 
 Command = Callable[..., Any]
 SENTENCES = ["cat sees dog.", "fish wants mouse.", "bird likes horse."]
@@ -136,11 +140,52 @@ def test_alternatives(command: Command, tiny_folder: Path, expected: list[str]) 
     assert rows[3] == ["2", "", ""]
 
 
+def test_samples(command: Command, tiny_folder: Path) -> None:
+    asked = ("translate", tiny_folder, "--temperature", 2, "--n-best", 3)
+    rows = [line.split("\t") for line in command(*asked, *SENTENCES).lines]
+    assert [row[0] for row in rows] == [str(number) for number in (1, 2, 3) for _ in range(3)]
+    assert len({row[2] for row in rows}) > 3
+    assert [["1", *row[1:]] for row in rows[3:6]] == [
+        line.split("\t") for line in command(*asked, SENTENCES[1]).lines
+    ]
+    assert [line.split("\t") for line in command(*asked, *SENTENCES, "--seed", 2).lines] != rows
+
+
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_minimum_bayes_risk(command: Command, tiny_folder: Path, utility: str) -> None:
+    asked = ("translate", tiny_folder, SENTENCES[0], "--mbr", 8, "--utility", utility, "--seed", 4)
+    rows = [line.split("\t") for line in command(*asked, "--n-best", 3, "--temperature", 1.5).lines]
+    scores = [float(row[1]) for row in rows]
+    assert 0 <= scores[2] <= scores[1] <= scores[0] <= 100
+    assert len({row[2] for row in rows}) == 3
+    assert command(*asked).code == 0
+    assert command(*asked[:-3], "meteor").messages == ["weft: utility = meteor: it must be one of chrf, bleu"]
+
+
+def test_an_ensemble(command: Command, tiny_folder: Path, expected: list[str], other: Path) -> None:
+    asked = ("translate", tiny_folder, *SENTENCES, "--ensemble")
+    assert command(*asked, tiny_folder).lines == expected
+    assert command(*asked, tiny_folder, "--ensemble", tiny_folder, "--temperature", 0).code == 0
+    ended = command(*asked, other)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [
+        f"weft: --ensemble {other}: its source tokenizer is another; the models of an ensemble need the same one"
+    ]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, write_pairs: Any, tiny_settings: tuple[str, ...]) -> Path:
+    """A model of the same languages and other tokenizers."""
+    out = tmp_path_factory.mktemp("other") / "model"
+    weft.train(out=out, train=write_pairs(40), settings=(*tiny_settings, "training.max_steps=1"), quiet=True)
+    return out
+
+
 def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]
     assert [set(o) for o in objects] == [
-        {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"},
+        {"text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition"},
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
     assert len(objects[0]["n_best"]) == 2
@@ -151,10 +196,38 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "truncated": False,
         "segments": 0,
         "n_best": [],
+        "tokens": [],
         "token_log_probs": [],
         "repetition": False,
     }
     assert ended.err == ""
+
+
+def test_alignments_are_the_attention_that_inspect_shows(command: Command, tiny_folder: Path) -> None:
+    """Three words of two languages in one order: a trained model looks at each of them for its translation."""
+    ended = command("translate", tiny_folder, "--json", "--alignments", *SENTENCES)
+    for text, line in zip(SENTENCES, ended.lines, strict=True):
+        found = json.loads(line)
+        inspection = inspect_translation(Translation.load(tiny_folder, choose_machine("float32")), text)
+        looked = inspection.cross[-1].mean(0).argmax(1).tolist()
+        assert [link["source"] for link in found["alignments"]] == looked
+        assert [link["target_token"] for link in found["alignments"]] == found["tokens"] == inspection.tgt_pieces
+        assert [link["source_token"] for link in found["alignments"]] == [inspection.src_pieces[s] for s in looked]
+        assert [round(math.exp(p), 3) for p in found["token_log_probs"]] == pytest.approx(
+            [choice.probability for choice in inspection.chosen], abs=2e-3
+        )
+    refused = command("translate", tiny_folder, "--alignments", "cat.")
+    assert (refused.code, refused.out) == (2, b"")
+    assert refused.messages == ["weft: --alignments are written with --json alone; give that too"]
+
+
+def test_a_coverage_penalty_changes_the_scores(command: Command, tiny_folder: Path) -> None:
+    asked = ("translate", tiny_folder, SENTENCES[0], "--n-best", 3)
+    plain, covered = (
+        [float(line.split("\t")[1]) for line in command(*asked, *more).lines]
+        for more in ((), ("--coverage-penalty", 0.5))
+    )
+    assert all(a < b for a, b in zip(covered, plain, strict=True))
 
 
 def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Path, expected: list[str]) -> None:
@@ -187,6 +260,8 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         (["cat.", "--input", "none.txt"], 2, "give texts or --input, not both"),
         (["cat.", "--n-best", "9", "--beam-size", "2"], 2, "n_best = 9"),
         (["cat.", "--length-penalty", "nan"], 2, "length_penalty"),
+        (["cat.", "--top-k", "3"], 2, "top_k is for samples; give a temperature"),
+        (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "beam_size is for a search"),
     ],
 )
 def test_errors_are_one_line(

@@ -66,7 +66,11 @@ class Scripted:
             missing = count - len(order)
             ids.append(order + [0] * missing)
             best.append([float(found[i]) for i in order] + [-math.inf] * missing)
-        return np.array(best, np.float32), np.array(ids, np.int32), np.array(everything) if whole else None
+        return (
+            np.array(best, np.float32),
+            np.array(ids, np.int32),
+            np.array(everything, np.float32) if whole else None,
+        )
 
 
 class Batched:

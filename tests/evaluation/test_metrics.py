@@ -3,12 +3,13 @@ import importlib.util
 import math
 import socket
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from weft.errors import DataError
 from weft.evaluation import metrics
-from weft.evaluation.metrics import perplexity, translation_scores
+from weft.evaluation.metrics import pair_scores, perplexity, translation_scores
 
 HYPOTHESES = ["The cat sat on the mat.", "He says, it is 3.5 miles to the town hall.", "We like the new house"]
 REFERENCES = [
@@ -113,3 +114,32 @@ def test_perplexity_is_the_exponential_of_the_mean_loss():
     assert perplexity(1e9, 3) == math.inf
     with pytest.raises(DataError, match="at least one target token"):
         perplexity(0.0, 0)
+
+
+PAIRED = [
+    *HYPOTHESES,
+    *REFERENCES,
+    CHINESE[0][0],
+    "",
+    " ",
+    "a",
+    "ab",
+    "The  cat sat on\u3000the mat.",
+    "cat " * 40,
+]
+
+
+def test_scores_of_pairs_are_sacrebleus_of_sentences():
+    chrf, bleu = (pair_scores("en")[name](PAIRED) for name in ("chrf", "bleu"))
+    own = sacrebleu.BLEU(effective_order=True)
+    for i, text in enumerate(PAIRED):
+        for j, reference in enumerate(PAIRED):
+            assert chrf[i, j] == pytest.approx(sacrebleu.sentence_chrf(text, [reference]).score, abs=1e-9)
+            assert bleu[i, j] == own.sentence_score(text, [reference]).score
+    assert len(np.unique(chrf.round(6))) > 30
+
+
+def test_pairs_are_compared_by_the_words_of_the_language():
+    texts = [CHINESE[0][0], CHINESE[1][0]]
+    own = sacrebleu.BLEU(effective_order=True, tokenize="zh")
+    assert pair_scores("zh")["bleu"](texts)[0, 1] == own.sentence_score(texts[0], texts[1:]).score

@@ -3,9 +3,10 @@
 import hashlib
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as memo
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,10 +14,24 @@ from torch import Tensor, nn
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
+from weft.model.inference import build_engine
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Prediction, Translator, repeats
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
+TEXTS = [
+    "a",
+    "the cat",
+    "Abc. Defg. Hijk lmn.",
+    "zebra",
+    "",
+    "q r s t",
+    "A cat. A dog.",
+    "猫好。",
+    "the cat",
+    "x" * 50,
+]
 
 
 @memo
@@ -94,11 +109,23 @@ class Whim(FakeModel):
         return logits
 
 
-def translator(model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", **decoding) -> Translator:
+class Speller(Whim):
+    """As Whim, in whole letters: its text spells its ids."""
+
+    def next_logits(self, src, prefix):
+        said = [EOS_ID, *letters().encode(ALPHABET.replace(" ", "").replace("\n", ""))]
+        logits = super().next_logits(src, prefix)
+        logits[EOS_ID] -= 4
+        return torch.full_like(logits, -torch.inf).index_put((torch.tensor(said),), logits[said])
+
+
+def translator(
+    model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, look=None, **decoding
+):
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len,
+        max_src_len=max_src_len, utilities=utilities, look=look,
     )  # fmt: skip
 
 
@@ -170,7 +197,10 @@ def test_n_best_are_alternatives_by_score_the_translation_first():
 def test_a_prediction_becomes_plain_json():
     (found,) = translator(Echo()).translate(["a"])
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert set(line) == {"text", "score", "truncated", "segments", "n_best", "token_log_probs", "repetition"}
+    assert set(line) == {
+        "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
+    }  # fmt: skip
+    assert line["tokens"] == ["a", "<eos>"]
     assert line["n_best"] == [{"text": "a", "score": found.score}]
 
 
@@ -345,20 +375,248 @@ def test_impossible_wishes_are_refused(settings):
         translator(Echo()).translate(["abc"], **settings)
 
 
-# Batches ------------------------------------------------------------------------------------------------------
+# Samples ------------------------------------------------------------------------------------------------------
 
-TEXTS = [
-    "a",
-    "the cat",
-    "Abc. Defg. Hijk lmn.",
-    "zebra",
-    "",
-    "q r s t",
-    "A cat. A dog.",
-    "猫好。",
-    "the cat",
-    "x" * 50,
-]
+
+def test_samples_are_drawn_the_same_whatever_stands_beside_them():
+    here, settings = (
+        translator(Whim(), max_src_len=12, max_len_extra=2),
+        DecodingSettings(temperature=1.0, n_best=3),
+    )
+    together = here.translate(TEXTS, settings)
+    for text, found in list(zip(TEXTS, together, strict=True))[1:5]:
+        assert here.translate([text], settings) == [found]
+        (fewer,) = here.translate([text], settings, n_best=1)
+        assert (fewer.text, fewer.n_best) == (found.text, found.n_best[:1])
+        assert len(found.n_best) == (3 if text else 0)
+    assert here.translate(TEXTS, settings, batch_tokens=1) == together
+    assert here.translate(TEXTS, settings, seed=1) == together
+    assert here.translate(TEXTS, settings, seed=2) != together
+    assert [p.text for p in here.translate(TEXTS, temperature=0)] == [
+        p.text for p in here.translate(TEXTS, beam_size=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": -1}, "temperature = -1.0: it must be"),
+        ({"temperature": 1, "top_p": 0.0}, "top_p = 0.0: it must be"),
+        ({"temperature": 1, "beam_size": 3}, "beam_size is for a search"),
+        ({"temperature": 1, "exhaustive": 3}, "exhaustive is for a search"),
+        ({"top_k": 3}, "top_k is for samples"),
+        ({"seed": 3}, "seed is for samples"),
+        ({"temperature": 1, "seed": 2**63}, "below 2"),
+        ({"mbr": 1}, "mbr = 1: it must be at least 2"),
+        ({"mbr": 4, "beam_size": 2}, "beam_size is for a search, and mbr draws"),
+        ({"mbr": 4, "n_best": 5}, "n_best = 5: it must be from 1 to mbr"),
+        ({"utility": "chrf"}, "utility is what mbr compares"),
+        ({"mbr": 4, "utility": "meteor"}, "utility = meteor: it must be one of letters"),
+    ],
+    ids=str,
+)
+def test_a_search_and_samples_are_not_asked_for_together(settings, message):
+    with pytest.raises(UsageError, match=message):
+        translator(Echo(), utilities={"letters": lambda texts: np.zeros((len(texts), 1))}).translate(
+            ["abc"], **settings
+        )
+
+
+def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
+    """By a utility that can be counted: letters in common."""
+
+    def in_common(texts):
+        return np.array([[float(len(set(a) & set(b))) for b in texts] for a in texts])
+
+    here = translator(Whim(), max_src_len=12, max_len_extra=2, utilities={"chrf": in_common})
+    for text in TEXTS[1:5]:
+        (found,) = here.translate([text], mbr=6, n_best=4, top_k=30, seed=3)
+        (drawn,) = here.translate([text], temperature=1, n_best=6, top_k=30, seed=3)
+        if found.segments == 1:
+            texts = [a.text for a in drawn.n_best]
+            gains = in_common(texts)
+            means = {t: (gains[i].sum() - gains[i, i]) / 5 for i, t in enumerate(texts)}
+            assert found.score == max(means.values())
+            assert [a.score for a in found.n_best] == sorted(means.values(), reverse=True)[:4]
+            assert all(means[a.text] == a.score for a in found.n_best)
+
+
+# Ensembles ----------------------------------------------------------------------------------------------------
+
+
+class OtherSpeller(Speller):
+    def next_logits(self, src, prefix):
+        return super().next_logits(src, (*prefix, 0))
+
+
+def test_an_ensemble_of_a_model_with_itself_translates_as_it_does_alone():
+    settings = DecodingSettings(beam_size=3, n_best=3)
+    alone = translator(Whim(), max_src_len=12, max_len_extra=2)
+    together = alone.ensemble(translator(Whim(), max_src_len=30, max_len_extra=2), alone)
+    assert together.translate(TEXTS, settings) == alone.translate(TEXTS, settings)
+    assert together.translate(TEXTS, temperature=1) == alone.translate(TEXTS, temperature=1)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_an_ensembles_scores_are_those_of_the_mean_probabilities(beam_size):
+    one, other = (translator(kind(), max_len_extra=2) for kind in (Speller, OtherSpeller))
+    for together in (one.ensemble(other), one.ensemble(other, one).ensemble(other)):
+        lens = []
+        for text, found in zip(TEXTS[:-1], together.translate(TEXTS[:-1], beam_size=beam_size), strict=True):
+            src, ids = (*letters().encode(text), EOS_ID), [*letters().encode(found.text), EOS_ID]
+            expected = []
+            for t, token in enumerate(ids[: len(found.token_log_probs)]):
+                models = [
+                    model.next_logits(src, (*ids[:t],)).softmax(-1)[token] for model in (Speller(), OtherSpeller())
+                ]
+                expected.append(float(torch.stack(models).mean().log()))
+            if found.segments == 1:
+                lens.append(len(expected))
+                assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
+        assert max(lens) > 3
+    assert [p.text for p in one.translate(TEXTS)] != [p.text for p in together.translate(TEXTS)]
+
+
+def test_models_that_do_not_go_together_are_refused_with_what_differs():
+    one = translator(Whim())
+    with pytest.raises(UsageError, match="model 3 of the ensemble: it translates en to de, not en to en"):
+        one.ensemble(one, translator(Whim(), tgt_lang="de"))
+    stranger = train_tokenizer(["abc"] * 3, SideSection(kind="character", vocab_size=512))
+    for name, side in (("src_tokenizer", "source"), ("tgt_tokenizer", "target")):
+        other = translator(Whim())
+        setattr(other, name, stranger)
+        with pytest.raises(UsageError, match=f"model 2 of the ensemble: its {side} tokenizer is another"):
+            one.ensemble(other)
+    with pytest.raises(UsageError, match="exhaustive is for one model"):
+        one.ensemble(one).translate(["a"], exhaustive=1)
+
+
+# Attention ----------------------------------------------------------------------------------------------------
+
+
+def backwards(src, tgt_in):
+    """Each target token looks at the source from its end; half as much at the first token."""
+    attention = torch.zeros(len(src), tgt_in.shape[1], src.shape[1])
+    for b, length in enumerate((src != PAD_ID).sum(1).tolist()):
+        for t in range(tgt_in.shape[1]):
+            attention[b, t, (length - 1 - t) % length] += 2 / 3
+            attention[b, t, 0] += 1 / 3
+    return attention
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 4096])
+def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens):
+    here = translator(Echo(), max_src_len=10, look=backwards)
+    texts = ["a cat", "", "Yes. Defghijk. No.", "a cat"]
+    found = here.translate(texts, alignments=True, batch_tokens=batch_tokens)
+    plain = here.translate(texts)
+    assert [replace(p, alignments=None) for p in found] == plain
+    assert "alignments" not in plain[0].to_json()
+    pairs = [(link.target_token, link.source_token) for link in found[0].alignments]
+    assert pairs == [("a", "<eos>"), ("▁", "t"), ("c", "a"), ("a", "c"), ("t", "▁"), ("<eos>", "a")]
+    assert [(link.target, link.source) for link in found[0].alignments] == [(t, 5 - t) for t in range(6)]
+    assert found[1].alignments == []
+    assert found[2].segments == 3
+    targets = [link.target for link in found[2].alignments]
+    sources = [link.source for link in found[2].alignments]
+    assert targets == list(range(5 + 10 + 4))
+    assert sources == [*range(4, -1, -1), *range(14, 4, -1), *range(18, 14, -1)]
+    assert [link.target_token for link in found[2].alignments] == found[2].tokens
+    assert found[3] == found[0]
+    assert json.loads(json.dumps(found[0].to_json()))["alignments"][0] == {
+        "target": 0, "source": 5, "target_token": "a", "source_token": "<eos>",
+    }  # fmt: skip
+
+
+def test_a_coverage_penalty_ranks_the_whole_beam_anew():
+    """By hand, from the scores without it and the attention of each; the more of it, the longer they look."""
+    here = translator(Speller(), max_len_extra=100, look=backwards)  # room to end in
+    plain, text = here.translate("the cat", beam_size=6, n_best=6)[0], "the cat"
+    src = torch.tensor([[*letters().encode(text), EOS_ID]])
+    for beta in (0.1, 5.0):
+        (found,) = here.translate(text, beam_size=6, n_best=3, coverage_penalty=beta)
+        expected = {}
+        for other in plain.n_best:
+            fed = torch.zeros(1, len(letters().encode(other.text)) + 1).long()
+            in_all = backwards(src, fed)[0].sum(0).clamp(torch.finfo(torch.float32).tiny, 1)
+            expected[other.text] = other.score + beta * float(in_all.double().log().sum())
+        best = sorted(expected, key=lambda other: -expected[other])[:3]
+        assert [other.text for other in found.n_best] == best
+        assert [other.score for other in found.n_best] == pytest.approx(
+            [expected[other] for other in best], abs=1e-3
+        )
+    assert found.text != plain.text
+    assert here.translate(text, beam_size=6, n_best=6, coverage_penalty=0.0) == [plain]
+
+
+def test_attention_is_needed_for_what_is_read_from_it():
+    for settings in ({"alignments": True}, {"coverage_penalty": 0.2}):
+        with pytest.raises(UsageError, match="need the attention of a model"):
+            translator(Echo()).translate("a", **settings)
+    for settings in ({"temperature": 1}, {"mbr": 4}, {"exhaustive": 3}):
+        with pytest.raises(UsageError, match="coverage_penalty ranks what a beam finds"):
+            translator(Echo(), look=backwards).translate("a", coverage_penalty=0.2, **settings)
+    with pytest.raises(UsageError, match="coverage_penalty = nan: it must be"):
+        translator(Echo(), look=backwards).translate("a", coverage_penalty=float("nan"))
+
+
+def test_an_ensemble_looks_where_its_models_look_on_average():
+    def forwards(src, tgt_in):
+        attention = torch.zeros(len(src), tgt_in.shape[1], src.shape[1])
+        attention[:, :, 0] = 1.0
+        return attention
+
+    one, other = (translator(Echo(), look=look) for look in (backwards, forwards))
+    (found,) = one.ensemble(other).translate("ab", alignments=True)
+    assert [link.source for link in found.alignments] == [0, 0, 0]
+    (found,) = one.ensemble(one, one, one, other).translate("ab", alignments=True)
+    assert [link.source for link in found.alignments] == [2, 1, 0]
+
+
+# Streams ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "Yes. " + "X" * 30 + ". No."])
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "seed": 5}, {"prefix": "Ab"}], ids=str)
+def test_the_pieces_of_a_stream_are_the_translation(text, settings):
+    here = translator(Speller(), max_src_len=12, max_len_extra=2)
+    pieces = list(here.stream(text, **settings))
+    expected = here.translate(text, **settings, **({} if "temperature" in settings else {"beam_size": 1}))
+    assert "".join(pieces) == expected[0].text
+    assert all(pieces)
+
+
+def test_a_stream_gives_each_letter_as_soon_as_the_model_has_said_it():
+    model = Echo()
+    pieces = translator(model).stream("a  b\nc")
+    said = []
+    model.next_logits = lambda src, prefix: said.append(len(prefix)) or Echo.next_logits(model, src, prefix)
+    assert [(piece, len(said)) for piece in pieces] == [("a", 1), ("  b", 4), (" c", 6)]  # no space at the end
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_a_character_of_several_tokens_comes_whole():
+    tokenizer = train_tokenizer([ALPHABET] * 3, SideSection(kind="byte", vocab_size=260))
+    here = translator(Echo())
+    here.src_tokenizer = here.tgt_tokenizer = tokenizer
+    assert list(here.stream("é猫x")) == ["é", "猫", "x"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"beam_size": 2}, {"n_best": 2}, {"mbr": 4}, {"exhaustive": 3}, {"alignments": True}], ids=str
+)
+def test_a_stream_is_refused_at_the_call_what_needs_several_hypotheses(settings):
+    here = translator(Echo(), look=backwards, utilities={"chrf": None})
+    with pytest.raises(UsageError):
+        here.stream("abc", **settings)
+
+
+def test_an_option_that_does_not_exist_is_an_error():
+    with pytest.raises(TypeError, match="beamsize"):
+        translator(Echo()).translate(["abc"], beamsize=3)
+
+
+# Batches ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -445,3 +703,28 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
         assert [a.text for a in alone.n_best] == [a.text for a in found.n_best]
         assert alone.token_log_probs == pytest.approx(found.token_log_probs, abs=1e-5)
         assert alone.score == pytest.approx(found.score, abs=1e-5)
+
+
+def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_batch():
+    torch.manual_seed(6)
+    size = letters().vocab_size
+    shape = Seq2SeqSection(
+        d_model=24, d_ff=40, num_heads=3, num_encoder_layers=1, num_decoder_layers=1, max_len=64
+    )
+    model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
+    engine = build_engine(model, "cpu", "float32")
+    if engine is None:
+        pytest.skip("no compiler")
+    decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
+    one, three = (
+        Translator(
+            model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30,
+            engine=engine, workers=workers,
+        )
+        for workers in (1, 3)
+    )  # fmt: skip
+    settings = DecodingSettings(temperature=1.1, top_p=0.95, n_best=5)
+    found = one.translate(TEXTS, settings)
+    assert three.translate(TEXTS, settings, batch_tokens=60) == found
+    assert [one.translate(text, settings)[0] for text in TEXTS] == found
+    assert len({a.text for a in found[1].n_best}) > 1

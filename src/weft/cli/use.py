@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.streams import Lines, growing_sink, progress, reading_lines, refuse_broken, sink
+from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
-    from weft.predict.translator import Prediction
+    from weft.predict.translator import Prediction, Translator
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --input or standard input.")]
 Input = Annotated[Path | None, typer.Option("--input", help="A text file, one text a line.")]
 Output = Annotated[Path | None, typer.Option("--output", help="Where to write; else standard output.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", min=1, help="1 is greedy; else the recipe's.")]
+TopK = Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")]
+TopP = Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")]
+MinP = Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -35,6 +39,26 @@ def translate(
         int | None,
         typer.Option(min=1, help="Try every translation of at most so many tokens; tiny vocabularies only."),
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, help="Draw --n-best samples instead; 1: as the model has them.")
+    ] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, other samples; else 1.")] = None,
+    mbr: Annotated[
+        int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
+    ] = None,
+    utility: Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")] = None,
+    coverage_penalty: Annotated[
+        float, typer.Option(min=0.0, help="Rank by how much of the source was looked at, too; 0: do not.")
+    ] = 0.0,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="With --json: the source token of each target token.")
+    ] = False,
+    ensemble: Annotated[
+        list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
+    ] = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
@@ -49,26 +73,39 @@ def translate(
     from weft.tasks.translation import Translation
 
     refuse_broken({"--prefix": prefix})
+    if alignments and not as_json:
+        raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
         task = Translation.load(folder, choose_machine("float32"))
-        model = task.predictor()
+        model = _together(task.predictor(), ensemble or [])
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
-        asked = {
+        asked: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
             "n_best": n_best,
             "exhaustive": exhaustive,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "seed": seed,
+            "mbr": mbr,
+            "utility": utility,
+            "coverage_penalty": coverage_penalty,
+            "alignments": alignments,
             "prefix": prefix,
             "no_repeat_ngrams": no_repeat_ngrams,
             "shortlist": shortlist,
         }
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
+        others = [_digest(other) for other in ensemble or []]
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
+        facts["ensemble"] = others
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             rest = islice(source.lines, first, None)
-            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)  # type: ignore[arg-type]
+            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
             for number, found in enumerate(predictions, start=first + 1):
                 yield _translated(number, found, n_best, as_json), _doubts(found)
 
@@ -105,9 +142,9 @@ def generate(
     prompt: Annotated[str, typer.Option(help="What to write on from.")] = "",
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Else the recipe's.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy; else the recipe's.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")] = None,
-    min_p: Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
     repetition_penalty: Annotated[float | None, typer.Option(help="Above 1 shuns what was said.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 1,
@@ -167,15 +204,29 @@ def _write(
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
     """What an output depends on beside the settings."""
-    from weft import durable
     from weft.model_folder import VERSION
 
+    return {"version": VERSION, "model": _digest(folder), "input": source.sha256}
+
+
+def _digest(folder: Path) -> str:
+    """Of all that a model folder holds."""
+    from weft import durable
+
     manifest = folder / durable.MANIFEST
-    return {
-        "version": VERSION,
-        "model": durable.sha256_of(manifest) if manifest.is_file() else "",
-        "input": source.sha256,
-    }
+    return durable.sha256_of(manifest) if manifest.is_file() else ""
+
+
+def _together(model: "Translator", folders: list[Path]) -> "Translator":
+    """The model as one with those in the folders."""
+    from weft.machine import choose_machine
+    from weft.tasks.translation import Translation
+
+    others = [Translation.load(folder, choose_machine("float32")).predictor() for folder in folders]
+    for folder, other in zip(folders, others, strict=True):
+        if reason := model.difference(other):
+            raise UsageError(f"--ensemble {folder}: {reason}")
+    return model.ensemble(*others) if others else model
 
 
 def _doubts(prediction: "Prediction") -> list[str]:

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.decoding.continuous import Ids
 from weft.decoding.search import Cache, Step, top, top_among_equals
 
 C = TypeVar("C", bound=Cache)
@@ -40,9 +41,7 @@ class BatchedDecoder(Generic[C]):
         self._rows: dict[tuple[int, int], int] = {}  # of the cache, by slot and place
         self._allowed: dict[int, Int[Tensor, " A"]] = {}  # by slot, where not everything is
 
-    def read(
-        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]] = ()
-    ) -> None:
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
         """Begin with these sentences, each in a slot of its own; those before them are gone."""
         self._cache = self._prefill(sentences)
         self._rows = {(slot, 0): row for row, slot in enumerate(slots)}
@@ -71,12 +70,8 @@ class BatchedDecoder(Generic[C]):
         logits, self._cache = self._step(torch.tensor(tokens.tolist(), device=self._device), self._cache)
         self._rows = {key: row for row, key in enumerate(zip(slots.tolist(), places.tolist(), strict=True))}
         log_probs = self._within(logits.float(), slots).log_softmax(-1)
-        all_of_them = log_probs.cpu().numpy().copy() if whole else None
-        if len(banned):
-            where = np.repeat(np.arange(len(slots)), np.diff(ban_ends, prepend=0))
-            places_of = (torch.from_numpy(x).long().to(log_probs.device) for x in (where, banned))
-            log_probs[tuple(places_of)] = -torch.inf
-        best, ids = _best(log_probs, count)
+        all_of_them = log_probs.cpu().numpy() if whole else None
+        best, ids = best_allowed(log_probs, banned, ban_ends, count)
         return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
 
     def _within(self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]) -> Float[Tensor, "R V"]:
@@ -88,6 +83,33 @@ class BatchedDecoder(Generic[C]):
             ids = self._allowed.get(slot, slice(None))
             within[row, ids] = logits[row, ids]
         return within
+
+
+class BatchedEngine(Generic[C]):
+    """Makes these decoders."""
+
+    def __init__(
+        self,
+        prefill: Callable[[Sequence[Sequence[int]]], C],
+        step: Step[C],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._prefill, self._step, self._device = prefill, step, device
+
+    def session(self, slots: int, places: int) -> BatchedDecoder[C]:
+        """One for so many sentences with so many hypotheses each."""
+        return BatchedDecoder(self._prefill, self._step, slots, places, self._device)
+
+
+def best_allowed(
+    log_probs: Float[Tensor, "R V"], banned: NDArray[np.int32], ban_ends: NDArray[np.int64], count: int
+) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
+    """The `count` best next tokens of each row that are not banned; as a decoder's `step` takes and gives them."""
+    if len(banned):
+        where = np.repeat(np.arange(len(log_probs)), np.diff(ban_ends, prepend=0))
+        places = tuple(torch.from_numpy(x).long().to(log_probs.device) for x in (where, banned))
+        log_probs = log_probs.index_put(places, log_probs.new_tensor(-torch.inf))
+    return _best(log_probs, count)
 
 
 def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:

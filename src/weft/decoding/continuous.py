@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,12 @@ from weft.decoding.search import Hypothesis, length_penalties
 from weft.errors import DivergedError, UsageError
 
 _MOST_SLOTS = 256
+
+Ids = Sequence[int] | NDArray[np.int32]
+NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
+
+Bans: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""What no row may say next, one row's ids behind the other's, and where each row's end."""
 
 
 @runtime_checkable
@@ -31,9 +37,7 @@ class Decoder(Protocol):
     places: int
     begins_together: bool  # sentences are read when no other is under way, never beside others
 
-    def read(
-        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]], /
-    ) -> None:
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids], /) -> None:
         """Take sentences, each into a slot of its own, and the ids that each may become: none for any."""
         ...
 
@@ -80,6 +84,10 @@ class Beams:
                 f"n_best = {self.n_best} and beam_size = {self.beam_size}: n_best must be from 1 to beam_size"
             )
 
+    def search(self, decoder: Decoder, budget: int) -> "Search":
+        """A search so, at its beginning."""
+        return Search(decoder, self, budget)
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -93,7 +101,7 @@ class Sentence:
     ids: Sequence[int]
     max_len: int
     prefix: Sequence[int] = ()
-    allowed: Sequence[int] = ()
+    allowed: Ids = ()
 
 
 @runtime_checkable
@@ -165,12 +173,20 @@ def continuous_search(
     `budget` limits the source tokens of the sentences that are under way. Raises DivergedError where the logits
     of a row are not numbers.
     """
-    search = _Search(decoder, beams, budget)
+    search = beams.search(decoder, budget)
     while search.fill(waiting):
         yield from search.advance()
 
 
-class _Search:
+def streamed_search(decoder: Decoder, sentence: Sentence, beams: Beams) -> Iterator[int]:
+    """The tokens of a sentence's only hypothesis, eos too, each as soon as it is found; raises as the search."""
+    search, waiting = beams.search(decoder, len(sentence.ids)), Waiting([sentence])
+    while search.fill(waiting):
+        list(search.advance())
+        yield int(search.newest[0, 0])
+
+
+class Search:
     """The state: arrays over slots, of which those with a sentence are in use."""
 
     def __init__(self, decoder: Decoder, beams: Beams, budget: int) -> None:
@@ -252,35 +268,33 @@ class _Search:
         at, places = np.nonzero(self.log_probs[used] > -np.inf)
         slots = used[at]
         times = self.times[slots]
-        ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
         forced = np.flatnonzero(times < self.prefix_lens[slots]).tolist()
-        banned, ban_ends = self._bans(slots, places)
-        found, ids, everything = self.decoder.step(
-            slots,
-            places,
-            times,
-            self.newest[slots, places],
-            ancestors,
-            k,
-            banned=banned,
-            ban_ends=ban_ends,
-            whole=bool(forced),
-        )
+        found, ids, everything = self._step(slots, places, self._bans(slots, places), whole=bool(forced))
         if everything is not None:
             for row in forced:
                 token = self.prefixes[slots[row]][times[row]]
                 found[row], found[row, 0], ids[row, 0] = -np.inf, everything[row, token], token
+        shape = len(used), k, found.shape[1]
         if len(slots) == len(used) * k:
-            return found.reshape(len(used), k, k), ids.reshape(len(used), k, k)
-        shape = len(used), k, k
+            return found.reshape(shape), ids.reshape(shape)
         all_found, all_ids = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
         all_found[at, places], all_ids[at, places] = found, ids
         return all_found, all_ids
 
-    def _bans(
-        self, slots: NDArray[np.int64], places: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """What no row may say next, one row's ids behind the other's, and where each row's end."""
+    def _step(
+        self, slots: NDArray[np.int64], places: NDArray[np.int64], bans: Bans, whole: bool
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+        """The decoder's, of these hypotheses."""
+        times = self.times[slots]
+        ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
+        newest, count = self.newest[slots, places], self.beams.beam_size
+        banned, ban_ends = bans
+        return self.decoder.step(
+            slots, places, times, newest, ancestors, count, banned=banned, ban_ends=ban_ends, whole=whole
+        )
+
+    def _bans(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Bans:
+        """What the settings forbid."""
         n = self.beams.no_repeat_ngrams
         if not n:
             return np.tile(self.banned, len(slots)), np.arange(1, len(slots) + 1) * len(self.banned)
@@ -300,7 +314,7 @@ class _Search:
         k = self.beams.beam_size
         totals = np.where(best > -np.inf, self.log_probs[used][:, :, None] + best, -np.inf).reshape(len(used), -1)
         if np.isnan(best).any() or not np.isfinite(totals.max(1)).all():
-            raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+            raise DivergedError(NO_NUMBERS)
         chosen = np.argsort(-totals, axis=1, kind="stable")[:, :k]
         self.log_probs[used] = np.take_along_axis(totals, chosen, 1)
         flat_best, flat_ids = best.reshape(totals.shape), ids.reshape(totals.shape)

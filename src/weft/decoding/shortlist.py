@@ -10,6 +10,7 @@ Shapes: C co-occurrences of a source and a target token in a pair, P different o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,15 @@ class Shortlist:
 
     def of(self, src_ids: Sequence[int]) -> NDArray[np.int32]:
         """What a source can become, ascending."""
-        own = (self.targets[self.ends[i - 1] if i else 0 : self.ends[i]] for i in set(src_ids))
-        return np.unique(np.concatenate([self.always, *own]))
+        is_possible = np.zeros(self._size, np.bool_)
+        is_possible[self.always] = True
+        for i in set(src_ids):
+            is_possible[self.targets[self.ends[i - 1] if i else 0 : self.ends[i]]] = True
+        return np.flatnonzero(is_possible).astype(np.int32)
+
+    @cached_property
+    def _size(self) -> int:
+        return 1 + max((int(ids.max()) for ids in (self.always, self.targets) if len(ids)), default=0)
 
 
 def learn_shortlist(
@@ -40,7 +48,7 @@ def learn_shortlist(
     *,
     always: Sequence[int] = (),
     num_frequent: int = 200,
-    num_likely: int = 30,
+    num_likely: int = 100,
     rounds: int = 5,
 ) -> Shortlist:
     """From pairs of ids: the `num_frequent` most frequent targets, and the `num_likely` likeliest for a source id.

@@ -3,11 +3,14 @@
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
@@ -92,6 +95,41 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str], tgt
     )
 
 
+def pair_scores(tgt_lang: str) -> dict[str, Callable[[Sequence[str]], NDArray[np.float64]]]:
+    """Functions of M texts, by name: the score, from 0 to 100, of each text where each one is the reference.
+
+    `chrf` is `chrf_of_pairs`; `bleu` is `bleu_of_pairs`, by the words of `translation_scores`.
+    """
+    tokenizer, _ = _choose_tokenizer(tgt_lang)
+    return {"chrf": chrf_of_pairs, "bleu": partial(bleu_of_pairs, tokenizer=tokenizer)}
+
+
+def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
+    """chrF2 (Popović 2015) of every text (a row) against every text (a column), as sacreBLEU's `sentence_score`.
+
+    N-grams are counted once for each text; one pair after the other would take sacreBLEU ten times as long.
+    """
+    size = len(texts)
+    precisions, recalls, orders = (np.zeros((size, size)) for _ in range(3))
+    for order in range(1, CHRF.CHAR_ORDER + 1):
+        counts = _ngram_counts(["".join(text.split()) for text in texts], order)  # M G
+        sums = counts.sum(1)
+        matches = np.stack([np.minimum(counts, row).sum(1) for row in counts])
+        precisions += matches / np.maximum(sums, 1)[:, None]
+        recalls += matches / np.maximum(sums, 1)
+        orders += (sums > 0)[:, None] & (sums > 0)
+    weight = CHRF.BETA**2
+    precisions, recalls = precisions / np.maximum(orders, 1), recalls / np.maximum(orders, 1)
+    below = weight * precisions + recalls
+    return 100 * (1 + weight) * precisions * recalls / np.where(below > 0, below, 1.0)
+
+
+def bleu_of_pairs(texts: Sequence[str], tokenizer: str) -> NDArray[np.float64]:
+    """BLEU of every text (a row) against every text (a column): sacreBLEU's, over the orders a sentence has."""
+    bleu = _sentence_bleu(tokenizer)
+    return np.array([[bleu.sentence_score(text, [other]).score for other in texts] for text in texts])
+
+
 def perplexity(loss_sum: float, num_tokens: int) -> float:
     """exp of the mean loss in nats a token; infinity where that is too large. Raises DataError for no token."""
     if num_tokens < 1:
@@ -100,6 +138,21 @@ def perplexity(loss_sum: float, num_tokens: int) -> float:
         return math.exp(loss_sum / num_tokens)
     except OverflowError:
         return math.inf
+
+
+@cache
+def _sentence_bleu(tokenizer: str) -> BLEU:
+    return BLEU(tokenize=tokenizer, effective_order=True, force=True)
+
+
+def _ngram_counts(texts: Sequence[str], order: int) -> NDArray[np.int64]:
+    """How often each text has each n-gram of all of them, (M, G)."""
+    numbers: dict[str, int] = {}
+    found = [
+        [numbers.setdefault(text[i : i + order], len(numbers)) for i in range(len(text) - order + 1)]
+        for text in texts
+    ]
+    return np.stack([np.bincount(np.array(row, np.int64), minlength=len(numbers)) for row in found])
 
 
 def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:

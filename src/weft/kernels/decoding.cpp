@@ -49,7 +49,7 @@ struct Model {
     const float *src_tokens, *src_positions, *tgt_tokens, *tgt_positions, *cosines, *sines;
     const Layer *encoder, *decoder;
     Norm encoder_norm, decoder_norm;
-    Matrix projection;
+    Matrix projection, listed;  // the same twice: in panels, and one output behind the other for those of a shortlist
 };
 }
 
@@ -61,8 +61,23 @@ enum Mode { STORE, ADD, ACTIVATE };
 
 typedef uint8_t bytes_vector __attribute__((vector_size(16), aligned(1), may_alias));
 typedef whole_vector loose_wholes __attribute__((aligned(4), may_alias));
+typedef uint16_t halves_vector __attribute__((vector_size(32), aligned(2), may_alias));
 
 inline whole_vector read_wholes(const void* from) { return *(const loose_wholes*)from; }
+inline vector read(const bfloat16* from) {
+    return (vector)(__builtin_convertvector(*(const halves_vector*)from, bits_vector) << 16);
+}
+inline void write(bfloat16* to, vector x) {  // as `store`
+    bits_vector bits = (bits_vector)x, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    rounded = (bits & 0x7fffffffu) > 0x7f800000u ? bits_vector{} + 0x7fc0u : rounded;
+    *(halves_vector*)to = __builtin_convertvector(rounded, halves_vector);
+}
+inline int32_t sum_across(whole_vector x) {
+    constexpr auto lanes = std::make_index_sequence<LANES>();
+    x += (whole_vector)rotated<8>((vector)x, lanes), x += (whole_vector)rotated<4>((vector)x, lanes);
+    x += (whole_vector)rotated<2>((vector)x, lanes), x += (whole_vector)rotated<1>((vector)x, lanes);
+    return x[0];
+}
 
 // Memory that begins at a line of the cache and only grows; what was in it stays.
 struct Buffer {
@@ -72,6 +87,10 @@ struct Buffer {
     Buffer(Buffer&& other) noexcept : data(other.data), size(other.size) { other.data = nullptr, other.size = 0; }
     Buffer(const Buffer&) = delete;
     ~Buffer() { std::free(data); }
+    template <typename T>
+    T* of(int64_t needed) {
+        return (T*)of((needed * sizeof(T) + sizeof(float) - 1) / sizeof(float));
+    }
     float* of(int64_t needed) {
         if (needed <= size) return data;
         int64_t more = std::max(needed, size + size / 2);
@@ -88,49 +107,50 @@ struct Buffer {
 
 struct Float32 {
     static constexpr int64_t GROUP = 1;
+    typedef float Kept;  // keys and values of the memory and of the past
     typedef vector Sums;
     static Sums start(const Matrix&, int64_t) { return Sums{}; }
-    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
-        float x;
-        std::memcpy(&x, &given, 4);
-        return sums + x * (vector)weights;
-    }
+    static Sums dot(Sums sums, whole_vector given, whole_vector weights) { return sums + (vector)given * (vector)weights; }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
+    static float total(Sums sums, const Matrix&, int64_t, float) { return across(sums, sum_of); }
 };
 
 struct BFloat16 {
     static constexpr int64_t GROUP = 2;
+    typedef bfloat16 Kept;
     typedef vector Sums;
     static Sums start(const Matrix&, int64_t) { return Sums{}; }
-    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
+    static Sums dot(Sums sums, whole_vector given, whole_vector weights) {
 #if defined(__AVX512BF16__)
-        return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)_mm512_set1_epi32(given), (__m512bh)weights);
+        return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)given, (__m512bh)weights);
 #else
-        bits_vector bits = (bits_vector)weights, ours = bits_vector{} + uint32_t(given);
+        bits_vector bits = (bits_vector)weights, ours = (bits_vector)given;
         sums += (vector)(ours << 16) * (vector)(bits << 16);
         return sums + (vector)(ours & 0xffff0000u) * (vector)(bits & 0xffff0000u);
 #endif
     }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
+    static float total(Sums sums, const Matrix&, int64_t, float) { return across(sums, sum_of); }
 };
 
 // Inputs are unsigned, 128 above what they stand for; `starts` takes that back: -128 times the sum of the weights.
 struct Int8 {
     static constexpr int64_t GROUP = 4;
+    typedef bfloat16 Kept;
     typedef whole_vector Sums;
     static Sums start(const Matrix& matrix, int64_t output) { return read_wholes(matrix.starts + output); }
-    static Sums dot(Sums sums, int32_t given, whole_vector weights) {
+    static Sums dot(Sums sums, whole_vector given, whole_vector weights) {
 #if defined(__AVX512VNNI__)
-        return (Sums)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(given), (__m512i)weights);
+        return (Sums)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)given, (__m512i)weights);
 #elif defined(__AVX2__)
         union Halves {
             whole_vector whole;
             __m256i half[2];
-        } to, from;
-        to.whole = sums, from.whole = weights;
-        __m256i x = _mm256_set1_epi32(given), low = _mm256_set1_epi16(0xff);
-        __m256i even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
+        } to, from, x;
+        to.whole = sums, from.whole = weights, x.whole = given;
+        const __m256i low = _mm256_set1_epi16(0xff);
         for (int i = 0; i < 2; i++) {
+            __m256i even = _mm256_and_si256(x.half[i], low), odd = _mm256_srli_epi16(x.half[i], 8);
             __m256i w = from.half[i], w_even = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), w_odd = _mm256_srai_epi16(w, 8);
             __m256i both = _mm256_add_epi32(_mm256_madd_epi16(even, w_even), _mm256_madd_epi16(odd, w_odd));
             to.half[i] = _mm256_add_epi32(to.half[i], both);
@@ -138,12 +158,15 @@ struct Int8 {
         return to.whole;
 #else
         for (int i = 0; i < 4; i++)
-            sums += int32_t((uint32_t(given) >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
+            sums += (whole_vector)(((bits_vector)given >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
         return sums;
 #endif
     }
     static vector result(Sums sums, const Matrix& matrix, int64_t output, float scale) {
         return __builtin_convertvector(sums, vector) * (scale * read(matrix.scales + output));
+    }
+    static float total(Sums sums, const Matrix& matrix, int64_t output, float scale) {
+        return float(matrix.starts[output] + sum_across(sums)) * (scale * matrix.scales[output]);
     }
 };
 
@@ -189,7 +212,7 @@ void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, 
         for (int r = 0; r < ROWS; r++) {
             int32_t four;
             std::memcpy(&four, x + r * given.stride + g * 4, 4);
-            for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::dot(sums[r][p], four, w[p]);
+            for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::dot(sums[r][p], whole_vector{} + four, w[p]);
         }
     }
     for (int r = 0; r < ROWS; r++)
@@ -222,6 +245,30 @@ void product(const Matrix& matrix, const Given& given, float* to, Mode mode = ST
                 tile_of<Kind, TILE_ROWS, 1>(given.rows - row, matrix, given, row, panel, target);
         panel += whole ? TILE_PANELS : 1;
     }
+}
+
+// Some outputs of a matrix alone, whose weights lie one output behind the other; what fills up the last vector is -inf.
+template <typename Kind>
+void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const Given& given, float* to) {
+    const int64_t bytes = matrix.inputs / Kind::GROUP * 4, rest = bytes % 64, whole = bytes - rest;
+    const int64_t count = outputs.size(), stride = padded(count);
+    for (int64_t n = 0; n < count; n++) {
+        const int64_t output = outputs[n];
+        const uint8_t* weights = matrix.weights + output * bytes;
+        for (int64_t r = 0; r < given.rows; r++) {
+            const uint8_t* x = given.data + r * given.stride;
+            typename Kind::Sums sums{};
+            for (int64_t at = 0; at < whole; at += 64) sums = Kind::dot(sums, read_wholes(x + at), read_wholes(weights + at));
+            if (rest) {
+                whole_vector last_x{}, last_weights{};
+                std::memcpy(&last_x, x + whole, rest), std::memcpy(&last_weights, weights + whole, rest);
+                sums = Kind::dot(sums, last_x, last_weights);
+            }
+            to[r * stride + n] = Kind::total(sums, matrix, output, given.scales[r]) + matrix.bias[output];
+        }
+    }
+    for (int64_t r = 0; r < given.rows; r++)
+        std::fill(to + r * stride + count, to + (r + 1) * stride, -std::numeric_limits<float>::infinity());
 }
 
 // A row of numbers as the products take it.
@@ -266,6 +313,11 @@ inline void normalize(const Model& model, const Norm& norm, const float* x, floa
         write(to + c, (read(x + c) - mean) * inverse * read(norm.gain + c) + read(norm.bias + c));
 }
 
+template <typename Kept>
+void keep(const float* from, int64_t size, Kept* to) {
+    for (int64_t i = 0; i < size; i += LANES) write(to + i, read(from + i));
+}
+
 // Each head's softmax(q k) v. Heads stand in lanes: a key costs as many products as it has vectors.
 template <typename At>
 void attend(const Model& model, const float* query, float* context, int64_t keys, Buffer& room, At at) {
@@ -275,7 +327,7 @@ void attend(const Model& model, const float* query, float* context, int64_t keys
         const float* q = query + group;
         vector largest = vector{} - std::numeric_limits<float>::infinity();
         for (int64_t j = 0; j < keys; j += 4) {
-            const float* k[4];
+            decltype(at(0)) k[4];
             vector sums[4] = {};
             for (int u = 0; u < 4; u++) k[u] = at(std::min(j + u, keys - 1)) + group;
             for (int64_t i = 0; i < span; i += LANES) {
@@ -305,7 +357,7 @@ void attend(const Model& model, const float* query, float* context, int64_t keys
             const int64_t count = std::min<int64_t>(4, (span - i) / LANES);
             vector sums[4] = {};
             for (int64_t j = 0; j < keys; j++) {
-                const float* v = at(j) + width + group + i;
+                const auto* v = at(j) + width + group + i;
                 vector w = read(weights + j * LANES);
                 if (count == 4)
                     for (int u = 0; u < 4; u++) sums[u] += w * read(v + u * LANES);
@@ -333,27 +385,6 @@ struct Slot {  // one sentence: keys and values of its memory, and of its hypoth
     std::vector<Buffer> memory, past;
     int64_t memory_len = 0;
     std::vector<int32_t> allowed;  // the outputs that it may have, ascending; none: all
-    Buffer picked;
-    Matrix projection;  // onto these alone, in `picked`
-
-    // Copy what the allowed outputs need of a matrix, in panels as there: weights, then scales, starts and biases.
-    void pick(const Matrix& from, int64_t group) {
-        const int64_t groups = from.inputs / group, count = allowed.size(), outputs = padded(count);
-        float* room = picked.of((groups + 3) * outputs);
-        std::memset(room, 0, (groups + 3) * outputs * sizeof(float));
-        int32_t *weights = (int32_t*)room, *starts = weights + (groups + 1) * outputs;
-        float *scales = room + groups * outputs, *bias = room + (groups + 2) * outputs;
-        for (int64_t n = 0; n < count; n++) {
-            const int64_t id = allowed[n];
-            const int32_t* column = (const int32_t*)from.weights + id / LANES * groups * LANES + id % LANES;
-            int32_t* to = weights + n / LANES * groups * LANES + n % LANES;
-            for (int64_t g = 0; g < groups; g++) to[g * LANES] = column[g * LANES];
-            if (from.scales) scales[n] = from.scales[id], starts[n] = from.starts[id];
-            bias[n] = from.bias[id];
-        }
-        for (int64_t n = count; n < outputs; n++) bias[n] = -std::numeric_limits<float>::infinity();
-        projection = {(const uint8_t*)weights, scales, starts, bias, from.inputs, outputs};
-    }
 };
 
 constexpr int64_t SOME_ROWS = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
@@ -468,14 +499,11 @@ struct Session {
                 int64_t begin = s ? ends[s - 1] : 0, size = (ends[s] - begin) * 2 * width;
                 Slot& slot = slots[into[s]];
                 slot.memory_len = ends[s] - begin;
-                std::memcpy(slot.memory[l].of(size), both + begin * 2 * width, size * sizeof(float));
+                keep(both + begin * 2 * width, size, slot.memory[l].of<typename Kind::Kept>(size));
             }
         }
-        for (int64_t s = 0; s < count; s++) {
-            Slot& slot = slots[into[s]];
-            slot.allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
-            if (!slot.allowed.empty()) slot.pick(model.projection, Kind::GROUP);
-        }
+        for (int64_t s = 0; s < count; s++)
+            slots[into[s]].allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
     }
 
     // New positions of hypotheses: row r is the token at times[r] of places[r] in its slot, and looks at the times
@@ -491,11 +519,11 @@ struct Session {
             for (int64_t r = 0; r < rows; r++) {
                 float* row = all + r * 3 * width;
                 if (model.cosines) turn(model, row, times[r]), turn(model, row + width, times[r]);
-                float* past = slots[of[r]].past[l].of((times[r] + 1) * places * 2 * width);
-                std::memcpy(past + (times[r] * places + place[r]) * 2 * width, row + width, 2 * width * sizeof(float));
+                auto* past = slots[of[r]].past[l].of<typename Kind::Kept>((times[r] + 1) * places * 2 * width);
+                keep(row + width, 2 * width, past + (times[r] * places + place[r]) * 2 * width);
             }
             for (int64_t r = 0; r < rows; r++) {
-                const float* past = slots[of[r]].past[l].data;
+                const auto* past = (const typename Kind::Kept*)slots[of[r]].past[l].data;
                 const int32_t* before = ancestors + r * stride;
                 const int64_t now = times[r], here = place[r], step = places, size = 2 * width;
                 attend(model, all + r * 3 * width, to + r * width, now + 1, weights,
@@ -506,7 +534,7 @@ struct Session {
                 product<Kind>(layer.query, seen<Kind>(layer.norms[1], rows), all);
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
-                    const float* memory = slot.memory[l].data;
+                    const auto* memory = (const typename Kind::Kept*)slot.memory[l].data;
                     const int64_t size = 2 * width;
                     attend(model, all + r * width, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
                 }
@@ -570,10 +598,13 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
         for (some = 1; some < SOME_ROWS && first + some < num_wanted && alike(first + some);) some++;
         for (int64_t r = 0; r < some; r++)
             std::memcpy(y + r * size, session.x.data + wanted[first + r] * size, size * sizeof(float));
-        const Matrix& projection = allowed.empty() ? model.projection : slot.projection;
-        const int64_t entries = projection.outputs, known = allowed.empty() ? vocab_size : allowed.size();
+        const int64_t known = allowed.empty() ? vocab_size : allowed.size(), entries = padded(known);
         float* logits = session.wide.of(some * entries);
-        product<Kind>(projection, session.ready<Kind>(y, size, some), logits);
+        const Given given = session.ready<Kind>(y, size, some);
+        if (allowed.empty())
+            product<Kind>(model.projection, given, logits);
+        else
+            product_of<Kind>(model.listed, allowed, given, logits);
         for (int64_t r = 0; r < some; r++) {
             float* row = logits + r * entries;
             int64_t n = first + r;

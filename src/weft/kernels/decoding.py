@@ -23,6 +23,8 @@ _LANES = 16
 _PER_GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}  # numbers in four bytes
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
+Ids = Sequence[int] | NDArray[np.int32]
+
 
 class _Matrix(ctypes.Structure):
     _fields_ = (
@@ -60,6 +62,7 @@ class _Model(ctypes.Structure):
         ("encoder_norm", _Norm),
         ("decoder_norm", _Norm),
         ("projection", _Matrix),
+        ("listed", _Matrix),
     )
 
 
@@ -237,6 +240,7 @@ class Engine:
             encoder_norm=self._norm(weights.encoder_norm),
             decoder_norm=self._norm(weights.decoder_norm),
             projection=self._matrix(weights.projection, missing=-float("inf")),
+            listed=self._matrix(weights.projection, is_packed=False) if weights.encoder else _Matrix(),
         )
 
     def session(self, slots: int, places: int) -> "Session":
@@ -264,8 +268,8 @@ class Engine:
             found.theirs_out = self._matrix(heads.out_of(across.output))
         return found
 
-    def _matrix(self, linear: Linear, missing: float = 0.0) -> _Matrix:
-        """Packed; outputs that only fill up have the bias `missing`."""
+    def _matrix(self, linear: Linear, missing: float = 0.0, is_packed: bool = True) -> _Matrix:
+        """In panels, or one output behind the other; outputs that only fill up have the bias `missing`."""
         weight, bias = linear.weight.detach().float(), linear.bias
         outputs, inputs = (_filled(size) for size in weight.shape)
         whole = weight.new_zeros(outputs, inputs)
@@ -279,8 +283,9 @@ class Engine:
         elif self.kind == "bfloat16":
             whole = whole.bfloat16()
         group = _PER_GROUP[self.kind]
-        panels = whole.view(outputs // _LANES, _LANES, inputs // group, group).transpose(1, 2)
-        return _Matrix(self._pointer(panels.contiguous()), scales, starts, self._pointer(biases), inputs, outputs)
+        panels = whole.view(outputs // _LANES, _LANES, inputs // group, group)
+        laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
+        return _Matrix(self._pointer(laid_out), scales, starts, self._pointer(biases), inputs, outputs)
 
     def _norm(self, norm: Norm | None) -> _Norm:
         if norm is None:
@@ -318,9 +323,7 @@ class Session:
             self._library.decoding_end(self._handle)
             self._handle = None
 
-    def read(
-        self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]] = ()
-    ) -> None:
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
         """Encode sentences, each into a slot of its own, whose former content is gone.
 
         What a sentence becomes has only ids of its `allowed` ones, ascending, and their probabilities add up to 1;
@@ -381,7 +384,7 @@ class Session:
             raise MemoryError
 
 
-def _end_to_end(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Rows of ids behind each other, and where each ends."""
     ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
     return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends

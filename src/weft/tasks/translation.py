@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from weft import model_folder
 from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
@@ -19,8 +21,9 @@ from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
-from weft.evaluation.metrics import TranslationScores, perplexity, translation_scores
+from weft.evaluation.metrics import TranslationScores, pair_scores, perplexity, translation_scores
 from weft.machine import Machine
+from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
 from weft.model.inference import build_engine, why_no_engine
 from weft.model.packing import Packing
@@ -194,9 +197,18 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             device=torch.device(self.machine.device),
             engine=engine,
             workers=self.machine.threads,
+            utilities=pair_scores(self.config.tgt_lang),
+            look=self.look,
             shortlist=self.shortlist,
             is_short=self.config.shortlist == "on",
         )
+
+    def look(self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
+        """What the decoder's last layer looked at in the source after each target token, the mean of its heads."""
+        record = AttentionRecord()
+        model: Any = self.model  # of two kinds, each with a cache of its own
+        model.decode(tgt_in, model.prefill(src), record)
+        return record.cross[-1].mean(1)  # B H T S -> B T S
 
     def why_no_engine(self) -> str:
         """Why this processor translates without one, in words; empty where nothing is missing."""
