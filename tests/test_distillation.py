@@ -18,8 +18,11 @@ import weft
 from weft import durable, machine
 from weft.distillation import distill
 from weft.errors import DataError, FolderError, UsageError, WeftError
+from weft.kernels import decoding, native
+from weft.machine import Machine
 from weft.model_folder import CARD, WEIGHTS, run_files
 from weft.predict.translator import Prediction, Translator
+from weft.quantization import quantize
 from weft.recipe_file import load_recipe
 from weft.run import Request
 from weft.run_record import Verdict, read_verdict
@@ -138,6 +141,21 @@ def test_plain_text_will_do(call: Distill, student: Path, text: str, tmp_path: P
     verdict = call(tmp_path / "out", data=[str(plain)])
     assert weights(tmp_path / "out") == weights(student)
     assert "left out: 215 lines of the source (empty line)" in verdict.notes
+
+
+def test_a_teacher_in_int8(
+    call: Distill, tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path
+) -> None:
+    try:
+        decoding.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
+    teacher, pairs, files = tmp_path / "int8", write_pairs(31), run_files(tmp_path / "out")
+    quantize(tiny_folder, [pairs], teacher, Machine("cpu", "float32", 1, ""), max_bleu_loss=100)
+    call(tmp_path / "out", teacher=teacher, data=[pairs])
+    found = weft.load(teacher).translate([line.split("\t")[0] for line in lines(Path(pairs))], beam_size=2)
+    assert [json.loads(line)["text"] for line in lines(files.translations)] == [p.text for p in found]
+    assert durable.read_json(files.teacher)["teacher"] == durable.sha256_of(teacher / durable.MANIFEST)
 
 
 def test_dev_and_test_of_ones_own(call: Distill, text: str, tmp_path: Path) -> None:
