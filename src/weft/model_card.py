@@ -22,6 +22,7 @@ def model_card(
     ]
     overridden = facts["texts"]["train"].get("overridden", ())
     texts += [f"trained in spite of: {', '.join(overridden)} (--allow-bad-data)"] if overridden else []
+    texts += [_teacher_line(facts["teacher"])] if "teacher" in facts else []
     title, shape, use = _portrait(config)
     best = verdict["best_step"]
     which = f"those of step {best:,}, the best on dev" if best else "the last"
@@ -57,6 +58,15 @@ def model_card(
 
 {_bullets(verdict["notes"])}
 """
+
+
+def _teacher_line(teacher: Mapping[str, Any]) -> str:
+    """What wrote the target side of the text."""
+    return (
+        f"target side: the translations of a teacher (its manifest's sha256 {teacher['teacher']}) by beam search, "
+        f"beam size {teacher['beam_size']}, of {teacher['sentences']:,} source sentences "
+        f"(sha256 {teacher['source'][:16]})"
+    )
 
 
 def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:

@@ -60,6 +60,11 @@ class RunFiles:
         self.stores = folder / "stores"
         self.tokenizers = folder / "tokenizers"
         self.train_hashes = folder / "train-hashes.npy"
+        self.distilled = folder / "distilled"  # what a teacher wrote, where there was one
+        self.teacher = self.distilled / "teacher.json"
+        self.translations = self.distilled / "translations.jsonl"
+        self.distilled_src = self.distilled / "source.txt"
+        self.distilled_tgt = self.distilled / "target.txt"
 
 
 def run_files(folder: Path) -> RunFiles:
@@ -390,6 +395,8 @@ def _refuse_tensor(path: Path, name: str, shape: tuple[int, ...], kind: str, sto
 
 
 def _why_no_model(folder: Path) -> str:
+    if run_files(folder).distilled.is_dir():
+        return f"{folder}: its model is not finished; run the same `weft distill` again to go on"
     if run_files(folder).recipe.is_file():
         return f"{folder}: training has not finished; run the same `weft train --out {folder}` again to go on"
     pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]

@@ -62,7 +62,8 @@ class Request:
     """What was asked: a recipe, the text beside it, where to write, and an own model to start from.
 
     `fresh` begins anew where the folder holds a run, which is set aside; `allow_data_change` goes on with other
-    text.
+    text. `teacher` says what wrote the text (`weft.distillation`), and is kept with the run and the model; `notes`
+    are said and kept beside those of the text.
     """
 
     recipe: Recipe
@@ -75,6 +76,8 @@ class Request:
     fresh: bool = False
     allow_data_change: bool = False
     allow_bad_data: bool = False
+    teacher: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def train(request: Request, log: Log | None = None) -> Verdict:
@@ -89,7 +92,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     with (
         joined_world(request.recipe.training.parallel) as world,
         writing_verdict(record := files.verdict if world.is_first else None) as verdict,
-        _ending_clearly(verdict, request.command),
+        ending_clearly(verdict, request.command),
         contextlib.ExitStack() as locks,
     ):
         log = (log or Log(files.metrics)) if world.is_first else Log(quiet=True)
@@ -98,7 +101,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         texts = texts.accepted(request.allow_bad_data)
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
         refuse_shares(recipe.training.grad_accum_steps, world)
-        origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from)}
+        origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from), **_teacher(request)}
         with world.in_turn():
             if world.is_first:
                 _take_folder(request, recipe, origin, locks, log)
@@ -116,7 +119,8 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
         plan = make_plan(recipe, prepared.batches)
-        verdict.notes += [*_start_notes(request), *read_overrides(files), *texts.notes, *prepared.notes]
+        notes = (*_start_notes(request), *request.notes, *read_overrides(files), *texts.notes, *prepared.notes)
+        verdict.notes += notes
         _announce(log, prepared.description, task, plan, verdict.notes)
         log.trackers = _trackers(request.out, recipe, log) if world.is_first else []
 
@@ -188,12 +192,12 @@ def _take_folder(
         allow_data_change=request.allow_data_change,
     )
     if goes_on and _ended(out, recipe) is None:
-        _refuse_lost_checkpoints(out)
+        _refuse_lost_checkpoints(request)
         log.note(f"going on with the run in {out}")
 
 
 @contextlib.contextmanager
-def _ending_clearly(verdict: Verdict, command: str) -> Iterator[None]:
+def ending_clearly(verdict: Verdict, command: str) -> Iterator[None]:
     """Say what memory did not suffice for; stop on SIGTERM wherever the run stands; name what goes on."""
     again = f"the same command goes on: {command.replace(' --fresh', '')}" if command else "the same call goes on"
     try:
@@ -243,6 +247,10 @@ def _weights_sha256(folder: Path | None) -> str | None:
     return str(durable.read_manifest(folder)["files"][model_folder.WEIGHTS]["sha256"])
 
 
+def _teacher(request: Request) -> dict[str, Any]:
+    return {} if request.teacher is None else {"teacher": dict(request.teacher)}
+
+
 def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     """The verdict of a run that has nothing left to do."""
     verdict = read_verdict(run_files(out).verdict)
@@ -255,13 +263,14 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     return None if longer else verdict
 
 
-def _refuse_lost_checkpoints(out: Path) -> None:
+def _refuse_lost_checkpoints(request: Request) -> None:
     """Raise FolderError where a run that has saved steps has no checkpoint any more: it would begin anew."""
+    out, anew = request.out, "give another --out" if request.teacher else "begin anew with --fresh"
     before, finished = read_verdict(run_files(out).verdict), model_folder.is_finished(out)
     saved = finished or (before is not None and before.saved_step > 0)
     if saved and not Checkpoints(run_files(out).checkpoints, 1).holds_any:
         further = f", or train its model further with --from {out} and another --out" if finished else ""
-        raise FolderError(f"{out}: its checkpoints are gone; restore them, begin anew with --fresh{further}")
+        raise FolderError(f"{out}: its checkpoints are gone; restore them, {anew}{further}")
 
 
 def _is_sound(out: Path) -> bool:
@@ -433,5 +442,6 @@ def _publish(
         verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
         verdict.notes += scored.contamination
     enter_stage(record, verdict, "publishing")
-    facts = {"texts": texts.facts(), "steps": verdict.step, "best_step": verdict.best_step}
+    steps = {"steps": verdict.step, "best_step": verdict.best_step}
+    facts = {"texts": texts.facts(), **steps, **_teacher(request)}
     task.save(request.out, facts, model_card(task.config, facts, asdict(verdict), test_lines, request.command))

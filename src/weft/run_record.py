@@ -121,11 +121,15 @@ def refuse_foreign(out: Path) -> None:
 
 
 def _is_barely_begun(out: Path) -> bool:
-    """Whether a folder is empty, or holds only what a run leaves that was killed before its first file."""
+    """Whether a folder is empty, or holds only what a run leaves that was killed before its first file.
+
+    Before that file a teacher may have translated.
+    """
     files = run_files(out)
     inside = [*files.folder.iterdir()] if files.folder.is_dir() else []
+    early = {files.lock, files.distilled, files.verdict} if files.distilled.is_dir() else {files.lock}
     return all(p == files.folder for p in out.iterdir()) and all(
-        p == files.lock or p.name.startswith(durable.TEMPORARY) for p in inside
+        p in early or p.name.startswith(durable.TEMPORARY) for p in inside
     )
 
 
@@ -148,9 +152,10 @@ def begin_or_go_on(
 ) -> bool:
     """Write down what the run is trained from, or compare it; True where the run has begun before.
 
-    `origin` describes the texts and the model it starts from. Raises UsageError, with the difference, where the
-    folder's run was begun from something else and has saved a step; only lengths of the run may change, and the
-    texts with `allow_data_change`. `overrides` say what was allowed against a check; they stay in the record.
+    `origin` describes the texts, the model it starts from and the teacher that wrote the text. Raises UsageError,
+    with the difference, where the folder's run was begun from something else and has saved a step; only lengths of
+    the run may change, and the texts with `allow_data_change`. `overrides` say what was allowed against a check;
+    they stay in the record.
     """
     files = run_files(out)
     facts = {"recipe": recipe.model_dump(mode="json"), **origin, "command": command, "weft_version": VERSION}
@@ -173,7 +178,8 @@ def begin_or_go_on(
         raise UsageError(f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --out")
     if differences:
         shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
-        hint = ", or allow it with --allow-data-change" if differences == texts else ""
+        allowed = differences == texts and not origin.get("teacher")
+        hint = ", or allow it with --allow-data-change" if allowed else ""
         raise UsageError(
             f"{out} holds a run that differs: {shown}; go on with the same, or give another --out{hint}"
         )
@@ -212,12 +218,17 @@ def checkpoint_facts(files: RunFiles) -> dict[str, str]:
 
 
 def _begin(files: RunFiles, facts: Mapping[str, Any]) -> None:
-    """Empty the run's folder of what a start left that never saved a step, and write down what it begins from."""
+    """Empty the run's folder of what a start left that never saved a step, and write down what it begins from.
+
+    What a teacher wrote stays: it is the run's text.
+    """
     durable.make_folder(files.folder)
     for path in files.folder.iterdir():
+        if path in (files.lock, files.distilled):
+            continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-        elif path != files.lock:
+        else:
             path.unlink()
     durable.write_json(files.recipe, {"run": uuid.uuid4().hex, **facts})
 
@@ -247,6 +258,9 @@ def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
 def _start_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old["from"] != new["from"]:
         yield f"the model to start from was {old['from'] or 'none'}, is {new['from'] or 'none'}"
+    before, now = ((facts.get("teacher") or {}).get("teacher", "none") for facts in (old, new))
+    if before != now:
+        yield f"the teacher was {before}, is {now}"
 
 
 def _size(part: Mapping[str, Any] | None) -> str:

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.data.corpus import ParallelText, fingerprint, fold, from_pairs, read_lines, read_pairs, split_off
+from weft.data.corpus import (
+    ParallelText,
+    fingerprint,
+    fold,
+    from_pairs,
+    read_lines,
+    read_pairs,
+    read_sources,
+    split_off,
+)
 from weft.data.formats import lines, source
 from weft.errors import DataError, UsageError
 
@@ -424,3 +433,38 @@ def test_languages_the_other_way_round_are_said(tmp_path: Path) -> None:
     assert read_pairs([aligned], "fr", "it").notes == []
     table = write(tmp_path / "pairs.de-en.tsv", "Hund\tdog")
     assert "named de to en" in read_pairs([table], "en", "de").notes[0]
+
+
+# Sources alone
+
+
+def test_sources_of_every_form(tmp_path: Path) -> None:
+    sides = [write(tmp_path / f"a.{lang}", f"{lang} one\n\n{lang} three\n") for lang in ("en", "de")]
+    table = write(tmp_path / "b.tsv", "two\tzwei\nthree\t\n")
+    units = write(tmp_path / "c.tmx", tmx(unit(en="four", de="vier")))
+    plain = write(tmp_path / "d.en.gz", "\n  five \r\n\nsix\tand tab\n" + "x" * 1_000_001 + "\n")
+    text = read_sources([",".join(sides), table, units, plain], "en", "de")
+    assert text.lines == ["en one", "en three", "two", "four", "five", "six\tand tab"]
+    assert text.dropped == {"both sides empty": 1, "empty side": 1, "empty line": 2, "line too long": 1}
+    assert text.notes == []
+
+
+def test_sources_depend_on_sentences_and_order(tmp_path: Path) -> None:
+    first, other, joined = (
+        write(tmp_path / name, s) for name, s in zip("abc", ("p\nq\n", "q\np\n", "pq\n"), strict=True)
+    )
+    assert len({read_sources([path]).sha256() for path in (first, other, joined)}) == 3
+    assert read_sources([first]).sha256() == read_sources([write(tmp_path / "t.tsv", "p\tP\nq\tQ\n")]).sha256()
+
+
+def test_a_plain_text_named_otherwise_is_noted(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.de", "Hallo.\n")
+    assert read_sources([path], "en", "de").notes == [f"{path}: named de, but read as en; is that right?"]
+    assert read_sources([path], "de-AT", "en").notes == []
+    assert read_sources([path]).notes == []
+
+
+def test_a_table_whose_later_line_has_no_tab_is_no_plain_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "one\teins\ntwo\n")
+    with pytest.raises(DataError, match=r"a\.tsv:2: no TAB"):
+        read_sources([path])

@@ -36,6 +36,7 @@ VERBS = (
     measure.evaluate,
     measure.score,
     ship.quantize,
+    ship.distill,
     look.inspect,
     look.plot,
 )

@@ -1,12 +1,15 @@
-"""Verbs that make a model from models: quantize."""
+"""Verbs that make a model from models: quantize, distill."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weft.cli.streams import progress
+from weft.cli.train import AllowBadData, Dev, Out, RecipeName, Settings, Test, say_ended
 from weft.cli.use import AsJson, Folder
 
 
@@ -34,3 +37,31 @@ def quantize(
     for line in found.lines():
         print(line)
     print(f"weft: wrote {output}", file=sys.stderr)
+
+
+def distill(
+    teacher: Annotated[Path, typer.Argument(help="The model folder of a translator.")],
+    data: Annotated[list[str], typer.Argument(help="Text to translate: pairs, or a sentence a line; also .gz.")],
+    out: Out,
+    recipe: RecipeName = None,
+    dev: Dev = None,
+    test: Test = None,
+    settings: Settings = None,
+    beam_size: Annotated[int | None, typer.Option(min=1, help="Of the teacher; else its own.")] = None,
+    allow_bad_data: AllowBadData = False,
+) -> None:
+    """Train a student on what a teacher translates, or go on with that where it was stopped."""
+    from weft.distillation import distill as run_distilling
+    from weft.recipe_file import load_recipe
+    from weft.run import Request
+
+    request = Request(
+        recipe=load_recipe(recipe, settings or ()),
+        out=out,
+        dev=dev,
+        test=test,
+        command=shlex.join(["weft", *sys.argv[1:]]),
+        allow_bad_data=allow_bad_data,
+    )
+    verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
+    say_ended(verdict, request.recipe.task, out)

@@ -4,13 +4,24 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.errors import UsageError
 
+if TYPE_CHECKING:
+    from weft.run_record import Verdict
+
 Out = Annotated[Path, typer.Option("--out", help="Folder of the model; the same folder goes on where it stopped.")]
+
+RecipeName = Annotated[str | None, typer.Option("--recipe", help="A packaged recipe's name, or a TOML file.")]
+Dev = Annotated[str | None, typer.Option("--dev", help="Text that chooses the best step.")]
+Test = Annotated[str | None, typer.Option("--test", help="Text that is scored once, at the end.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")]
+AllowBadData = Annotated[
+    bool, typer.Option("--allow-bad-data", help="Train on text that the data doctor refuses; it is recorded.")
+]
 
 TRIES = {
     "translation": 'weft translate {} "..."',
@@ -49,7 +60,7 @@ def demo(out: Out = Path("runs/demo")) -> None:
 def train(
     out: Out,
     stray: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    recipe: Annotated[str | None, typer.Option(help="A packaged recipe's name, or a TOML file.")] = None,
+    recipe: RecipeName = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,23 +68,19 @@ def train(
             help="Text: pairs (TSV, a,b or TMX), documents, or rows (CSV, TSV, JSONL); also .gz; repeatable.",
         ),
     ] = None,
-    dev: Annotated[str | None, typer.Option(help="Text that chooses the best step.")] = None,
-    test: Annotated[str | None, typer.Option(help="Text that is scored once, at the end.")] = None,
+    dev: Dev = None,
+    test: Test = None,
     start_from: Annotated[
         Path | None, typer.Option("--from", help="Start from the weights of this model folder.")
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")
-    ] = None,
+    settings: Settings = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin anew; a run that --out holds is set aside, not removed.")
     ] = False,
     allow_data_change: Annotated[
         bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
     ] = False,
-    allow_bad_data: Annotated[
-        bool, typer.Option("--allow-bad-data", help="Train on text that the data doctor refuses; it is recorded.")
-    ] = False,
+    allow_bad_data: AllowBadData = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
     from weft.recipe_file import load_recipe
@@ -100,14 +107,19 @@ def train(
             allow_bad_data=allow_bad_data,
         )
     )
-    if os.environ.get("RANK", "0") != "0":  # of several processes the first speaks
+    say_ended(verdict, wanted.task, out)
+
+
+def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
+    """How a run ended, and what to do with its model; of several processes the first speaks."""
+    if os.environ.get("RANK", "0") != "0":
         return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
     weights = (
         f"; its weights are those of step {verdict.best_step:,}" if 0 < verdict.best_step < verdict.step else ""
     )
-    say(f"{verdict.reason}; the model is in {out}{weights}; try: {TRIES[wanted.task].format(out)}")
+    say(f"{verdict.reason}; the model is in {out}{weights}; try: {TRIES[task].format(out)}")
 
 
 def say(text: str) -> None:

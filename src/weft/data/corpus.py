@@ -14,8 +14,8 @@ from pathlib import Path
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
-from weft.data.formats.lines import read_lines
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_SIDE, Row
+from weft.data.formats.lines import read_lines, read_lines_within
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
 from weft.data.formats.source import open_file, read_head
 from weft.data.formats.tsv import read_tsv
 from weft.data.split import fold
@@ -23,12 +23,14 @@ from weft.errors import DataError, UsageError
 
 __all__ = [
     "ParallelText",
+    "SourceText",
     "fingerprint",
     "first_bytes",
     "fold",
     "from_pairs",
     "read_lines",
     "read_pairs",
+    "read_sources",
     "split_at_comma",
     "split_off",
 ]
@@ -102,6 +104,22 @@ class ParallelText:
         )
 
 
+@dataclass(frozen=True)
+class SourceText:
+    """Sentences to translate: stripped, not empty. `dropped` and `notes` as those of a `ParallelText`."""
+
+    lines: list[str]
+    dropped: dict[str, int]
+    notes: list[str]
+
+    def sha256(self) -> str:
+        """Of the sentences and their order."""
+        digest = sha256()
+        for line in self.lines:
+            digest.update(line.encode() + b"\n")
+        return digest.hexdigest()
+
+
 def read_pairs(
     data: Sequence[str | Path] | str, src_lang: str | None = None, tgt_lang: str | None = None
 ) -> ParallelText:
@@ -116,6 +134,26 @@ def read_pairs(
     src_lang, tgt_lang = _asked(src_lang, "data.src_lang"), _asked(tgt_lang, "data.tgt_lang")
     parts = [_read_item(str(item), src_lang, tgt_lang) for item in items]
     return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
+
+
+def read_sources(data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None) -> SourceText:
+    """The source sides of every DATA; one may also be plain text, a sentence a line, in the source language.
+
+    A file is plain text where its first line that is not empty has no TAB. Raises as `read_pairs`.
+    """
+    whole, dropped = SourceText([], {}, []), Counter[str]()
+    for item in data:
+        paths = split_at_comma(item)
+        if len(paths) == 1 and _is_plain(paths[0]):
+            whole.lines.extend(_read_plain(paths[0], dropped))
+            whole.notes.extend(_otherwise_named(paths[0], src_lang))
+        else:
+            text = read_pairs(item, src_lang, tgt_lang)
+            whole.lines.extend(text.src)
+            whole.notes.extend(text.notes)
+            dropped.update(text.dropped)
+    whole.dropped.update(dropped)
+    return whole
 
 
 def from_pairs(pairs: Iterable[tuple[str, str]], name: str, src_lang: str, tgt_lang: str) -> ParallelText:
@@ -223,6 +261,31 @@ def first_bytes(path: Path, wanted: str) -> bytes:
     if not head:
         raise DataError(f"{path}: is empty (0 bytes)")
     return head
+
+
+def _is_plain(path: Path) -> bool:
+    if _is_xml(path, first_bytes(path, "UTF-8 text, a sentence or source<TAB>target on each line")):
+        return False
+    first = next((line for line in read_lines_within(path) if line is None or line.strip()), None)
+    return first is not None and "\t" not in first
+
+
+def _otherwise_named(path: Path, src_lang: str | None) -> Iterator[str]:
+    named = languages.from_name(path.name)
+    if (
+        named
+        and _asked(src_lang, "data.src_lang")
+        and languages.primary(named) != languages.primary(str(src_lang))
+    ):
+        yield f"{path}: named {named}, but read as {src_lang}; is that right?"
+
+
+def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
+    for line in read_lines_within(path):
+        if line is None or not line.strip():
+            dropped[TOO_LONG if line is None else EMPTY_LINE] += 1
+        else:
+            yield line.strip()
 
 
 def _is_xml(path: Path, head: bytes) -> bool:

@@ -338,7 +338,7 @@ class Translator:
 
     def _tokens(self, row: Row, settings: _Settings) -> Iterator[int]:
         engine = self._own_steps() if self.engine is None else self.engine
-        (sentence,) = self._sentences([row])
+        (sentence,) = self._sentences([row], settings)
         steps = streamed_search(engine.session(1, 1), sentence, settings.beams)
         while (token := self._next(steps)) is not None:
             yield token

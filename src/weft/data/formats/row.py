@@ -5,5 +5,6 @@ Row = tuple[int, str, str]
 
 EMPTY_SIDE = "empty side"
 BOTH_EMPTY = "both sides empty"
+EMPTY_LINE = "empty line"
 TOO_LONG = "line too long"
 LANGUAGE_MISSING = "unit without both languages"
