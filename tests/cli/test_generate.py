@@ -111,9 +111,20 @@ def test_json(command: Command, folder: Path, model: weft.LanguageModel) -> None
     assert (ended.code, ended.err) == (0, "")
     (line,) = ended.lines
     found = json.loads(line)
-    assert set(found) == {"prompt", "text", "finish", "token_log_probs", "prompt_cut"}
+    assert set(found) == {"prompt", "text", "finish", "token_log_probs", "prompt_cut", "proposed", "accepted"}
     assert found == {"prompt": "é the", **model.generate("é the", max_new_tokens=4).to_json()}
     assert "é" in line
+
+
+def test_a_draft_changes_the_counts_alone(command: Command, folder: Path) -> None:
+    asked = ("generate", folder, "--prompt", "the cat sees it. the", "--temperature", 0)
+    plain, as_json = command(*asked), command(*asked, "--json")
+    for draft in ("prompt", folder):
+        ended = command(*asked, "--draft", draft)
+        assert (ended.code, ended.out, ended.err) == (0, plain.out, "")
+        found = json.loads(command(*asked, "--json", "--draft", draft).lines[0])
+        assert 0 < found["accepted"] <= found["proposed"]
+        assert found | {"proposed": 0, "accepted": 0} == json.loads(as_json.lines[0])
 
 
 def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -> None:
@@ -189,6 +200,11 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
         (["score", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
         (["translate", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot translate"),
         (["classify", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot classify"),
+        (
+            ["generate", "LANGUAGE", "--draft", "TRANSLATOR"],
+            "holds a model for translation, which cannot generate",
+        ),
+        (["generate", "LANGUAGE", "--draft", "NONE"], "no such folder"),
         (["inspect", "LANGUAGE", "a cat", "--output", "x.json"], "holds a model for language-modelling"),
         (["generate", "NONE"], "no such folder"),
         (["score", "NONE"], "no such folder"),

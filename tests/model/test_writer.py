@@ -10,7 +10,7 @@ from torch import nn
 from weft.config import CausalSection
 from weft.kernels import decoding, native
 from weft.model.causal import CausalTransformer
-from weft.model.inference import Writer, build_writer
+from weft.model.inference import Writer, build_writer, causal_weights_of
 
 V = 41
 SHAPES: list[dict[str, Any]] = [
@@ -18,6 +18,7 @@ SHAPES: list[dict[str, Any]] = [
     {"norm_first": False, "positions": "learned", "activation": "gelu", "tie_embeddings": False},
     {"positions": "rotary", "num_heads": 3, "head_dim": 6, "bias": False},
     {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)},
+    {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9},  # wider than what vectors are filled up to
 ]
 
 
@@ -78,6 +79,36 @@ def test_a_text_cannot_go_on_in_two_ways(models: tuple[CausalTransformer, Writer
     cache = models[1].prefill(drawn(2, 3))
     with pytest.raises(ValueError, match="cannot go on in two ways"):
         cache.select(torch.tensor([1, 1]))
+
+
+@pytest.mark.parametrize("kind", decoding.KINDS)
+def test_what_is_forgotten_leaves_no_trace(models: tuple[CausalTransformer, Writer], kind: str) -> None:
+    """Bit for bit: several positions at once, the last of them taken back, others in their place, one by one."""
+    model = models[0]
+    writer = Writer(model, decoding.Engine(causal_weights_of(model), kind))
+    ids, others = drawn(2, 9), drawn(2, 9).flip(1) + 7
+    with torch.inference_mode():
+        cache, expected = writer.prefill(ids[:, :0]), []
+        for place in range(9):
+            log_probs, cache = writer.decode(ids[:, place : place + 1], cache)
+            expected.append(log_probs)
+        cache = writer.prefill(ids[:, :3])
+        first, cache = writer.decode(torch.cat([ids[:, 3:5], others[:, 5:]], 1), cache)
+        second, cache = writer.decode(ids[:, 5:], cache.until(5))
+    assert torch.equal(torch.cat([first[:, :2], second], 1), torch.cat(expected[3:], 1))
+    assert not torch.equal(first[:, 2:], second)
+    assert torch.equal(cache.ids, ids)
+
+
+def test_the_models_own_cache_forgets_too(models: tuple[CausalTransformer, Writer]) -> None:
+    model, ids = models[0], drawn(3, 9)
+    with torch.inference_mode():
+        expected, whole = model.decode(ids[:, 4:], model.prefill(ids[:, :4]))
+        _, longer = model.decode(ids.flip(1)[:, :6], model.prefill(ids[:, :4]))
+        found, again = model.decode(ids[:, 4:], longer.until(4))
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(again.ids, whole.ids)
+    assert again.length == 9
 
 
 def test_there_is_none_on_a_gpu_or_in_float16(models: tuple[CausalTransformer, Writer]) -> None:

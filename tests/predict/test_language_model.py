@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as memo
 from typing import Any
 
@@ -19,7 +19,7 @@ from weft.config import CausalSection, SamplingSection, SideSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
 from weft.errors import DivergedError, UsageError
 from weft.model.causal import CausalTransformer
-from weft.predict.language_model import LanguageModel
+from weft.predict.language_model import Generation, LanguageModel
 
 LINES = ["The cat sat on the mat.", "A dog sees the cat and the bird.", "the END of it, says the fish: 1, 2, 3!"]
 KINDS = ("character", "byte", "bpe", "unigram", "word")
@@ -43,6 +43,9 @@ class Seen:
 
     def join(self, other: "Seen") -> "Seen":
         return Seen(self.rows + other.rows)
+
+    def until(self, length: int) -> "Seen":
+        return Seen([row[:length] for row in self.rows])
 
 
 class FakeModel(nn.Module):
@@ -259,6 +262,75 @@ def test_no_special_token_is_ever_said_but_the_end(packed: bool) -> None:
     found = model.generate(temperature=0, max_new_tokens=3)
     assert found.text == model.tokenizer.decode([7, 7, 7])
     assert all(log_prob < -50 for log_prob in found.token_log_probs)  # the model's own, banned ones counted
+
+
+# With a draft -------------------------------------------------------------------------------------------------
+
+
+def without_counts(found: Generation) -> Generation:
+    return replace(found, proposed=0, accepted=0)
+
+
+@pytest.mark.parametrize(("kind", "window_len"), [("character", 3), ("bpe", 20)])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("prompt", ["", "a prompt longer than the window of it, 猫"])
+def test_a_draft_changes_nothing_but_the_steps(
+    kind: str, options: dict[str, Any], prompt: str, window_len: int
+) -> None:
+    """One that is the model itself, one that sees less of the text, and what stood in the text before."""
+    model = whim(kind, window_len=window_len)
+    asked = {"max_new_tokens": 24, **options}
+    expected = model.generate(prompt, **asked)
+    assert (expected.proposed, expected.accepted) == (0, 0)
+    for draft in (whim(kind, window_len=window_len), whim(kind, window_len=7), "prompt"):
+        found = model.generate(prompt, **asked, draft=draft)
+        assert without_counts(found) == expected
+        assert 0 <= found.accepted <= found.proposed
+    assert "".join(model.stream(prompt, **asked, draft=draft)) == expected.text
+    assert model.model.longest <= window_len
+
+
+def test_the_counts_say_what_a_draft_was_worth() -> None:
+    model = whim(window_len=50)
+    found = model.generate("The", max_new_tokens=14, draft=whim(window_len=50))
+    assert (found.proposed, found.accepted) == (11, 11)  # 1 and one more, 3 and one more, 7 and one more
+
+    class Echo(FakeModel):
+        """Says what it said nine ids ago."""
+
+        def next_logits(self, seen):
+            logits = torch.zeros(self.vocab_size)
+            logits[seen[-9:][0]] = 50.0
+            return logits
+
+    echo = language_model(Echo(tokenizer_of("byte").vocab_size), "byte", window_len=99, packed=False)
+    again = echo.generate("the cat, the", temperature=0, max_new_tokens=20, draft="prompt")
+    assert again.text == " cat, the cat, the c"
+    assert (again.proposed, again.accepted) == (16, 16)  # 1 and one, 3 and one, 7 and one, 5 and one
+
+
+@pytest.mark.parametrize("options", [OPTIONS[i] for i in (0, 1, 6, 7)], ids=str)
+@pytest.mark.parametrize(("ngrams", "positions"), [(1, "sinusoidal"), (4, "rotary")])
+def test_a_real_model_writes_the_same_with_a_draft(ngrams: int, positions: str, options: dict[str, Any]) -> None:
+    """Its log-probabilities differ in rounding: products of several positions are not those of one."""
+    model, smaller = real(ngrams=ngrams, positions=positions), real(window_len=9)
+    prompt, asked = "The cat sat on the mat. The cat", {"max_new_tokens": 40, **options}
+    expected = model.generate(prompt, **asked)
+    for draft in (model, smaller, "prompt"):
+        found = model.generate(prompt, **asked, draft=draft)
+        assert (found.text, found.finish) == (expected.text, expected.finish)
+        assert found.token_log_probs == pytest.approx(expected.token_log_probs, abs=1e-5)
+
+
+def test_a_draft_with_another_tokenizer_is_refused_at_the_call() -> None:
+    model = whim("bpe")
+    for call in (model.generate, model.stream):
+        with pytest.raises(UsageError, match="the draft has another tokenizer") as caught:
+            call("The", draft=whim("unigram"))
+        assert "\n" not in str(caught.value)
+        with pytest.raises(UsageError, match="draft = 'source': it must be a language model or"):
+            call("The", draft="source")
+    assert model.model.beginnings == []
 
 
 # How it ends --------------------------------------------------------------------------------------------------
@@ -663,7 +735,7 @@ def test_generating_leaves_the_random_state_of_a_run_alone() -> None:
 
 def test_an_answer_becomes_plain_json() -> None:
     found = json.loads(json.dumps(whim().generate("The", max_new_tokens=3).to_json(), allow_nan=False))
-    assert set(found) == {"text", "finish", "token_log_probs", "prompt_cut"}
+    assert set(found) == {"text", "finish", "token_log_probs", "prompt_cut", "proposed", "accepted"}
     score = json.loads(json.dumps(real().score("The")[0].to_json(), allow_nan=False))
     fields = {"text", "log_prob", "num_tokens", "num_bytes", "perplexity", "bits_per_byte", "pieces"}
     assert set(score) == fields | {"token_log_probs"}

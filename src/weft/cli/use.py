@@ -14,6 +14,7 @@ from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
+    from weft.predict.language_model import LanguageModel
     from weft.predict.translator import Prediction, Translator
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
@@ -148,6 +149,10 @@ def generate(
     repetition_penalty: Annotated[float | None, typer.Option(help="Above 1 shuns what was said.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 1,
+    draft: Annotated[
+        str | None,
+        typer.Option(help='The folder of a smaller model, or "prompt": proposes tokens; the text stays the same.'),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
@@ -155,7 +160,11 @@ def generate(
     from weft.tasks.language_modelling import LanguageModelling
 
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
-    model = LanguageModelling.load(folder, choose_machine("float32")).predictor()
+
+    def load(where: Path) -> "LanguageModel":
+        return LanguageModelling.load(where, choose_machine("float32")).predictor()
+
+    model = load(folder)
     asked: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
@@ -165,6 +174,7 @@ def generate(
         "repetition_penalty": repetition_penalty,
         "stop": stop or (),
         "seed": seed,
+        "draft": draft if draft is None or draft == "prompt" else load(Path(draft)),
     }
     with sink(None) as out:
         if as_json:

@@ -129,6 +129,23 @@ def filtered_log_probs(
     return log_probs
 
 
+def choose(
+    logits: Float[Tensor, "N V"],
+    uniforms: Float[Tensor, "N"],
+    settings: Sampling,
+    history: Int[Tensor, "N L"] | None = None,
+    banned_ids: Sequence[int] = (),
+) -> tuple[Int[Tensor, "N"], Float[Tensor, "N"], Bool[Tensor, "N"]]:
+    """The id that each row's number from [0, 1) draws, its log-probability by the model itself, and if it has one.
+
+    What may be drawn is said by `filtered_log_probs`.
+    """
+    filtered = filtered_log_probs(logits, settings, history, banned_ids)
+    newest = draw_ids(filtered, uniforms.to(filtered.device))
+    chosen, log_probs = (x.gather(1, newest[:, None])[:, 0] for x in (filtered, logits.float().log_softmax(-1)))
+    return newest, log_probs, (chosen + log_probs).isfinite()
+
+
 def draw_ids(log_probs: Float[Tensor, "N V"], uniforms: Float[Tensor, "N"]) -> Int[Tensor, "N"]:
     """The id of each row at which its cumulative probability rises above a number from [0, 1).
 
@@ -199,11 +216,10 @@ def _stream(state: _State[C], step: Step[C], rules: _Rules, limit: int) -> Itera
 
 def _advance(state: _State[C], step: Step[C], rules: _Rules) -> tuple[SampledToken, _State[C]]:
     logits, cache = step(state.ids[:, -1], state.cache)  # B -> B V
-    filtered = filtered_log_probs(logits, rules.settings, state.ids, rules.banned_ids)
-    newest = draw_ids(filtered, _uniforms(state.rows, rules).to(filtered.device))
-    chosen, log_probs = (x.gather(1, newest[:, None])[:, 0] for x in (filtered, logits.float().log_softmax(-1)))
+    uniforms = _uniforms(state.rows, rules)
+    newest, log_probs, is_number = choose(logits, uniforms, rules.settings, state.ids, rules.banned_ids)
     ended = newest == rules.eos_id
-    possible, gone = torch.stack([(chosen + log_probs).isfinite(), ended]).tolist()  # the one read of a step
+    possible, gone = torch.stack([is_number, ended]).tolist()  # the one read of a step
     if not all(possible):
         raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
     token = _for_all_rows(state.rows, newest, log_probs, ended, rules)

@@ -355,8 +355,8 @@ class Session:
         A row is the token at `times` of one of the `places` of its slot; it looks at the times before, each in the
         place that its row of `ancestors` (R, at least as wide as the largest time) names. Rows of one place may
         follow each other. Gives log-probabilities and ids, best first, the lower id among equals; and, if `whole`,
-        all log-probabilities. `banned` ids up to the row's end in `ban_ends` are never among the best. Raises
-        MemoryError.
+        all log-probabilities. `banned` ids up to the row's end in `ban_ends` are never among the best. `beside`
+        (R, D) is added to the tokens' vectors. Raises MemoryError.
         """
         rows = len(slots)
         slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (slots, places, times))
@@ -366,6 +366,8 @@ class Session:
         ban_ends = (
             np.zeros(len(wanted), np.int64) if ban_ends is None else np.ascontiguousarray(ban_ends, np.int64)
         )
+        if beside is not None:
+            beside = self._filled_up(beside)
         best = np.full((len(wanted), count), -np.inf, np.float32)
         ids = np.zeros((len(wanted), count), np.int32)
         all_of_them = np.empty((len(wanted), self.engine.vocab_size), np.float32) if whole else None
@@ -378,6 +380,12 @@ class Session:
             )
         )
         return best, ids, all_of_them
+
+    def _filled_up(self, beside: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows of d_model numbers, as wide as the engine's own."""
+        rows = np.zeros((len(beside), self.engine._model.d_model_padded), np.float32)
+        rows[:, : beside.shape[1]] = beside
+        return rows
 
     def _done(self, status: int) -> None:
         if status:

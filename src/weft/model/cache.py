@@ -30,6 +30,10 @@ class KeysValues:
             return KeysValues(key, value)
         return KeysValues(torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2))
 
+    def until(self, length: int) -> "KeysValues":
+        """The first so many positions."""
+        return KeysValues(self.key[:, :, :length], self.value[:, :, :length])
+
     def select(self, rows: Int[Tensor, " M"]) -> "KeysValues":
         """Keep, reorder or repeat rows."""
         return KeysValues(self.key[rows], self.value[rows])
@@ -57,6 +61,10 @@ class CausalCache:
     def length(self) -> int:
         """How many positions it has seen."""
         return self.layers[0].length
+
+    def until(self, length: int) -> "CausalCache":
+        """What was known after the first so many positions."""
+        return CausalCache(tuple(layer.until(length) for layer in self.layers), self.ids[:, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
         """Keep, reorder or repeat rows."""

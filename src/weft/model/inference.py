@@ -57,6 +57,10 @@ class WriterCache:
     slots: Int[Tensor, " N"]
     ids: Int[Tensor, "N L"]
 
+    def until(self, length: int) -> "WriterCache":
+        """The first so many positions; those behind them are written over as the texts go on another way."""
+        return WriterCache(self.session, self.slots, self.ids[:, :length])
+
     def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
         """Keep or reorder rows; none can be repeated, as its text would grow in two ways in one slot."""
         if len(set(rows.tolist())) < len(rows):

@@ -15,15 +15,18 @@ from torch import Tensor
 
 from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from weft.decoding.sampling import SampledToken, Sampling, sample_tokens
+from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.search import Cache
+from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
 from weft.errors import DivergedError, UsageError
 from weft.predict.text import evaluating
 
 C = TypeVar("C", bound=Cache)
+T = TypeVar("T")
 
 Finish = Literal["end", "stop", "length"]
 SEEDS = range(2**63)  # what torch's generators take
+_BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class CausalModel(Protocol[C]):
@@ -54,13 +57,16 @@ class Generation:
 
     `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the length asked for.
     `token_log_probs` are the model's own, in nats, before temperature and the like, one for each token it chose.
-    `prompt_cut`: the prompt is longer than the window, and only its end was in sight.
+    `prompt_cut`: the prompt is longer than the window, and only its end was in sight. `proposed` counts the tokens
+    of a draft, `accepted` those of them that were the model's own.
     """
 
     text: str
     finish: Finish
     token_log_probs: list[float]
     prompt_cut: bool
+    proposed: int = 0
+    accepted: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dictionary."""
@@ -121,21 +127,25 @@ class LanguageModel:
         repetition_penalty: float | None = None,
         stop: str | Sequence[str] = (),
         seed: int = 1,
+        draft: "LanguageModel | Literal['prompt'] | None" = None,
     ) -> Generation:
         """Write on from a prompt. Temperature 0 is greedy; what is not given comes from the recipe.
 
         A text that outgrows the window goes on with half a window of it in sight; so does a prompt that is longer
-        from the start, and the answer says so (`prompt_cut`). Raises UsageError for impossible settings,
-        DivergedError for a model whose output is not a number.
+        from the start, and the answer says so (`prompt_cut`). A `draft` proposes tokens, of which the model reads
+        several in one step: a smaller model with the same tokenizer, or "prompt", what followed the newest tokens
+        when they stood in the text before. It changes how long this takes, not what is written. Raises UsageError
+        for impossible settings, DivergedError for a model whose output is not a number.
         """
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
-        ids = self._start(prompt)
+        ids, asked = self._start(prompt), self._asked(settings, max_new_tokens, seed, draft)
         written, log_probs = _Written(self.tokenizer, len(ids) == 1, stop), []
-        for token, log_prob in self._tokens(ids, settings, self._limit(max_new_tokens), _generator(seed)):
+        for token, log_prob in self._tokens(ids, asked):
             log_probs.append(log_prob)
             if written.add(token):
                 break
-        return Generation(written.end(), written.finish, log_probs, prompt_cut=len(ids) > self.window_len)
+        cut, tally = len(ids) > self.window_len, asked.tally
+        return Generation(written.end(), written.finish, log_probs, cut, tally.proposed, tally.accepted)
 
     def stream(
         self,
@@ -149,6 +159,7 @@ class LanguageModel:
         repetition_penalty: float | None = None,
         stop: str | Sequence[str] = (),
         seed: int = 1,
+        draft: "LanguageModel | Literal['prompt'] | None" = None,
     ) -> Iterator[str]:
         """As `generate`, piece by piece as it is written; the pieces joined are its text.
 
@@ -156,7 +167,7 @@ class LanguageModel:
         """
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
         ids = self._start(prompt)
-        tokens = self._tokens(ids, settings, self._limit(max_new_tokens), _generator(seed))
+        tokens = self._tokens(ids, self._asked(settings, max_new_tokens, seed, draft))
         return _settled_pieces(_Written(self.tokenizer, len(ids) == 1, stop), (token for token, _ in tokens))
 
     def fits(self, prompt: str) -> bool:
@@ -190,24 +201,44 @@ class LanguageModel:
             repetition_penalty=own.repetition_penalty if repetition_penalty is None else repetition_penalty,
         )
 
-    def _limit(self, max_new_tokens: int | None) -> int:
+    def _asked(
+        self,
+        settings: Sampling,
+        max_new_tokens: int | None,
+        seed: int,
+        draft: "LanguageModel | Literal['prompt'] | None",
+    ) -> "_Asked":
         limit = self.decoding.max_new_tokens if max_new_tokens is None else max_new_tokens
         if limit < 1:
             raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
-        return limit
+        generator = _generator(seed)
+        choose = Chooser(settings, generator, _BANNED)
+        return _Asked(settings, limit, generator, choose, self._draft(draft, choose), Tally())
+
+    def _draft(self, given: "LanguageModel | Literal['prompt'] | None", choose: Chooser) -> Draft | None:
+        if given is None:
+            return None
+        if isinstance(given, LanguageModel):
+            if given.tokenizer.sha256 != self.tokenizer.sha256:
+                raise UsageError(
+                    "the draft has another tokenizer than the model; train it on the same text with the same "
+                    "tokenizer settings"
+                )
+            return DraftModel(given._prefill, given._steps, choose, window_len=given.window_len, eos_id=EOS_ID)
+        if given != "prompt":
+            raise UsageError(f'draft = {given!r}: it must be a language model or "prompt"')
+        return PromptLookup()
 
     def _start(self, prompt: str) -> list[int]:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
 
-    def _tokens(
-        self, ids: Sequence[int], settings: Sampling, limit: int, generator: torch.Generator
-    ) -> Iterator[tuple[int, float]]:
+    def _tokens(self, ids: Sequence[int], asked: "_Asked") -> Iterator[tuple[int, float]]:
         """New ids and their log-probabilities, eos included, until the end or the limit."""
-        ids = list(ids)
+        ids, begin, limit = list(ids), len(ids), asked.limit
         while limit > 0:
-            seen = ids if len(ids) <= self.window_len else ids[-max(1, self.window_len // 2) :]
-            room = min(limit, self.window_len - len(seen) + 1)
-            for token, log_prob in self._run(seen, settings, room, generator):
+            first = 0 if len(ids) <= self.window_len else len(ids) - max(1, self.window_len // 2)
+            room = min(limit, self.window_len - (len(ids) - first) + 1)
+            for token, log_prob in self._run(ids, first, len(ids) - begin, room, asked):
                 yield token, log_prob
                 if token == EOS_ID:
                     return
@@ -215,28 +246,56 @@ class LanguageModel:
             limit -= room
 
     def _run(
-        self, seen: list[int], settings: Sampling, room: int, generator: torch.Generator
+        self, ids: list[int], first: int, place: int, room: int, asked: "_Asked"
     ) -> Iterator[tuple[int, float]]:
-        """At most `room` tokens from one cache."""
-        rows = torch.tensor([seen], device=self.device)
-        with evaluating(self.model):
-            cache = self.writer.prefill(rows[:, :-1])
+        """At most `room` tokens from one cache, which knows the ids from `first` on; `place` of them are new."""
+        if asked.draft is None:
+            yield from self._sampled(torch.tensor([ids[first:]], device=self.device), room, asked)
+            return
+        cache = self._prefill(torch.tensor([ids[first:-1]], dtype=torch.int64))
+        tokens = speculative_tokens(
+            self._steps,
+            cache,
+            asked.draft,
+            asked.choose,
+            asked.tally,
+            text=ids,
+            first=first,
+            place=place,
+            max_new_tokens=room,
+            eos_id=EOS_ID,
+        )
+        while (found := self._next(tokens)) is not None:
+            yield found
+
+    def _sampled(self, rows: Int[Tensor, "1 L"], room: int, asked: "_Asked") -> Iterator[tuple[int, float]]:
+        """One token a step."""
         steps = sample_tokens(
             self._step,
-            cache,
+            self._prefill(rows[:, :-1]),
             prompt=rows,
             max_new_tokens=room,
             eos_id=EOS_ID,
-            settings=settings,
-            generators=[generator],
-            banned_ids=(PAD_ID, UNK_ID, BOS_ID),
+            settings=asked.settings,
+            generators=[asked.generator],
+            banned_ids=_BANNED,
         )
         while (step := self._next(steps)) is not None:
             yield int(step.ids[0]), float(step.log_probs[0])
 
-    def _next(self, steps: Iterator[SampledToken]) -> SampledToken | None:
+    def _next(self, steps: Iterator[T]) -> T | None:
         with evaluating(self.model):
             return next(steps, None)
+
+    def _prefill(self, prompt: Int[Tensor, "1 L"]) -> Any:
+        with evaluating(self.model):
+            return self.writer.prefill(prompt.to(self.device))
+
+    def _steps(self, ids: Int[Tensor, "1 L"], cache: Any) -> tuple[Float[Tensor, "1 L V"], Any]:
+        """Logits of what follows each of several new positions."""
+        with evaluating(self.model):
+            states, cache = self.writer.decode(ids.to(self.device), cache)
+            return self.writer.output(states), cache
 
     def _step(self, newest: Int[Tensor, " N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
         states, cache = self.writer.decode(newest[:, None], cache)  # N -> N 1 D
@@ -270,6 +329,18 @@ class LanguageModel:
         log_probs = self.model.output(states[0]).float().log_softmax(-1)
         found: list[float] = log_probs[torch.arange(len(labels)), torch.tensor(labels)].tolist()
         return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How one text is to be written on."""
+
+    settings: Sampling
+    limit: int
+    generator: torch.Generator
+    choose: Chooser
+    draft: Draft | None
+    tally: Tally
 
 
 class _Written:

@@ -1,0 +1,192 @@
+"""Speculative decoding: several tokens from one step of the model, each the one that it would have taken anyway.
+
+A draft proposes what may come next. The model reads all of it in one step and takes its own token at each
+position; the first that the draft did not foresee is the last that counts. A proposed token is accepted only
+where it equals the model's own, the most probable or the one that this position's number draws: what is written is
+the very text that would be without a draft, where the sources' rejection sampling keeps its distribution alone.
+
+Sources: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et al. 2023,
+"Accelerating Large Language Model Decoding with Speculative Sampling"; Saxena 2023, "Prompt Lookup Decoding".
+
+Shapes: L new positions of one text, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from weft.decoding.sampling import Sampling, choose
+from weft.errors import DivergedError
+
+C = TypeVar("C", bound="Cache")
+
+MOST = 7  # tokens proposed at a time: twice as many and one as were right the last time, at most so many
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """What a model remembers of one text."""
+
+    def until(self: C, length: int) -> C:
+        """The first so many positions; what came after them is forgotten."""
+        ...
+
+
+Steps: TypeAlias = Callable[[Int[Tensor, "1 L"], C], tuple[Float[Tensor, "1 L V"], C]]
+
+
+@runtime_checkable
+class Draft(Protocol):
+    """Whatever proposes how one text may go on."""
+
+    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
+        """At most `count` tokens after `ids`, all of the text so far, of which the last `place` are new."""
+        ...
+
+
+@dataclass
+class Tally:
+    """How many tokens were proposed, and how many of them were taken."""
+
+    proposed: int = 0
+    accepted: int = 0
+
+
+class Chooser:
+    """The next token as a function of the logits, the settings, the seed and the place in the text."""
+
+    def __init__(self, settings: Sampling, generator: torch.Generator, banned_ids: Sequence[int] = ()) -> None:
+        """`generator`, on the processor, gives one number for each place; none for temperature 0."""
+        self.settings, self.banned_ids = settings, banned_ids
+        self._generator, self._numbers = generator, list[float]()
+
+    def __call__(self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int) -> tuple[int, float]:
+        """The token at a place, counted from 0 over what is new, and its log-probability by the model itself.
+
+        Ids that were `seen` fall under the repetition penalty. Raises DivergedError where there is none.
+        """
+        uniform = torch.tensor([self._number(place)], dtype=torch.float64)
+        history = torch.tensor([seen], device=logits.device) if self.settings.repetition_penalty != 1 else None
+        ids, log_probs, possible = choose(logits, uniform, self.settings, history, self.banned_ids)
+        if not possible:
+            raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+        return int(ids), float(log_probs)
+
+    def _number(self, place: int) -> float:
+        if self.settings.temperature == 0:
+            return 0.0
+        while len(self._numbers) <= place:
+            self._numbers.append(float(torch.rand((), generator=self._generator, dtype=torch.float64)))
+        return self._numbers[place]
+
+
+class PromptLookup:
+    """Proposes what followed the last time that the newest tokens stood in the text, the longest run of them."""
+
+    def __init__(self, longest: int = 8, shortest: int = 2) -> None:
+        self.runs = range(longest, shortest - 1, -1)
+        self._text = ""  # an id is a character here, so that a run is found as fast as a word
+
+    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
+        """As `Draft`; of a run that reaches into the end, its end over and over."""
+        self._text += "".join(map(chr, ids[len(self._text) :]))
+        for size in self.runs:
+            found = self._text.rfind(self._text[-size:], 0, -1) if size < len(ids) else -1
+            if found >= 0:
+                behind = found + size
+                return list(islice(cycle(ids[behind : behind + count]), count))
+        return []
+
+
+class DraftModel(Generic[C]):
+    """Proposes what a smaller model with the same tokens would write, with the same numbers at the same places."""
+
+    def __init__(
+        self,
+        prefill: Callable[[Int[Tensor, "1 L"]], C],
+        steps: Steps[C],
+        choose: Chooser,
+        *,
+        window_len: int,
+        eos_id: int,
+    ) -> None:
+        """`window_len` is how many tokens it looks at; a text that outgrows them goes on with half in sight."""
+        self._prefill, self._steps, self._choose = prefill, steps, choose
+        self.window_len, self.eos_id = window_len, eos_id
+        self._first = self._sure = 0  # where its window begins; how much of `_read` has come true
+        self._read: list[int] = []  # what its cache knows: the text from there on, and what it proposed itself
+        self._cache: C | None = None
+
+    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
+        """As `Draft`; nothing after eos."""
+        if self._cache is None or len(ids) - self._first > self.window_len:
+            self._begin(ids)
+        seen = list(ids[self._first :])
+        count = min(count, self.window_len - len(seen) + 1)
+        cache, proposed = self._rewound(seen), list[int]()
+        fed = seen[self._sure :]
+        while len(proposed) < count and self.eos_id not in proposed:
+            logits, cache = self._steps(torch.tensor([fed]), cache)
+            token, _ = self._choose(logits[:, -1], [*seen, *proposed], place + len(proposed))
+            proposed.append(token)
+            fed = [token]
+        self._cache, self._read, self._sure = cache, [*seen, *proposed[:-1]], len(seen)
+        return proposed
+
+    def _begin(self, ids: Sequence[int]) -> None:
+        """Read all of the text but its last token, or half a window of it."""
+        self._first = 0 if len(ids) <= self.window_len else len(ids) - max(1, self.window_len // 2)
+        self._read = list(ids[self._first : -1])
+        self._cache, self._sure = self._prefill(torch.tensor([self._read], dtype=torch.int64)), 0
+
+    def _rewound(self, seen: list[int]) -> C:
+        """The cache of what has come true; the last token is always read anew."""
+        assert self._cache is not None
+        most = min(len(self._read), len(seen) - 1)
+        while self._sure < most and self._read[self._sure] == seen[self._sure]:
+            self._sure += 1
+        self._sure = min(self._sure, most)
+        return self._cache.until(self._sure)
+
+
+def speculative_tokens(
+    steps: Steps[C],
+    cache: C,
+    draft: Draft,
+    choose: Chooser,
+    tally: Tally,
+    *,
+    text: Sequence[int],
+    first: int,
+    place: int,
+    max_new_tokens: int,
+    eos_id: int,
+) -> Iterator[tuple[int, float]]:
+    """Go on from a text: new tokens and their log-probabilities, those of `sampling.sample_tokens`, until eos.
+
+    `cache` knows the text from `first` on but for its last token; the last `place` of its tokens are new already.
+    One step takes a token and all that is proposed after it, never more than `max_new_tokens` can use.
+    """
+    text, limit, count = list(text), max_new_tokens, 1
+    while limit > 0:
+        proposed = draft.propose(text, place, min(count, limit - 1)) if limit > 1 else []
+        logits, cache = steps(torch.tensor([[text[-1], *proposed]]), cache)
+        tally.proposed += len(proposed)
+        right = 0
+        for i, foreseen in enumerate([*proposed, None]):
+            token, log_prob = choose(logits[:, i], text[first:], place)
+            text.append(token)
+            place, limit, right = place + 1, limit - 1, right + (token == foreseen)
+            tally.accepted += token == foreseen
+            yield token, log_prob
+            if token == eos_id:
+                return
+            if token != foreseen:
+                break
+        cache = cache.until(len(text) - 1 - first)
+        count = min(1 + 2 * right, MOST)

@@ -1,0 +1,241 @@
+"""Whatever a draft proposes, the text is the one that is written without it; what it saves can be counted."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from weft.decoding.sampling import Sampling, sample_tokens
+from weft.decoding.speculative import (
+    Chooser,
+    Draft,
+    DraftModel,
+    PromptLookup,
+    Tally,
+    speculative_tokens,
+)
+from weft.errors import DivergedError
+
+EOS, V = 1, 13
+SETTINGS = [
+    Sampling(temperature=0.0),
+    Sampling(),
+    Sampling(temperature=0.7, top_p=0.8),
+    Sampling(temperature=1.5, top_k=6, min_p=0.02, repetition_penalty=1.4),
+    Sampling(temperature=0.0, repetition_penalty=2.0),
+]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A cache: all ids that each row has been fed."""
+
+    rows: list[tuple[int, ...]]
+
+    def until(self, length: int) -> "Seen":
+        assert all(0 <= length <= len(row) for row in self.rows)
+        return Seen([row[:length] for row in self.rows])
+
+    def select(self, rows: Tensor) -> "Seen":
+        return Seen([self.rows[i] for i in rows.tolist()])
+
+    def join(self, other: "Seen") -> "Seen":
+        return Seen(self.rows + other.rows)
+
+
+class Model:
+    """Random logits, the same after the same ids; eos where `ends` says. Counts its steps and positions."""
+
+    def __init__(self, salt: int = 0, ends: float = -30.0) -> None:
+        self.salt, self.ends, self.calls, self.longest = salt, ends, 0, 0
+
+    def prefill(self, prompt: Tensor) -> Seen:
+        return Seen([tuple(row) for row in prompt.tolist()])
+
+    def steps(self, ids: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
+        self.calls += 1
+        (seen,), (new,) = cache.rows, ids.tolist()
+        self.longest = max(self.longest, len(seen) + len(new))
+        found = [self.logits((*seen, *new[: i + 1])) for i in range(len(new))]
+        return torch.stack(found)[None], Seen([(*seen, *new)])
+
+    def step(self, newest: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
+        rows = [(*row, i) for row, i in zip(cache.rows, newest.tolist(), strict=True)]
+        return torch.stack([self.logits(row) for row in rows]), Seen(rows)
+
+    def logits(self, seen: tuple[int, ...]) -> Tensor:
+        generator = torch.Generator().manual_seed(hash((self.salt, *seen[-3:])) % 2**31)  # so that texts repeat
+        logits = 2 * torch.randn(V, generator=generator)
+        logits[EOS] = self.ends
+        return logits
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def plain(model: Model, text: Sequence[int], settings: Sampling, seed: int, limit: int) -> list[tuple[int, float]]:
+    rows = torch.tensor([list(text)])
+    found = sample_tokens(
+        model.step,
+        model.prefill(rows[:, :-1]),
+        prompt=rows,
+        max_new_tokens=limit,
+        eos_id=EOS,
+        settings=settings,
+        generators=[generator(seed)],
+        banned_ids=(0, 2),
+    )
+    return [(int(token.ids), float(token.log_probs)) for token in found]
+
+
+def drafted(
+    model: Model, draft: Draft, choose: Chooser, tally: Tally, text: Sequence[int], limit: int
+) -> list[tuple[int, float]]:
+    cache = model.prefill(torch.tensor([list(text[:-1])], dtype=torch.int64))
+    more = {"text": text, "first": 0, "place": 0, "max_new_tokens": limit, "eos_id": EOS}
+    return list(speculative_tokens(model.steps, cache, draft, choose, tally, **more))
+
+
+class Prophet:
+    """Knows what will be written, and errs with a probability; goes on beyond the end."""
+
+    def __init__(self, text: Sequence[int], truth: Sequence[int], errs: float) -> None:
+        self.all, self.errs, self.draw = [*text, *truth, *[5] * 20], errs, random.Random(3)
+
+    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
+        true = self.all[len(ids) : len(ids) + count]
+        return [(token + 1) % V if self.draw.random() < self.errs else token for token in true]
+
+
+class Silent:
+    """Never has an idea."""
+
+    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
+        return []
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("draft", ["right", "often right", "seldom right", "wrong", "silent", "prompt", "model"])
+def test_it_writes_what_is_written_without_a_draft(settings: Sampling, draft: str) -> None:
+    for seed in range(4):
+        model, text, limit = Model(ends=-2.0), [4, 7, seed], 40
+        expected, choose = plain(model, text, settings, seed, limit), Chooser(settings, generator(seed), (0, 2))
+        errs = {"right": 0.0, "often right": 0.3, "seldom right": 0.8, "wrong": 1.0}
+        made: Draft = PromptLookup(3, 1) if draft == "prompt" else Silent()
+        if draft in errs:
+            made = Prophet(text, [token for token, _ in expected], errs[draft])
+        if draft == "model":
+            other = Model(salt=seed % 2, ends=-2.0)
+            made = DraftModel(other.prefill, other.steps, choose, window_len=99, eos_id=EOS)
+        tally = Tally()
+        assert drafted(model, made, choose, tally, text, limit) == expected
+        assert 0 <= tally.accepted <= tally.proposed
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_what_is_foreseen_saves_steps(settings: Sampling) -> None:
+    """30 tokens: 1 proposed and 2 written, 3 and 4, then 7 and 8 at a time."""
+    text = [4, 7]
+    truth = [token for token, _ in plain(Model(), text, settings, 9, 30)]
+    for errs, steps, proposed, accepted in ((0.0, 5, 25, 25), (1.0, 30, 29, 0)):
+        model, tally, choose = Model(), Tally(), Chooser(settings, generator(9), (0, 2))
+        found = drafted(model, Prophet(text, truth, errs), choose, tally, text, 30)
+        assert [token for token, _ in found] == truth
+        assert (model.calls, tally) == (steps, Tally(proposed, accepted))
+        assert model.longest == 2 + 29  # the last token is never read
+
+
+def test_nothing_is_written_after_the_end() -> None:
+    model, text, settings = Model(ends=1.5), [4, 7], Sampling()
+    for seed in range(10):
+        truth = [token for token, _ in plain(model, text, settings, seed, 50)]
+        found = drafted(
+            model, Prophet(text, truth, 0.0), Chooser(settings, generator(seed), (0, 2)), Tally(), text, 50
+        )
+        assert [token for token, _ in found] == truth
+        assert truth.index(EOS) == len(truth) - 1
+
+
+def test_a_place_has_its_number_whoever_asks_first() -> None:
+    logits = torch.zeros(1, 100)
+    one, other = (Chooser(Sampling(), generator(5)) for _ in range(2))
+    ahead = [one(logits, [], place)[0] for place in (4, 0, 2, 4, 1, 3)]
+    in_order = [other(logits, [], place)[0] for place in range(5)]
+    assert ahead == [in_order[i] for i in (4, 0, 2, 4, 1, 3)]
+    assert len(set(in_order)) > 2
+
+
+def test_what_is_no_number_is_told() -> None:
+    class Broken(Model):
+        def logits(self, seen: tuple[int, ...]) -> Tensor:
+            return torch.full((V,), math.nan)
+
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        drafted(Broken(), Silent(), Chooser(Sampling(), generator(1)), Tally(), [4], 5)
+
+
+# Where proposals come from -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ids", "count", "expected"),
+    [
+        ([3, 4, 5, 6, 9, 3, 4, 5], 3, [6, 9, 3]),
+        ([3, 4, 5, 6, 9, 3, 4, 5], 1, [6]),
+        ([3, 4, 5, 7, 4, 6, 3, 4], 2, [5, 7]),  # the longer run, not the later one
+        ([3, 4, 5, 3, 4, 6, 3, 4], 1, [6]),  # of two as long, the later one
+        ([9, 3, 4, 3, 4], 5, [3, 4, 3, 4, 3]),  # what reaches into the end is repeated
+        ([7, 7, 7], 4, [7, 7, 7, 7]),
+        ([3, 4, 5, 6], 4, []),
+        ([3, 4, 5, 4], 2, []),  # one token is no run
+        ([3], 2, []),
+        ([0xD800, 0x10000, 8, 0xD800, 0x10000], 1, [8]),  # ids that are no characters, or two elsewhere
+    ],
+    ids=str,
+)
+def test_what_followed_the_newest_tokens_before_is_proposed(
+    ids: list[int], count: int, expected: list[int]
+) -> None:
+    assert PromptLookup().propose(ids, 0, count) == expected
+    growing = PromptLookup()
+    for end in range(1, len(ids)):
+        growing.propose(ids[:end], 0, 3)
+    assert growing.propose(ids, 0, count) == expected
+
+
+def test_a_single_token_can_be_a_run() -> None:
+    assert PromptLookup(3, 1).propose([3, 4, 5, 4], 0, 2) == [5, 4]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_model_foresees_all_of_itself(settings: Sampling) -> None:
+    for seed in range(4):
+        model, tally, choose = Model(), Tally(), Chooser(settings, generator(seed), (0, 2))
+        draft = DraftModel(model.prefill, model.steps, choose, window_len=99, eos_id=EOS)
+        drafted(model, draft, choose, tally, [4, 7, 5], 40)
+        assert tally.accepted == tally.proposed > 30
+
+
+@pytest.mark.parametrize("window_len", [1, 2, 3, 8, 50])
+def test_a_draft_model_reads_on_from_what_came_true_and_never_beyond_its_window(window_len: int) -> None:
+    """Against its own text from the beginning of its window, whatever became of its proposals."""
+    settings, draw = Sampling(temperature=0.0), random.Random(6)
+    model, choose = Model(ends=-1.0), Chooser(settings, generator(1), (0, 2))
+    draft = DraftModel(model.prefill, model.steps, choose, window_len=window_len, eos_id=EOS)
+    ids, first = [draw.randrange(3, V) for _ in range(5)], 0
+    if len(ids) > window_len:
+        first = len(ids) - max(1, window_len // 2)
+    for _ in range(60):
+        if len(ids) - first > window_len:
+            first = len(ids) - max(1, window_len // 2)
+        found = draft.propose(ids, 0, 4)
+        expected = [token for token, _ in plain(Model(ends=-1.0), ids[first:], settings, 1, 4)]
+        assert found == expected[: window_len - (len(ids) - first) + 1]
+        kept = draw.randint(0, len(found))
+        ids += [token for token in found[:kept] if token != EOS] + [draw.randrange(3, V)]
+    assert model.longest == window_len
