@@ -133,6 +133,14 @@ def test_shares_are_those_of_all_steps_since_the_last_line(tmp_path: Path) -> No
     assert (line["peak_share"], line["data_wait_share"]) == (0.25, 0.005)
 
 
+def test_a_share_above_a_whole_is_none(tmp_path: Path) -> None:
+    log, progress = Log(tmp_path / "m", every=1, quiet=True), Progress()
+    with log.running(progress, 2):
+        for progress.step, at_peak in enumerate([2.0, 2.1], start=1):
+            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, 2.0, 0.0, at_peak))
+    assert [line.get("peak_share") for line in lines(tmp_path / "m")] == [1.0, None]
+
+
 @pytest.mark.parametrize(
     ("step", "evaluations", "expected"),
     [

@@ -54,9 +54,12 @@ class _Sums:
         self.steps += 1
 
     def line(self, facts: StepFacts) -> dict[str, float]:
-        """Means, and of the last step `facts` what has none; the share of the peak only where it is known."""
+        """Means, and of the last step `facts` what has none; the share of the peak only where it is known.
+
+        Where it would be above 1, the peak was measured beside other work, and is not known.
+        """
         seconds = max(self.seconds, 1e-9)
-        peak = {"peak_share": round(self.at_peak / seconds, 4)} if self.at_peak else {}
+        peak = {"peak_share": round(self.at_peak / seconds, 4)} if 0 < self.at_peak <= seconds else {}
         return {
             "loss": round(self.loss / self.steps, 6),
             "learning_rate": facts.learning_rate,
