@@ -1,9 +1,10 @@
 """How the cost of decoding grows: `python benchmarks/decoding_cost.py --out FOLDER`.
 
 Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam, the budget of a
-batch and the size of the vocabulary, each varied alone: a Transformer of 3+3 layers of width 256 with random
-weights, sources as long as the outputs, whose length is forced. Each measurement is a process of its own, points
-take turns, and medians of the rounds become decoding-cost.svg and decoding-cost.md. Nothing else should run.
+batch and the size of the vocabulary (with and without shortlists of 500 ids), each varied alone: a Transformer of 3+3
+layers of width 256 with random weights, sources as long as the outputs, whose length is forced. Each measurement is a
+process of its own, points take turns, and medians of the rounds become decoding-cost.svg and decoding-cost.md.
+Nothing else should run meanwhile.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ class Decoding:
     beam: int = 4
     budget: int = 4096
     entries: int = 8000
+    listed: int = 0  # ids of a sentence's shortlist
 
     def job(self) -> dict[str, Any]:
         """For decoding_weft.py."""
@@ -52,6 +55,7 @@ class Decoding:
             "batch_tokens": self.budget,
             "shape": {**SIZES["small"], "max_len": 2 * self.length + 2},
             "entries": self.entries,
+            "listed": self.listed,
             "kind": "int8",
             "workers": CORES,
             "sources": [[*row, EOS_ID] for row in ids],
@@ -72,9 +76,13 @@ TITLES = {
 }
 
 
-def decodings(key: str) -> dict[int, Decoding]:
+LINES = {"": VARIED, "shortlist of 500": {"entries": VARIED["entries"]}}
+
+
+def decodings(key: str, line: str = "") -> dict[int, Decoding]:
     """With one thing varied, by its value."""
-    return {value: replace(Decoding(), **{key: value}) for value in VARIED[key]}
+    plain = Decoding(listed=500 if line else 0)
+    return {value: replace(plain, **{key: value}) for value in LINES[line].get(key, ())}
 
 
 def contestant(decoding: Decoding, folder: Path) -> Contestant:
@@ -93,12 +101,13 @@ def median(turns: Sequence[Mapping[str, Any]], key: str) -> float:
 def table(found: Found) -> str:
     """What the figure shows, in numbers."""
     rows = ["| varied | value | tokens/s | lowest to highest | peak MiB |", "|---|---|---|---|---|"]
-    for key in VARIED:
-        for value, decoding in decodings(key).items():
+    for line, key in product(LINES, VARIED):
+        for value, decoding in decodings(key, line).items():
             if turns := found[str(decoding)]:
                 speeds = [turn["tokens_per_s"] for turn in turns]
                 rows.append(
-                    f"| {TITLES[key].lower()} | {value:,} | {statistics.median(speeds):,.0f} | "
+                    f"| {', '.join(filter(None, (TITLES[key].lower(), line)))} | {value:,} | "
+                    f"{statistics.median(speeds):,.0f} | "
                     f"{min(speeds):,.0f} to {max(speeds):,.0f} | {median(turns, 'peak_rss_mib'):,.0f} |"
                 )
     return "\n".join(rows) + "\n"
@@ -110,14 +119,17 @@ def draw(found: Found) -> Figure:
     figure = Figure(figsize=(3.2 * len(VARIED), 5.6), layout="constrained")
     grid = figure.subplots(2, len(VARIED), squeeze=False)
     for key, above, below in zip(VARIED, *grid, strict=True):
-        points = {value: found[str(d)] for value, d in decodings(key).items() if found[str(d)]}
         for axes, what in ((above, "tokens_per_s"), (below, "peak_rss_mib")):
-            values = [median(turns, what) for turns in points.values()]
-            axes.plot(list(points), values, COLORS[0], marker=MARKERS[0])
+            for number, line in enumerate(LINES):
+                points = {value: found[str(d)] for value, d in decodings(key, line).items() if found[str(d)]}
+                values = [median(turns, what) for turns in points.values()]
+                if points:
+                    axes.plot(list(points), values, COLORS[number], marker=MARKERS[number], label=line)
             axes.set_xscale("log", base=2)
             axes.set_ylim(bottom=0)
             axes.grid(color=FAINT)
         above.set_title(TITLES[key])
+    grid[0][-1].legend()
     grid[0][0].set_ylabel(f"tokens a second, {CORES} threads")
     grid[1][0].set_ylabel("peak memory, MiB")
     return figure
@@ -129,7 +141,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where figure and table go")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    different = dict.fromkeys(decoding for key in VARIED for decoding in decodings(key).values())
+    different = dict.fromkeys(
+        decoding for line, key in product(LINES, VARIED) for decoding in decodings(key, line).values()
+    )
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
         found = in_turns([contestant(one, Path(scratch)) for one in different], asked.rounds, LIMIT)
     asked.out.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Weft for decoding_peers.py: `python benchmarks/decoding_weft.py JOB`."""
 
+import random
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,10 @@ def by_engine(job: dict[str, Any]) -> Translate:
         sentences = _sentences(job, sources)
         if shortlist is not None:
             sentences = [replace(sentence, allowed=shortlist.of(sentence.ids)) for sentence in sentences]
+        if count := job.get("listed"):  # as many ids, drawn at random
+            draw = random.Random(1)
+            ids = range(EOS_ID, job["entries"])
+            sentences = [replace(sentence, allowed=sorted(draw.sample(ids, count))) for sentence in sentences]
         found = search_all(engine, sentences, beams, job["workers"], job["batch_tokens"])
         return [found[i][0].ids for i in range(len(sources))]
 
