@@ -1,10 +1,10 @@
 """How the cost of decoding grows: `python benchmarks/decoding_cost.py --out FOLDER`.
 
-Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam, the budget of a
-batch and the size of the vocabulary (with and without shortlists of 500 ids), each varied alone: a Transformer of 3+3
-layers of width 256 with random weights, sources as long as the outputs, whose length is forced. Each measurement is a
-process of its own, points take turns, and medians of the rounds become decoding-cost.svg and decoding-cost.md.
-Nothing else should run meanwhile.
+Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam, the budget of
+a batch and the size of the vocabulary (with and without shortlists of 500 ids), each varied alone: a
+Transformer of 3+3 layers of width 256 with random weights, sources as long as the outputs, whose length is
+forced. Each measurement is a process of its own, points take turns, and medians of the rounds become decoding-
+cost.svg and decoding-cost.md. Nothing else should run meanwhile.
 """
 
 import argparse
