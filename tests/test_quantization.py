@@ -186,6 +186,8 @@ def test_what_cannot_be_quantized_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match="is in int8 already"):
         quantize(small, [pairs], tmp_path / "out", PLAIN)
+    with pytest.raises(UsageError, match="--max-bleu-loss nan: it must be a finite number"):
+        quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=float("nan"))
     with pytest.raises(UsageError, match="holds something already; give a new folder"):
         quantize(tiny_folder, [pairs], small, PLAIN)
 

@@ -4,6 +4,7 @@
 and writes no folder where too much is lost.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -119,6 +120,8 @@ def quantize(
     Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
     FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
     """
+    if not math.isfinite(max_bleu_loss):
+        raise UsageError(f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     exact = Translation.load(folder, replace(machine, device="cpu"))

@@ -135,6 +135,7 @@ def test_one_prediction_for_each_text_in_its_order(beam_size):
     found = translator(Echo()).translate(texts, beam_size=beam_size)
     assert [p.text for p in found] == [text.strip() for text in texts]
     assert all(not p.truncated for p in found)
+    assert translator(Echo()).translate((text for text in texts), beam_size=beam_size) == found
 
 
 def test_one_text_needs_no_list():

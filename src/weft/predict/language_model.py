@@ -25,7 +25,6 @@ C = TypeVar("C", bound=Cache)
 T = TypeVar("T")
 
 Finish = Literal["end", "stop", "length"]
-SEEDS = range(2**63)  # what torch's generators take
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
@@ -402,6 +401,6 @@ def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
 
 
 def _generator(seed: int) -> torch.Generator:
-    if seed not in SEEDS:
-        raise UsageError(f"seed = {seed}: it must be at least 0 and below 2^63")
+    if not (isinstance(seed, int) and 0 <= seed < 2**63):  # what torch's generators take
+        raise UsageError(f"seed = {seed}: it must be a whole number, at least 0 and below 2^63")
     return torch.Generator().manual_seed(seed)

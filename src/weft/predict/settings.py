@@ -11,7 +11,6 @@ from weft.decoding.sampling import Sampling
 from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)
-_SEEDS = range(2**63)
 _MBR_MIN_P = 0.02
 
 
@@ -75,8 +74,8 @@ class DecodingSettings:
             raise UsageError(f"no_repeat_ngrams = {self.no_repeat_ngrams}: it must be at least 0")
         if self.mbr is not None and self.mbr < 2:
             raise UsageError(f"mbr = {self.mbr}: it must be at least 2, samples to compare")
-        if self.seed is not None and self.seed not in _SEEDS:
-            raise UsageError(f"seed = {self.seed}: it must be at least 0 and below 2^63")
+        if self.seed is not None and not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
+            raise UsageError(f"seed = {self.seed}: it must be a whole number, at least 0 and below 2^63")
         self._refuse_contradictions()
 
     @property

@@ -200,7 +200,7 @@ class Translator:
         return ""
 
     def translate(
-        self, texts: str | Sequence[str], settings: DecodingSettings | None = None, **options: Any
+        self, texts: str | Iterable[str], settings: DecodingSettings | None = None, **options: Any
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
@@ -210,7 +210,7 @@ class Translator:
         into memory.
         """
         settled = self._settle(replace(settings or DecodingSettings(), **options))
-        return self._translate([texts] if isinstance(texts, str) else texts, settled)
+        return self._translate([texts] if isinstance(texts, str) else list(texts), settled)
 
     def translate_stream(
         self,
