@@ -17,6 +17,7 @@ from typing import Any
 import sacrebleu
 from decoding_peers import TEST, contestants, prepared
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 from side_by_side import CORES, Contestant, in_turns
 
 from weft.inspection.figure import COLORS, styled, write_figure
@@ -87,6 +88,8 @@ def draw(by_beam: Mapping[int, Sequence[Point]]) -> Figure:
                 point.name, (point.sentences_per_s, point.bleu), (5, 4), textcoords="offset points", fontsize=7
             )
         axes.set_xscale("log")
+        for place in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+            place(StrMethodFormatter("{x:,.0f}"))
         axes.set_title(f"beam {beam}")
         axes.set_xlabel(f"sentences a second, {CORES} threads")
         axes.set_ylabel("BLEU")
