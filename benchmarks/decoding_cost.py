@@ -22,9 +22,10 @@ from typing import Any
 from decoding_peers import SIZES
 from matplotlib.figure import Figure
 from side_by_side import CORES, ROOT, Contestant, in_turns
+from training_cost import median, settle
 
 from weft.data.tokenizer import EOS_ID
-from weft.inspection.figure import COLORS, FAINT, MARKERS, styled, write_figure
+from weft.inspection.figure import COLORS, MARKERS, styled, write_figure
 
 LIMIT = 600  # seconds of one measurement, at most
 TOKENS = 8192  # of all outputs of a measurement
@@ -93,11 +94,6 @@ def contestant(decoding: Decoding, folder: Path) -> Contestant:
     return Contestant(str(decoding), command, {"OMP_NUM_THREADS": "1"})
 
 
-def median(turns: Sequence[Mapping[str, Any]], key: str) -> float:
-    """Of the rounds."""
-    return statistics.median(turn[key] for turn in turns)
-
-
 def table(found: Found) -> str:
     """What the figure shows, in numbers."""
     rows = ["| varied | value | tokens/s | lowest to highest | peak MiB |", "|---|---|---|---|---|"]
@@ -125,9 +121,7 @@ def draw(found: Found) -> Figure:
                 values = [median(turns, what) for turns in points.values()]
                 if points:
                     axes.plot(list(points), values, COLORS[number], marker=MARKERS[number], label=line)
-            axes.set_xscale("log", base=2)
-            axes.set_ylim(bottom=0)
-            axes.grid(color=FAINT)
+            settle(axes, list(VARIED[key]), linear=False)
         above.set_title(TITLES[key])
     grid[0][-1].legend()
     grid[0][0].set_ylabel(f"tokens a second, {CORES} threads")

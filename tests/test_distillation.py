@@ -21,7 +21,8 @@ from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.kernels import decoding, native
 from weft.machine import Machine
 from weft.model_folder import CARD, WEIGHTS, run_files
-from weft.predict.translator import Prediction, Translator
+from weft.predict.prediction import Prediction
+from weft.predict.translator import Translator
 from weft.quantization import quantize
 from weft.recipe_file import load_recipe
 from weft.run import Request
@@ -306,6 +307,18 @@ def test_a_student_is_not_trained_on_without_its_teacher(copied: Path, tiny_sett
     settings = (*tiny_settings, *STEPS, "data.src_lang=en", "data.tgt_lang=de", "data.test_size=0")
     with pytest.raises(UsageError, match=r"the teacher was [0-9a-f]{64}, is none; go on with the same"):
         weft.train(out=copied, train=f"{files.distilled_src},{files.distilled_tgt}", settings=settings, quiet=True)
+
+
+def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(copied: Path, tmp_path: Path) -> None:
+    out = tmp_path / "begun"
+    shutil.copytree(run_files(copied).distilled, run_files(out).distilled)
+    with pytest.raises(
+        UsageError, match="holds a teacher's translations; go on with weft distill, or give another"
+    ):
+        weft.train(
+            out=out, train=f"{run_files(copied).distilled_src},{run_files(copied).distilled_tgt}", quiet=True
+        )
+    assert run_files(out).translations.is_file()
 
 
 def test_a_folder_of_another_run_is_refused(call: Distill, tiny_folder: Path, tmp_path: Path) -> None:

@@ -387,15 +387,24 @@ def test_a_growing_file_goes_on_after_its_last_whole_line(tmp_path: Path, stop_a
     assert names(tmp_path) == ["a"]
 
 
-def test_what_began_with_other_facts_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["another", "broken", "absent", "list"])
+def test_what_began_with_other_facts_is_kept_and_said(tmp_path: Path, damage: str) -> None:
     with pytest.raises(StoppedError):
-        grown(tmp_path / "a", LINES, {"of": 1}, 3)
-    assert grown(tmp_path / "a", LINES[::-1], {"of": 2}) == 0
+        grown(tmp_path / "a", LINES, {"of": 1, "by": 2}, 3)
+    partial, record = tmp_path / "a.partial", tmp_path / "a.partial.json"
+    before, facts = partial.read_bytes(), {"of": 1, "by": 3 if damage == "another" else 2}
+    if damage == "absent":
+        record.unlink()
+    elif damage != "another":
+        record.write_text("{" if damage == "broken" else "[]", "utf-8")
+    said = {"another": "begun with another by; give the same, or", "list": "another of, by"}
+    with pytest.raises(UsageError, match=said.get(damage, "what it was begun with is not known")):
+        grown(tmp_path / "a", LINES[::-1], facts)
+    assert partial.read_bytes() == before
+    partial.unlink()
+    assert grown(tmp_path / "a", LINES[::-1], facts) == 0
     assert (tmp_path / "a").read_text("utf-8") == "".join(f"{line}\n" for line in LINES[::-1])
-    with pytest.raises(StoppedError):
-        grown(tmp_path / "a", LINES, {"of": 1}, 3)
-    (tmp_path / "a.partial.json").write_text("{", "utf-8")
-    assert grown(tmp_path / "a", LINES, {"of": 1}) == 0
+    assert names(tmp_path) == ["a"]
 
 
 def test_two_writers_do_not_mix(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ model.classifier: config machine model.attention model.layers model.ngrams model
 model.recurrent: config machine model.attention
 model.flops: model.attention model.causal model.classifier model.layers model.transformer
 
-decoding: model.cache decoding
+decoding: kernels.decoding model.cache decoding
 
 model_folder: config machine durable recipe_file
 model_card: config model_folder
@@ -82,7 +82,7 @@ tasks: config recipe_file durable machine evaluation texts data model decoding m
 run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
- model_folder tasks
+ model_folder predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\
  run run_record tasks training.log
 inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import weft
 from weft import durable
+from weft.data.overlap import TextHashes
 from weft.errors import FolderError, UsageError
 from weft.kernels import decoding, native
 from weft.kernels.decoding import quantized
@@ -87,6 +88,29 @@ def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: 
     assert "## int8" in (small / "README.md").read_text()
 
 
+def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: Path, tmp_path: Path) -> None:
+    folder, train = tmp_path / "model", tmp_path / "train"
+    shutil.copytree(tiny_folder, folder)
+    for lang, lines in {
+        "en": ["cat sees dog.", "cat.", ""],
+        "de": ["die katze sieht den hund.", "katze.", "x"],
+    }.items():
+        (tmp_path / f"train.{lang}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    pairs = f"{train}.en,{train}.de"
+    (folder / "run" / "train-hashes.npy").unlink(missing_ok=True)
+    found = quantize(folder, [pairs], tmp_path / "unknown", PLAIN, max_bleu_loss=100)
+    assert found.notes[-1] == "not checked for overlap with training: the folder has no run/train-hashes.npy"
+    assert found.notes[-2].startswith("left out: 1 pair (")
+    (folder / "run").mkdir(exist_ok=True)
+    TextHashes.of([("cat.", "katze.")]).save(folder / "run" / "train-hashes.npy")
+    found = quantize(folder, [pairs], tmp_path / "known", PLAIN, max_bleu_loss=100)
+    assert found.notes[0].startswith(
+        "contaminated: 1 of 2 pairs (50.0 %) are in the training text as well (first: "
+    )
+    assert f"note: {found.notes[0]}" in (tmp_path / "known" / "README.md").read_text("utf-8")
+    assert json.loads((tmp_path / "known" / "parity.json").read_text("utf-8"))["notes"] == list(found.notes)
+
+
 def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small: Path, pairs: str) -> None:
     """Teacher-forced on the original's own translations, by the engine's int8 against the model in float32."""
     report = json.loads((small / "parity.json").read_text())
@@ -102,7 +126,7 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
         session.read([0], [row])
         zeros, inputs = np.zeros(count, np.int64), np.array([2, *tokens[:-1]], np.int32)
         table = np.zeros((count, count), np.int32)
-        _, _, theirs = session.step(zeros, zeros, np.arange(count), inputs, table, 1, whole=True)
+        _, _, theirs = session.step(decoding.Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True)
         assert theirs is not None
         same += (ours.argmax(1) == theirs.argmax(1)).tolist()
         errors += np.abs(ours - theirs)[np.arange(count), tokens].tolist()
@@ -146,6 +170,14 @@ def test_nothing_but_what_the_shortlist_has_is_written(listed: Path, pairs: str)
     assert model.translate(text, shortlist=True)[0].text == ""
     assert model.translate(text, shortlist=True, prefix="die")[0].text == "die"
     assert model.translate(text, shortlist=False)[0].text != ""
+
+
+def test_a_shortlist_holds_in_an_ensemble_as_well(listed: Path, pairs: str) -> None:
+    model, again = (Translation.load(listed, PLAIN).predictor() for _ in range(2))
+    texts, together = Translation.load(listed, PLAIN).read([pairs]).src, model.ensemble(again)
+    for is_short in (True, False):
+        alone = [found.text for found in model.translate(texts, shortlist=is_short)]
+        assert [found.text for found in together.translate(texts, shortlist=is_short)] == alone
 
 
 def test_without_a_shortlist_none_can_be_asked_for(small: Path) -> None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.language_model import Generation, LanguageModel, TextScore
+    from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
-    from weft.predict.translator import Prediction, Translator
+    from weft.predict.translator import Translator
     from weft.run_record import Verdict
 
 __all__ = [
@@ -42,7 +43,7 @@ _LAZY = {
     "DecodingSettings": "weft.predict.settings",
     "Generation": "weft.predict.language_model",
     "LanguageModel": "weft.predict.language_model",
-    "Prediction": "weft.predict.translator",
+    "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",
     "Translator": "weft.predict.translator",
     "Verdict": "weft.run_record",

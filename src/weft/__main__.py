@@ -25,7 +25,8 @@ def main() -> None:
         print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
         sys.exit(error.exit_code)
     except OptionError as error:
-        asked = getattr(getattr(error, "ctx", None), "command_path", "weft")
+        verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+        asked = getattr(getattr(error, "ctx", None), "command_path", verb)
         print(f"weft: {error.format_message().rstrip('.')}; see {asked} --help", file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):

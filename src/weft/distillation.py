@@ -23,7 +23,7 @@ from weft.data.languages import UNKNOWN, canonical
 from weft.errors import DataError, FolderError, UsageError
 from weft.machine import choose_machine
 from weft.model_folder import RunFiles, TranslationConfig, open_model_folder, run_files
-from weft.predict.translator import Prediction
+from weft.predict.prediction import Prediction
 from weft.recipe_file import with_values
 from weft.run import Request, ending_clearly, train
 from weft.run_record import Verdict, enter_stage, refuse_foreign, writing_verdict

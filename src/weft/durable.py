@@ -74,16 +74,16 @@ def replacing(path: Path) -> Iterator[Path]:
 def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
     """Hand out a file that grows beside `path`, and how many lines it has; at the end it takes that name.
 
-    What an interrupted writer left is gone on with, up to its last whole line, where that one began with the same
-    `facts`; else it is dropped. Raises UsageError where another process writes it, FolderError where it cannot be
-    written.
+    What an interrupted writer left is gone on with, up to its last whole line. Raises UsageError where that one
+    began with other `facts`, or another process writes it; FolderError where it cannot be written.
     """
     partial, record = (path.with_name(f"{path.name}.{end}") for end in ("partial", "partial.json"))
     with _as_folder_error(path):
         with partial.open("a+b") as file:
             _refuse_second_writer(file, partial)
-            if not _has_same_facts(record, facts):
-                file.truncate(0)
+            if file.seek(0, os.SEEK_END):
+                _refuse_other_facts(partial, record, facts)
+            else:
                 write_json(record, facts)
             lines = _cut_to_whole_lines(file)
             try:
@@ -109,11 +109,15 @@ def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
         return
 
 
-def _has_same_facts(record: Path, facts: Mapping[str, Any]) -> bool:
+def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -> None:
+    remedy = f"remove {partial.name} to begin anew"
     try:
-        return bool(read_json(record) == json.loads(to_json(facts)))
+        old, new = read_json(record), json.loads(to_json(facts))
     except FolderError:
-        return False
+        raise UsageError(f"{partial}: what it was begun with is not known; {remedy}") from None
+    unlike = [key for key in new if not isinstance(old, dict) or key not in old or old[key] != new[key]]
+    if unlike:
+        raise UsageError(f"{partial}: was begun with another {', '.join(unlike)}; give the same, or {remedy}")
 
 
 def _cut_to_whole_lines(file: BinaryIO) -> int:

@@ -88,6 +88,10 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     """
     files = run_files(request.out)
     refuse_foreign(request.out)
+    if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
+        raise UsageError(
+            f"{request.out} holds a teacher's translations; go on with weft distill, or give another --out"
+        )
     kind = TASKS[request.recipe.task]
     with (
         joined_world(request.recipe.training.parallel) as world,

@@ -56,6 +56,28 @@ def test_for_a_person(command: Command, tiny_folder: Path, tmp_path: Path) -> No
     assert not any("contaminated" in line for line in ended.lines)
 
 
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["--mbr", 4, "--utility", "bleu"], {"mbr": 4, "utility": "bleu"}),
+        (["--length-penalty", 0, "--beam-size", 3], {"length_penalty": 0.0, "beam_size": 3}),
+        (["--ensemble", "itself"], {}),
+    ],
+    ids=str,
+)
+def test_scores_are_of_what_is_translated_so(
+    command: Command, tiny_folder: Path, tmp_path: Path, options: list[object], settings: dict[str, Any]
+) -> None:
+    data = write(tmp_path / "test.tsv", NEW)
+    ended = command(
+        "evaluate", tiny_folder, data, "--json", *(tiny_folder if o == "itself" else o for o in options)
+    )
+    assert (ended.code, ended.err) == (0, "")
+    hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW], **settings)]
+    expected = CHRF().corpus_score(hypotheses, [[tgt for _, tgt in NEW]]).score
+    assert json.loads(ended.lines[0])["chrf"] == expected
+
+
 def test_two_aligned_files(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "t.en").write_bytes(b"mouse\n\nhorse\n")
     (tmp_path / "t.de").write_bytes(b"Maus\n\nPferd\n")

@@ -258,10 +258,17 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
     [
         (["--input", "none.txt"], 2, "--input none.txt: no such file"),
         (["cat.", "--input", "none.txt"], 2, "give texts or --input, not both"),
-        (["cat.", "--n-best", "9", "--beam-size", "2"], 2, "n_best = 9"),
-        (["cat.", "--length-penalty", "nan"], 2, "length_penalty"),
-        (["cat.", "--top-k", "3"], 2, "top_k is for samples; give a temperature"),
-        (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "beam_size is for a search"),
+        (
+            ["cat.", "--n-best", "9", "--beam-size", "2"],
+            2,
+            "--n-best = 9: it must be from 1 to --beam-size, which is 2",
+        ),
+        (["cat.", "--length-penalty", "nan"], 2, "--length-penalty = nan"),
+        (["cat.", "--top-k", "3"], 2, "--top-k is for samples; give a temperature"),
+        (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "--beam-size is for a search"),
+        (["--input", "."], 2, "--input .: is a folder; name a file in it"),
+        (["cat.", "--output", "absent/file"], 5, "absent/file: cannot be written (there is no folder absent)"),
+        (["cat.", "--input"], 2, "see weft translate --help"),
     ],
 )
 def test_errors_are_one_line(
@@ -349,7 +356,7 @@ def test_a_file_goes_on_where_it_was_interrupted(
     assert {p.name for p in tmp_path.iterdir()} == {"in", "whole", "out"}
 
 
-def test_another_input_or_setting_begins_anew(
+def test_another_input_or_setting_is_refused_and_nothing_lost(
     command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.cli.streams.CHUNK", 2)
@@ -361,17 +368,25 @@ def test_another_input_or_setting_begins_anew(
     def interrupted(self: Translator, texts: list[str], settings: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls % 2 == 0:
+        if calls == 2:
             raise KeyboardInterrupt
         return real(self, texts, settings)
 
     monkeypatch.setattr(Translator, "_translate", interrupted)
     assert command(*asked).code == 130
-    assert command(*asked, "--beam-size", 2).code == 130
-    assert "goes on" not in command(*asked, "--beam-size", 3).err
+    partial = tmp_path / "out.partial"
+    begun = partial.read_bytes()
+    refused = command(*asked, "--beam-size", 2, "--n-best", 2, "--json")
+    begun_with = "was begun with another beam_size, n_best, json"
+    assert refused.messages == [
+        f"weft: {partial}: {begun_with}; give the same, or remove out.partial to begin anew"
+    ]
+    assert refused.code == 2
     (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8")
-    monkeypatch.setattr(Translator, "_translate", real)
-    assert command(*asked, "--beam-size", 3).err == ""
+    assert "was begun with another input; give the same" in command(*asked).err
+    assert partial.read_bytes() == begun
+    partial.unlink()
+    assert command(*asked).err == ""
 
 
 def test_a_killed_process_is_gone_on_with(process: Command, tiny_folder: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.search import Hypothesis, Step, beam_search
 from weft.errors import DivergedError, UsageError
+from weft.kernels.decoding import Best, Rows
 
 BOS, EOS, V = 0, 1, 7
 
@@ -47,20 +48,22 @@ class Scripted:
         for slot, sentence in zip(slots, sentences, strict=True):
             self.sources[slot] = sentence
 
-    def step(self, slots, places, times, tokens, ancestors, count, *, banned, ban_ends, whole):
-        in_use = {int(slot) for slot in slots}
+    def step(self, rows: Rows, count: int, *, whole: bool) -> Best:
+        in_use = {int(slot) for slot in rows.slots}
         self.most_tokens = max(self.most_tokens, sum(len(self.sources[slot]) for slot in in_use))
         self.steps += 1
-        rows = list(zip(slots.tolist(), places.tolist(), times.tolist(), tokens.tolist(), strict=True))
-        for slot, place, time, token in rows:
+        columns = (rows.slots, rows.places, rows.times, rows.tokens)
+        standing = list(zip(*(column.tolist() for column in columns), strict=True))
+        for slot, place, time, token in standing:
             self.past[slot, time, place] = token
         best, ids, everything, begin = [], [], [], 0
-        for (slot, _, time, token), before, end in zip(rows, ancestors.tolist(), ban_ends.tolist(), strict=True):
+        lists = zip(standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True)
+        for (slot, _, time, token), before, end in lists:
             prefix = [self.past[slot, j, before[j]] for j in range(time)] + [token]
             assert prefix[0] == BOS
             found = log_probs_after(self.sources[slot], prefix[1:], self.coarse)
             everything.append(found.tolist())
-            found[banned[begin:end].tolist()] = -math.inf
+            found[rows.banned[begin:end].tolist()] = -math.inf
             begin = end
             order = sorted(range(V), key=lambda i: (-float(found[i]), i))[:count]
             missing = count - len(order)

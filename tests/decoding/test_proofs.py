@@ -21,7 +21,7 @@ from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.search import Hypothesis, beam_search, greedy_search
 from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
-from weft.kernels import native
+from weft.kernels import decoding, native
 from weft.kernels.decoding import KINDS, Engine, library
 from weft.model.causal import CausalTransformer
 from weft.model.inference import Writer, WriterCache, causal_weights_of, weights_of
@@ -83,7 +83,7 @@ def read_at_once(engine: Engine, rows: Sequence["Row"]) -> list[NDArray[np.float
     slots, times = np.repeat(np.arange(len(rows)), lens), np.concatenate([np.arange(n) for n in lens])
     tokens = np.array([token for row in rows for token in row.prefix], np.int32)
     table = np.zeros((len(tokens), max(lens)), np.int32)
-    _, _, found = session.step(slots, np.zeros_like(slots), times, tokens, table, 0, whole=True)
+    _, _, found = session.step(decoding.Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True)
     assert found is not None
     return np.split(found, np.cumsum(lens)[:-1])
 
@@ -194,7 +194,9 @@ def test_what_grew_token_by_token_is_what_is_read_at_once(kind: str) -> None:
     session.read(range(size), SOURCES)
     slots, zeros, table = np.arange(size), np.zeros(size, np.int64), np.zeros((size, 13), np.int32)
     grown = [
-        session.step(slots, zeros, zeros + time, np.full(size, token, np.int32), table, 0, whole=True)[2]
+        session.step(
+            decoding.Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table), 0, whole=True
+        )[2]
         for time, token in enumerate(prefix)
     ]
     for time in range(len(prefix)):

@@ -18,7 +18,7 @@ from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.search import beam_search
 from weft.kernels import decoding, native
-from weft.kernels.decoding import Engine, Heads, Linear, quantized
+from weft.kernels.decoding import Engine, Heads, Linear, Rows, quantized
 from weft.model import inference
 from weft.model.inference import build_engine, weights_of
 from weft.model.layers import DecoderLayer
@@ -72,9 +72,8 @@ def decoded(engine: Engine, sources: list[list[int]], target: list[int]) -> np.n
     ancestors, found = np.zeros((count, len(target)), np.int32), []
     for time, token in enumerate(target):
         here = np.full(count, time % places)
-        best, ids, whole = session.step(
-            slots, here, np.full(count, time), np.full(count, token, np.int32), ancestors, 5, whole=True
-        )
+        rows = Rows(slots, here, np.full(count, time), np.full(count, token, np.int32), ancestors)
+        best, ids, whole = session.step(rows, 5, whole=True)
         assert whole is not None
         assert np.array_equal(best, np.take_along_axis(whole, ids.astype(np.int64), 1), equal_nan=True)
         assert np.array_equal(best, -np.sort(-whole, 1)[:, :5], equal_nan=True)
@@ -167,16 +166,8 @@ def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTran
         session.read([0], [source])
         zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
         wanted = np.array([count - 1, 0, 2])
-        _, _, whole = session.step(
-            zeros,
-            zeros,
-            np.arange(count),
-            tokens,
-            np.zeros((count, count), np.int32),
-            1,
-            wanted=wanted,
-            whole=True,
-        )
+        rows = Rows(zeros, zeros, np.arange(count), tokens, np.zeros((count, count), np.int32))
+        _, _, whole = session.step(rows, 1, wanted=wanted, whole=True)
         assert whole is not None
         assert np.array_equal(whole, expected[i][wanted])
 
@@ -185,9 +176,9 @@ def test_banned_ids_are_not_among_the_best_and_keep_their_probability(model: Seq
     session = Engine(weights_of(model)).session(2, 1)
     session.read([0, 1], SOURCES[:2])
     rows = np.arange(2), np.zeros(2, np.int64), np.zeros(2, np.int64), np.full(2, BOS), np.zeros((2, 1), np.int32)
-    _, ids, whole = session.step(*rows, 4, whole=True)
+    _, ids, whole = session.step(Rows(*rows), 4, whole=True)
     bans = np.array([ids[0, 0], ids[0, 2], ids[1, 1]], np.int32)
-    _, others, same = session.step(*rows, 2, banned=bans, ban_ends=np.array([2, 3]), whole=True)
+    _, others, same = session.step(Rows(*rows, bans, np.array([2, 3])), 2, whole=True)
     assert others.tolist() == [[ids[0, 1], ids[0, 3]], [ids[1, 0], ids[1, 2]]]
     assert np.array_equal(whole, same)
 
@@ -200,7 +191,7 @@ def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) ->
     session = Engine(weights_of(model)).session(1, 1)
     session.read([0], SOURCES[:1])
     zero = np.zeros(1, np.int64)
-    best, ids, _ = session.step(zero, zero, zero, zero, np.zeros((1, 1), np.int32), 200)
+    best, ids, _ = session.step(Rows(zero, zero, zero, zero, np.zeros((1, 1), np.int32)), 200)
     assert ids[0, :V_TGT].tolist() == list(range(V_TGT))
     assert np.isneginf(best[0, V_TGT:]).all()
 
@@ -253,9 +244,9 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer,
     slots, places = np.repeat(np.arange(count), 2), np.tile([0, 1], count)
     tokens, ancestors = np.array([4, BOS] * count, np.int32), np.zeros((2 * count, 1), np.int32)
     banned, ends = np.full(2 * count, 8, np.int32), np.arange(1, 2 * count + 1)
-    bans = {"banned": banned, "ban_ends": ends}
-    _, _, everything = plain.step(slots, places, 0 * slots, tokens, ancestors, 0, whole=True)
-    best, ids, found = short.step(slots, places, 0 * slots, tokens, ancestors, 9, whole=True, **bans)
+    rows = slots, places, 0 * slots, tokens, ancestors
+    _, _, everything = plain.step(Rows(*rows), 0, whole=True)
+    best, ids, found = short.step(Rows(*rows, banned, ends), 9, whole=True)
     assert everything is not None
     assert found is not None
     for row, slot in enumerate(slots):
@@ -269,7 +260,7 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer,
         assert np.isneginf(best[row, len(ranked) :]).all()
     assert np.array_equal(found[2:4], everything[2:4])
     short.read([0], SOURCES[:1])  # a slot's next sentence does not inherit the list
-    _, _, again = short.step(slots[:2], places[:2], 0 * slots[:2], tokens[:2], ancestors[:2], 0, whole=True)
+    _, _, again = short.step(Rows(*(part[:2] for part in rows)), 0, whole=True)
     assert np.array_equal(again, everything[:2])
 
 

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from weft.decoding.sampling import Sampling
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.inference import build_engine
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.prediction import Prediction, repeats
 from weft.predict.settings import DecodingSettings
-from weft.predict.translator import Prediction, Translator, repeats
+from weft.predict.translator import Translator
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?\n猫好。"
 TEXTS = [
@@ -408,7 +410,12 @@ def test_samples_are_drawn_the_same_whatever_stands_beside_them():
         ({"top_k": 3}, "top_k is for samples"),
         ({"seed": 3}, "seed is for samples"),
         ({"temperature": 1, "seed": 2**63}, "below 2"),
-        ({"mbr": 1}, "mbr = 1: it must be at least 2"),
+        ({"temperature": 1, "seed": 1.5}, "seed = 1.5: it must be a whole number, at least 0"),
+        ({"beam_size": 2.5}, "beam_size = 2.5: it must be a whole number, at least 1"),
+        ({"n_best": "3"}, "n_best = 3: it must be a whole number, at least 1"),
+        ({"no_repeat_ngrams": -1}, "no_repeat_ngrams = -1: it must be a whole number, at least 0"),
+        ({"temperature": 1, "top_k": 0}, "top_k = 0: it must be a whole number, at least 1"),
+        ({"mbr": 1}, "mbr = 1: it must be a whole number, at least 2"),
         ({"mbr": 4, "beam_size": 2}, "beam_size is for a search, and mbr draws"),
         ({"mbr": 4, "n_best": 5}, "n_best = 5: it must be from 1 to mbr"),
         ({"utility": "chrf"}, "utility is what mbr compares"),
@@ -421,6 +428,23 @@ def test_a_search_and_samples_are_not_asked_for_together(settings, message):
         translator(Echo(), utilities={"letters": lambda texts: np.zeros((len(texts), 1))}).translate(
             ["abc"], **settings
         )
+
+
+def test_what_is_drawn_for_minimum_bayes_risk_keeps_its_least_probability_at_another_temperature():
+    def drawn(**settings: object) -> Sampling | None:
+        return DecodingSettings(**settings).sampling
+
+    assert drawn(mbr=4) == Sampling(min_p=0.02)
+    assert drawn(mbr=4, temperature=0.5) == Sampling(0.5, min_p=0.02)
+    assert drawn(mbr=4, top_k=3) == Sampling(top_k=3)
+    assert drawn(mbr=4, min_p=0.0) == Sampling(min_p=0.0)
+    assert drawn(temperature=0.5) == Sampling(0.5)
+    assert drawn() is None
+
+
+def test_settings_of_another_kind_are_refused():
+    with pytest.raises(UsageError, match="settings are DecodingSettings, not a dict; options are given by name"):
+        translator(Echo()).translate("a", {"beam_size": 2})
 
 
 def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
@@ -559,6 +583,32 @@ def test_attention_is_needed_for_what_is_read_from_it():
             translator(Echo(), look=backwards).translate("a", coverage_penalty=0.2, **settings)
     with pytest.raises(UsageError, match="coverage_penalty = nan: it must be"):
         translator(Echo(), look=backwards).translate("a", coverage_penalty=float("nan"))
+
+
+def test_only_translators_make_an_ensemble():
+    with pytest.raises(UsageError, match="model 3 of the ensemble is a list, not a Translator"):
+        translator(Echo()).ensemble(translator(Echo()), [translator(Echo())])
+
+
+def test_white_space_at_the_ends_of_a_prefix_is_left_out():
+    here = translator(Speller(), max_src_len=12, max_len_extra=2)
+    assert here.translate(TEXTS, prefix=" Ab \n") == here.translate(TEXTS, prefix="Ab")
+    assert here.translate(TEXTS, prefix=" ") == here.translate(TEXTS)
+
+
+def test_attention_that_does_not_fit_into_memory_is_found_for_half_of_the_rows_at_a_time():
+    sizes: list[int] = []
+
+    def small(src, tgt_in):
+        sizes.append(len(src))
+        if len(src) > 2:
+            raise torch.OutOfMemoryError("out of memory")
+        return backwards(src, tgt_in)
+
+    texts = ["a", "b", "c", "d", "e"]
+    whole = translator(Echo(), look=backwards).translate(texts, alignments=True)
+    assert translator(Echo(), look=small).translate(texts, alignments=True) == whole
+    assert sorted(sizes) == [1, 2, 2, 3, 5]
 
 
 def test_an_ensemble_looks_where_its_models_look_on_average():

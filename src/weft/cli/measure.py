@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.streams import reading_lines, sink
-from weft.cli.use import AsJson, BeamSize, Folder
+from weft.cli.use import (
+    AsJson,
+    BeamSize,
+    Ensemble,
+    Folder,
+    IsShort,
+    LengthPenalty,
+    Mbr,
+    UtilityName,
+    naming_options,
+    together,
+)
 from weft.errors import UsageError
 
 
@@ -16,29 +27,38 @@ def evaluate(
     folder: Folder,
     data: Annotated[list[str], typer.Argument(help="Text of the kind that the model was trained on.")],
     beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    mbr: Mbr = None,
+    utility: UtilityName = None,
+    ensemble: Ensemble = None,
+    shortlist: IsShort = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
-    from weft.data.overlap import TextHashes
     from weft.machine import choose_machine
-    from weft.model_folder import run_files
     from weft.tasks.choice import load_task
+    from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
     task = load_task(folder, choose_machine("float32"))
+    asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
+    asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
+    strays = [name for name, value in asked.items() if value is not None]
+    if strays and not isinstance(task, Translation):
+        option = strays[0].replace("_", "-")
+        raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which searches nothing")
     text = task.read(data)
     if isinstance(task, Translation):
-        scores: Any = task.evaluate(text, beam_size=beam_size)
-    elif beam_size is not None:
-        raise UsageError(f"--beam-size: {folder} holds a model for {task.name}, which searches nothing")
+        del asked["ensemble"]
+        model = together(task.predictor(), ensemble or [])
+        with naming_options(asked):
+            scores: Any = task.scores_of(text, model.translate(text.src, **asked))
     else:
         scores = task.evaluate(text)
-    hashes = run_files(folder).train_hashes
-    scored = task.scored(text, scores, TextHashes.load(hashes) if hashes.is_file() else None)
+    trained_on = training_hashes(folder)
+    scored = task.scored(text, scores, trained_on)
     found = scored.to_json()
-    notes = [*_reading_notes(text, task.unit), *found.get("notes", ())]
-    if not hashes.is_file():
-        notes.append("not checked for overlap with training: the folder has no run/train-hashes.npy")
+    notes = [*task.doubts(text, trained_on), *found.get("notes", ())]
     if as_json:
         print(json.dumps({**found, "notes": [*scored.contamination, *notes]}, ensure_ascii=False))
         return
@@ -69,9 +89,3 @@ def score(
                 out.flush()
     if num_tokens:
         print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
-
-
-def _reading_notes(text: Any, unit: str) -> list[str]:
-    from weft.data.check.finding import counted
-
-    return [*text.notes, *(f"left out: {counted(n, unit)} ({why})" for why, n in text.dropped.items() if n)]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TextIO
 
 import typer
 
-from weft.errors import DataError, UsageError
+from weft.errors import DataError, FolderError, UsageError
 
 CHUNK = 1024  # lines that are worked on together
 
@@ -55,7 +55,9 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     """The input as bytes that can be read twice: arguments, a file, or all of a piped standard input."""
     if path is not None:
         if not path.is_file():
-            raise UsageError(f"--input {path}: no such file")
+            raise UsageError(
+                f"--input {path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}"
+            )
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():
@@ -87,8 +89,7 @@ def sink(path: Path | None) -> Iterator[TextIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
     else:
-        if path.is_dir():
-            raise UsageError(f"{path}: is a folder; name a file in it")
+        _refuse_no_file(path)
         with durable.replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             yield file
 
@@ -105,8 +106,7 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
         with sink(path) as out:
             yield out, 0
         return
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
+    _refuse_no_file(path)
     with durable.growing(path, facts) as (file, done):
         if done:
             print(f"weft: {path}: goes on after line {done:,}", file=sys.stderr)
@@ -116,6 +116,13 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
             out.flush()
         finally:
             out.detach()
+
+
+def _refuse_no_file(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise FolderError(f"{path}: cannot be written (there is no folder {path.parent}); make it first")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,11 @@
 """Verbs that use a model: translate, generate, classify."""
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +18,8 @@ from weft.errors import UsageError
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
     from weft.predict.language_model import LanguageModel
-    from weft.predict.translator import Prediction, Translator
+    from weft.predict.prediction import Prediction
+    from weft.predict.translator import Translator
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --input or standard input.")]
@@ -25,6 +29,17 @@ BeamSize = Annotated[int | None, typer.Option("--beam-size", min=1, help="1 is g
 TopK = Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")]
 TopP = Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")]
 MinP = Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")]
+LengthPenalty = Annotated[float | None, typer.Option(help="0 prefers short; else the recipe's.")]
+Mbr = Annotated[
+    int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
+]
+UtilityName = Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")]
+Ensemble = Annotated[
+    list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
+]
+IsShort = Annotated[
+    bool | None, typer.Option("--shortlist/--no-shortlist", help="Faster, where the folder has one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -34,7 +49,7 @@ def translate(
     input_file: Input = None,
     output_file: Output = None,
     beam_size: BeamSize = None,
-    length_penalty: Annotated[float | None, typer.Option(help="0 prefers short; else the recipe's.")] = None,
+    length_penalty: LengthPenalty = None,
     n_best: Annotated[int, typer.Option(min=1, help="Alternatives: line number, score and text, by tabs.")] = 1,
     exhaustive: Annotated[
         int | None,
@@ -47,66 +62,46 @@ def translate(
     top_p: TopP = None,
     min_p: MinP = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Another seed, other samples; else 1.")] = None,
-    mbr: Annotated[
-        int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
-    ] = None,
-    utility: Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")] = None,
+    mbr: Mbr = None,
+    utility: UtilityName = None,
     coverage_penalty: Annotated[
         float, typer.Option(min=0.0, help="Rank by how much of the source was looked at, too; 0: do not.")
     ] = 0.0,
     alignments: Annotated[
         bool, typer.Option("--alignments", help="With --json: the source token of each target token.")
     ] = False,
-    ensemble: Annotated[
-        list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
-    ] = None,
+    ensemble: Ensemble = None,
     prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
     no_repeat_ngrams: Annotated[
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
     ] = 0,
-    shortlist: Annotated[
-        bool | None, typer.Option("--shortlist/--no-shortlist", help="Faster, where the folder has one.")
-    ] = None,
+    shortlist: IsShort = None,
     as_json: AsJson = False,
 ) -> None:
     """Translate: one line out for each line in, in order."""
+    given = locals()
     from weft.machine import choose_machine
+    from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
 
+    asked = {part.name: given[part.name] for part in fields(DecodingSettings) if part.name in given}
     refuse_broken({"--prefix": prefix})
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
         task = Translation.load(folder, choose_machine("float32"))
-        model = _together(task.predictor(), ensemble or [])
+        model = together(task.predictor(), ensemble or [])
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
-        asked: dict[str, Any] = {
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
-            "n_best": n_best,
-            "exhaustive": exhaustive,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "seed": seed,
-            "mbr": mbr,
-            "utility": utility,
-            "coverage_penalty": coverage_penalty,
-            "alignments": alignments,
-            "prefix": prefix,
-            "no_repeat_ngrams": no_repeat_ngrams,
-            "shortlist": shortlist,
-        }
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
         others = [_digest(other) for other in ensemble or []]
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
-        facts["ensemble"] = others
+        facts |= {"ensemble": others}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             rest = islice(source.lines, first, None)
-            predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
+            with naming_options(asked):
+                predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
             for number, found in enumerate(predictions, start=first + 1):
                 yield _translated(number, found, n_best, as_json), _doubts(found)
 
@@ -227,7 +222,7 @@ def _digest(folder: Path) -> str:
     return durable.sha256_of(manifest) if manifest.is_file() else ""
 
 
-def _together(model: "Translator", folders: list[Path]) -> "Translator":
+def together(model: "Translator", folders: list[Path]) -> "Translator":
     """The model as one with those in the folders."""
     from weft.machine import choose_machine
     from weft.tasks.translation import Translation
@@ -237,6 +232,16 @@ def _together(model: "Translator", folders: list[Path]) -> "Translator":
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")
     return model.ensemble(*others) if others else model
+
+
+@contextmanager
+def naming_options(names: Iterable[str]) -> Iterator[None]:
+    """A settings' name of several words is an option's on the command line."""
+    try:
+        yield
+    except UsageError as error:
+        found = "|".join(name for name in names if "_" in name)
+        raise UsageError(re.sub(rf"\b({found})\b", lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
 
 
 def _doubts(prediction: "Prediction") -> list[str]:

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.decoding.continuous import Ids
 from weft.decoding.search import Cache, Step, top, top_among_equals
+from weft.kernels.decoding import Best, Ids, Rows
 
 C = TypeVar("C", bound=Cache)
 
@@ -48,30 +48,20 @@ class BatchedDecoder(Generic[C]):
         lists = zip(slots, allowed, strict=False)
         self._allowed = {slot: torch.as_tensor(ids, device=self._device).long() for slot, ids in lists if len(ids)}
 
-    def step(
-        self,
-        slots: NDArray[np.int64],
-        places: NDArray[np.int64],
-        times: NDArray[np.int64],
-        tokens: NDArray[np.int32],
-        ancestors: NDArray[np.int32],
-        count: int,
-        *,
-        banned: NDArray[np.int32],
-        ban_ends: NDArray[np.int64],
-        whole: bool = False,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+    def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
         """One more token for each row; as `weft.kernels.decoding.Session.step`."""
         assert self._cache is not None
-        before = np.where(times > 0, ancestors[np.arange(len(times)), np.maximum(times - 1, 0)], 0)
-        rows = [self._rows[key] for key in zip(slots.tolist(), before.tolist(), strict=True)]
-        if rows != list(range(len(self._rows))):
-            self._cache = self._cache.select(torch.tensor(rows, device=self._device))
-        logits, self._cache = self._step(torch.tensor(tokens.tolist(), device=self._device), self._cache)
-        self._rows = {key: row for row, key in enumerate(zip(slots.tolist(), places.tolist(), strict=True))}
-        log_probs = self._within(logits.float(), slots).log_softmax(-1)
+        before = rows.ancestors[np.arange(len(rows)), np.maximum(rows.times - 1, 0)]
+        places = np.where(rows.times > 0, before, 0).tolist()
+        slots = rows.slots.tolist()
+        parents = [self._rows[key] for key in zip(slots, places, strict=True)]
+        if parents != list(range(len(self._rows))):
+            self._cache = self._cache.select(torch.tensor(parents, device=self._device))
+        logits, self._cache = self._step(torch.tensor(rows.tokens.tolist(), device=self._device), self._cache)
+        self._rows = {key: row for row, key in enumerate(zip(slots, rows.places.tolist(), strict=True))}
+        log_probs = self._within(logits.float(), rows.slots).log_softmax(-1)
         all_of_them = log_probs.cpu().numpy() if whole else None
-        best, ids = best_allowed(log_probs, banned, ban_ends, count)
+        best, ids = best_allowed(log_probs, rows, count)
         return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
 
     def _within(self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]) -> Float[Tensor, "R V"]:
@@ -102,12 +92,12 @@ class BatchedEngine(Generic[C]):
 
 
 def best_allowed(
-    log_probs: Float[Tensor, "R V"], banned: NDArray[np.int32], ban_ends: NDArray[np.int64], count: int
+    log_probs: Float[Tensor, "R V"], rows: Rows, count: int
 ) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
-    """The `count` best next tokens of each row that are not banned; as a decoder's `step` takes and gives them."""
-    if len(banned):
-        where = np.repeat(np.arange(len(log_probs)), np.diff(ban_ends, prepend=0))
-        places = tuple(torch.from_numpy(x).long().to(log_probs.device) for x in (where, banned))
+    """The `count` best next tokens of each row that are not banned."""
+    if rows.ban_ends is not None and len(rows.banned):
+        where = np.repeat(np.arange(len(rows)), np.diff(rows.ban_ends, prepend=0))
+        places = tuple(torch.from_numpy(x).long().to(log_probs.device) for x in (where, rows.banned))
         log_probs = log_probs.index_put(places, log_probs.new_tensor(-torch.inf))
     return _best(log_probs, count)
 

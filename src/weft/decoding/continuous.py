@@ -12,21 +12,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.search import Hypothesis, length_penalties
 from weft.errors import DivergedError, UsageError
+from weft.kernels.decoding import Best, Ids, Rows
 
 _MOST_SLOTS = 256
 
-Ids = Sequence[int] | NDArray[np.int32]
 NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
-
-Bans: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
-"""What no row may say next, one row's ids behind the other's, and where each row's end."""
 
 
 @runtime_checkable
@@ -41,24 +38,8 @@ class Decoder(Protocol):
         """Take sentences, each into a slot of its own, and the ids that each may become: none for any."""
         ...
 
-    def step(
-        self,
-        slots: NDArray[np.int64],
-        places: NDArray[np.int64],
-        times: NDArray[np.int64],
-        tokens: NDArray[np.int32],
-        ancestors: NDArray[np.int32],
-        count: int,
-        /,
-        *,
-        banned: NDArray[np.int32],
-        ban_ends: NDArray[np.int64],
-        whole: bool,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
-        """One more token for each row: log-probabilities and ids of the `count` best next ones, -inf for none.
-
-        Ids of `banned` up to the row's end are not among them. With `whole`, all log-probabilities beside them.
-        """
+    def step(self, rows: Rows, count: int, /, *, whole: bool = False) -> Best:
+        """One more token for each row: the `count` best next ones; with `whole`, all log-probabilities too."""
         ...
 
 
@@ -269,7 +250,7 @@ class Search:
         slots = used[at]
         times = self.times[slots]
         forced = np.flatnonzero(times < self.prefix_lens[slots]).tolist()
-        found, ids, everything = self._step(slots, places, self._bans(slots, places), whole=bool(forced))
+        found, ids, everything = self._step(self._rows(slots, places), whole=bool(forced))
         if everything is not None:
             for row in forced:
                 token = self.prefixes[slots[row]][times[row]]
@@ -281,19 +262,19 @@ class Search:
         all_found[at, places], all_ids[at, places] = found, ids
         return all_found, all_ids
 
-    def _step(
-        self, slots: NDArray[np.int64], places: NDArray[np.int64], bans: Bans, whole: bool
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
-        """The decoder's, of these hypotheses."""
+    def _step(self, rows: Rows, whole: bool) -> Best:
+        """The decoder's."""
+        return self.decoder.step(rows, self.beams.beam_size, whole=whole)
+
+    def _rows(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Rows:
+        """The newest token of each of these hypotheses."""
         times = self.times[slots]
         ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
-        newest, count = self.newest[slots, places], self.beams.beam_size
-        banned, ban_ends = bans
-        return self.decoder.step(
-            slots, places, times, newest, ancestors, count, banned=banned, ban_ends=ban_ends, whole=whole
-        )
+        return Rows(slots, places, times, self.newest[slots, places], ancestors, *self._bans(slots, places))
 
-    def _bans(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Bans:
+    def _bans(
+        self, slots: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """What the settings forbid."""
         n = self.beams.no_repeat_ngrams
         if not n:

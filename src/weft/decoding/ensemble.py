@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.decoding.batched import best_allowed
-from weft.decoding.continuous import Decoder, Engine, Ids
+from weft.decoding.continuous import Decoder, Engine
+from weft.kernels.decoding import Best, Ids, Rows
 
 
 class EnsembleEngine:
@@ -41,28 +41,13 @@ class EnsembleDecoder:
         for decoder in self.decoders:
             decoder.read(slots, sentences, allowed)
 
-    def step(
-        self,
-        slots: NDArray[np.int64],
-        places: NDArray[np.int64],
-        times: NDArray[np.int64],
-        tokens: NDArray[np.int32],
-        ancestors: NDArray[np.int32],
-        count: int,
-        *,
-        banned: NDArray[np.int32],
-        ban_ends: NDArray[np.int64],
-        whole: bool = False,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+    def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
         """One more token for each row; as `weft.kernels.decoding.Session.step`."""
-        every = [
-            decoder.step(slots, places, times, tokens, ancestors, 1, banned=banned, ban_ends=ban_ends, whole=True)
-            for decoder in self.decoders
-        ]
+        every = [decoder.step(rows, 1, whole=True) for decoder in self.decoders]
         log_probs = log_mean(
             [torch.from_numpy(everything) for _, _, everything in every if everything is not None]
         )
-        best, ids = best_allowed(log_probs, banned, ban_ends, count)
+        best, ids = best_allowed(log_probs, rows, count)
         return best.numpy(), ids.numpy().astype(np.int32), log_probs.numpy() if whole else None
 
 

@@ -161,10 +161,9 @@ def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
     exponent = rules.max_len * math.log10(max(choices, 1))  # the number itself may have a million digits
     size = f"{count(rules.max_len):,}" if exponent < 15 else f"over 10^{math.floor(exponent)}"
     raise UsageError(
-        f"exhaustive search of {choices} ids beside eos with max_len = {rules.max_len} has {size} outputs"
-        f" to score, more than max_sequences = {rules.max_sequences:,}; "
-        + (f"lower max_len to {longest}" if longest else "ban more ids")
-        + " or raise max_sequences"
+        f"exhaustive search of {choices} ids beside eos, at most {rules.max_len} tokens with eos, "
+        f"has {size} outputs to score, more than {rules.max_sequences:,}; "
+        + (f"lower the limit to {longest} tokens" if longest else "use a beam")
     )
 
 

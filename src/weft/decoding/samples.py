@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.continuous import NO_NUMBERS, Bans, Beams, Decoder, Search, Sentence
+from weft.decoding.continuous import NO_NUMBERS, Beams, Decoder, Search, Sentence
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
 from weft.decoding.search import Hypothesis
 from weft.errors import DivergedError
+from weft.kernels.decoding import Best, Rows
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,20 @@ class _Sampler(Search):
         numbers = range(self.beams.beam_size)
         self.uniforms[slot] = np.stack([_uniforms(self.beams.seed, sentence, number) for number in numbers])
 
-    def _step(
-        self, slots: NDArray[np.int64], places: NDArray[np.int64], bans: Bans, whole: bool
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
+    def _step(self, rows: Rows, whole: bool) -> Best:
         """One token of each row, drawn; and all log-probabilities."""
-        _, _, everything = super()._step(slots, places, bans, whole=True)
+        _, _, everything = super()._step(rows, whole=True)
         assert everything is not None
-        rows = np.arange(len(slots))
+        assert rows.ban_ends is not None
+        numbers = np.arange(len(rows))
         logits = torch.from_numpy(everything).double()
-        logits[np.repeat(rows, np.diff(bans[1], prepend=0)), bans[0]] = -torch.inf
-        at = zip(slots.tolist(), places.tolist(), self.times[slots].tolist(), strict=True)
+        logits[np.repeat(numbers, np.diff(rows.ban_ends, prepend=0)), rows.banned] = -torch.inf
+        at = zip(rows.slots.tolist(), rows.places.tolist(), rows.times.tolist(), strict=True)
         uniforms = torch.tensor([self.uniforms[slot][place, time] for slot, place, time in at])
         filtered = filtered_log_probs(logits, self.beams.sampling)
         drawn = draw_ids(filtered, uniforms).numpy()
-        possible = np.isfinite(filtered.numpy()[rows, drawn])
-        log_probs = np.where(possible, everything[rows, drawn], np.nan).astype(np.float32)
+        possible = np.isfinite(filtered.numpy()[numbers, drawn])
+        log_probs = np.where(possible, everything[numbers, drawn], np.nan).astype(np.float32)
         return log_probs[:, None], drawn[:, None].astype(np.int32), everything
 
     def _choose(

@@ -6,8 +6,10 @@ one step. Every width is filled up with zeros to a multiple of 16.
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -23,7 +25,7 @@ _LANES = 16
 _PER_GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}  # numbers in four bytes
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
-Ids = Sequence[int] | NDArray[np.int32]
+Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
 
 
 class _Matrix(ctypes.Structure):
@@ -168,6 +170,31 @@ class Heads:
         return Linear(self.laid_out(linear.weight.T).T, linear.bias)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The R rows of one step: each is the token at `times` of one of the `places` of its slot.
+
+    A row looks at the times before, each in the place that its row of `ancestors` (R, at least as wide as the
+    largest time) names. Rows of one place may follow each other. What may not come next stands in `banned`, one
+    row's ids behind the other's, and where each row's end in `ban_ends`; None: nothing is banned.
+    """
+
+    slots: NDArray[np.int64]
+    places: NDArray[np.int64]
+    times: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    ancestors: NDArray[np.int32]
+    banned: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    ban_ends: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+
+Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]
+"""Log-probabilities and ids of each row's best next tokens, -inf for none; all log-probabilities, if asked for."""
+
+
 def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
     """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps (symmetric).
 
@@ -240,12 +267,18 @@ class Engine:
             encoder_norm=self._norm(weights.encoder_norm),
             decoder_norm=self._norm(weights.decoder_norm),
             projection=self._matrix(weights.projection, missing=-float("inf")),
-            listed=self._matrix(weights.projection, is_packed=False) if weights.encoder else _Matrix(),
         )
+        self._projection, self._lock = weights.projection, Lock()
 
     def session(self, slots: int, places: int) -> "Session":
         """Room for so many sentences, each with so many hypotheses; for one thread at a time."""
         return Session(self, slots, places)
+
+    def prepare_lists(self) -> None:
+        """Lay the output matrix out for sentences that may become some ids alone, if that is not done."""
+        with self._lock:
+            if not self._model.listed.weights:
+                self._model.listed = self._matrix(self._projection, is_packed=False)
 
     def _layers(self, layers: tuple[Layer, ...], heads: Heads) -> ctypes.Array[_Layer]:
         found = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
@@ -329,6 +362,8 @@ class Session:
         What a sentence becomes has only ids of its `allowed` ones, ascending, and their probabilities add up to 1;
         where it has none, any id. Raises MemoryError.
         """
+        if any(len(ids) for ids in allowed):
+            self.engine.prepare_lists()
         into = np.asarray(slots, np.int64)
         given = (*_end_to_end(sentences), *_end_to_end(allowed or [()] * len(sentences)))
         self._done(
@@ -337,35 +372,25 @@ class Session:
 
     def step(
         self,
-        slots: NDArray[np.int64],
-        places: NDArray[np.int64],
-        times: NDArray[np.int64],
-        tokens: NDArray[np.int32],
-        ancestors: NDArray[np.int32],
+        rows: Rows,
         count: int,
         *,
         wanted: NDArray[np.int64] | None = None,
-        banned: NDArray[np.int32] | None = None,
-        ban_ends: NDArray[np.int64] | None = None,
         beside: NDArray[np.float32] | None = None,
         whole: bool = False,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]:
-        """Take one more token for each of R rows, and give the `count` best next ones of those `wanted` (all).
+    ) -> Best:
+        """Take one more token for each row, and give the `count` best next ones of those rows `wanted` (all).
 
-        A row is the token at `times` of one of the `places` of its slot; it looks at the times before, each in the
-        place that its row of `ancestors` (R, at least as wide as the largest time) names. Rows of one place may
-        follow each other. Gives log-probabilities and ids, best first, the lower id among equals; and, if `whole`,
-        all log-probabilities. `banned` ids up to the row's end in `ban_ends` are never among the best. `beside`
-        (R, D) is added to the tokens' vectors. Raises MemoryError.
+        The best stand first, the lower id among equals; all log-probabilities come with them if `whole`. What is
+        banned is said of the rows wanted. `beside` (R, D) is added to the tokens' vectors. Raises MemoryError.
         """
-        rows = len(slots)
-        slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (slots, places, times))
-        tokens, ancestors = (np.ascontiguousarray(x, np.int32) for x in (tokens, ancestors))
-        wanted = np.arange(rows) if wanted is None else np.ascontiguousarray(wanted, np.int64)
-        banned = np.empty(0, np.int32) if banned is None else np.ascontiguousarray(banned, np.int32)
-        ban_ends = (
-            np.zeros(len(wanted), np.int64) if ban_ends is None else np.ascontiguousarray(ban_ends, np.int64)
+        slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (rows.slots, rows.places, rows.times))
+        tokens, ancestors, banned = (
+            np.ascontiguousarray(x, np.int32) for x in (rows.tokens, rows.ancestors, rows.banned)
         )
+        wanted = np.arange(len(rows)) if wanted is None else np.ascontiguousarray(wanted, np.int64)
+        ends = np.zeros(len(wanted)) if rows.ban_ends is None else rows.ban_ends
+        ban_ends = np.ascontiguousarray(ends, np.int64)
         if beside is not None:
             beside = self._filled_up(beside)
         best = np.full((len(wanted), count), -np.inf, np.float32)
@@ -373,7 +398,7 @@ class Session:
         all_of_them = np.empty((len(wanted), self.engine.vocab_size), np.float32) if whole else None
         self._done(
             self._library.decoding_step(
-                *(self._handle, rows, *(x.ctypes.data for x in (slots, places, times, tokens, ancestors))),
+                *(self._handle, len(rows), *(x.ctypes.data for x in (slots, places, times, tokens, ancestors))),
                 *(ancestors.strides[0] // 4, None if beside is None else beside.ctypes.data),
                 *(wanted.ctypes.data, len(wanted), banned.ctypes.data, ban_ends.ctypes.data, count),
                 *(best.ctypes.data, ids.ctypes.data, None if all_of_them is None else all_of_them.ctypes.data),

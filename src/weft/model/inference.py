@@ -104,17 +104,9 @@ class Writer:
         times = torch.arange(first, first + length).repeat(count).numpy()
         table = np.zeros((count * length, first + length), np.int32)
         wanted = None if whole else np.zeros(0, np.int64)
-        _, _, found = cache.session.step(
-            slots,
-            np.zeros_like(slots),
-            times,
-            ids.flatten().int().numpy(),
-            table,
-            0,
-            wanted=wanted,
-            beside=self._beside(read, length),
-            whole=True,
-        )
+        rows = engine.Rows(slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table)
+        beside = self._beside(read, length)
+        _, _, found = cache.session.step(rows, 0, wanted=wanted, beside=beside, whole=True)
         log_probs = torch.from_numpy(found).reshape(count, length, -1) if whole else torch.empty(count, length, 0)
         return log_probs, WriterCache(cache.session, cache.slots, read)
 

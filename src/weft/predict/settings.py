@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -12,6 +13,11 @@ from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)
 _MBR_MIN_P = 0.02
+_WHOLE_NUMBERS = {  # and what each is at least
+    **dict.fromkeys(("beam_size", "n_best", "exhaustive", "top_k", "batch_tokens"), 1),
+    **dict.fromkeys(("seed", "no_repeat_ngrams"), 0),
+    "mbr": 2,
+}
 
 
 @dataclass(frozen=True)
@@ -26,14 +32,15 @@ class DecodingSettings:
     its text and its number alone.
 
     `mbr` draws so many samples and gives the `n_best` of them that are most like the others, by their mean
-    `utility` (`weft.decoding.risk`; a name that the translator knows, else "chrf"). Where nothing says what to
-    draw from, temperature is 1 and min_p 0.02 (in the manner of Freitag et al. 2023, "Epsilon Sampling Rocks", who
-    bound the probability itself by 0.02).
+    `utility` (`weft.decoding.risk`; a name that the translator knows, else "chrf"). Its temperature is 1, if none
+    is given; where neither top_k nor top_p nor min_p is, min_p is 0.02 (in the manner of Freitag et al. 2023,
+    "Epsilon Sampling Rocks", who bound the probability itself by 0.02).
 
     A `coverage_penalty` B above 0 ranks the `beam_size` hypotheses that the beam has found by score + B times
     their coverage (`weft.predict.alignment.coverage`). `alignments` are found where they are asked for.
 
-    Every translation begins with `prefix`; where `no_repeat_ngrams` is n, no n tokens in a row occur twice in it.
+    Every translation begins with `prefix`, white space at its ends left out; where `no_repeat_ngrams` is n, no n
+    tokens in a row occur twice in it.
     `shortlist` has all but `exhaustive` choose from what the model's lexical shortlist has for a text; None:
     as the model has it. `batch_tokens` limits the padded source tokens that are worked on at a time, times
     hypotheses.
@@ -60,22 +67,18 @@ class DecodingSettings:
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
-        for name in ("beam_size", "n_best", "exhaustive", "batch_tokens"):
+        for name, least in _WHOLE_NUMBERS.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} = {value}: it must be at least 1")
+            if value is not None and not (isinstance(value, Integral) and int(value) >= least):
+                raise UsageError(f"{name} = {value}: it must be a whole number, at least {least}")
         if self.length_penalty is not None and not math.isfinite(self.length_penalty):
             raise UsageError(f"length_penalty = {self.length_penalty}: it must be a finite number")
         if not 0 <= self.coverage_penalty < math.inf:
             raise UsageError(
                 f"coverage_penalty = {self.coverage_penalty}: it must be a finite number and at least 0"
             )
-        if self.no_repeat_ngrams < 0:
-            raise UsageError(f"no_repeat_ngrams = {self.no_repeat_ngrams}: it must be at least 0")
-        if self.mbr is not None and self.mbr < 2:
-            raise UsageError(f"mbr = {self.mbr}: it must be at least 2, samples to compare")
-        if self.seed is not None and not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
-            raise UsageError(f"seed = {self.seed}: it must be a whole number, at least 0 and below 2^63")
+        if self.seed is not None and self.seed >= 2**63:
+            raise UsageError(f"seed = {self.seed}: it must be below 2^63")
         self._refuse_contradictions()
 
     @property
@@ -83,10 +86,9 @@ class DecodingSettings:
         """What samples are drawn from; None where nothing is drawn."""
         if self.temperature is None and self.mbr is None:
             return None
-        if not self._given("temperature", "top_k", "top_p", "min_p"):
-            return Sampling(min_p=_MBR_MIN_P)
         temperature = 1.0 if self.temperature is None else float(self.temperature)
-        return Sampling(temperature, self.top_k, self.top_p, self.min_p)
+        is_bare = self.mbr is not None and not self._given("top_k", "top_p", "min_p")
+        return Sampling(temperature, self.top_k, self.top_p, _MBR_MIN_P if is_bare else self.min_p)
 
     def beams(self, recipe: DecodingSection) -> Beams:
         """The search, or what draws in its place. Raises UsageError for more alternatives than there can be."""

@@ -12,6 +12,7 @@ from torch import nn
 
 from weft import durable, model_folder
 from weft.config import Recipe, SideSection
+from weft.data.check.finding import counted
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
@@ -58,6 +59,12 @@ class Scored:
             "data_signature": self.signature,
             "contaminated": self.contamination[0] if self.contamination else None,
         }
+
+
+def training_hashes(folder: Path) -> TextHashes | None:
+    """Of what the model in a folder was trained on; None where the folder does not say."""
+    path = model_folder.run_files(folder).train_hashes
+    return TextHashes.load(path) if path.is_file() else None
 
 
 R = TypeVar("R", bound=Recipe)
@@ -150,10 +157,24 @@ class Task(ABC, Generic[R, C, B]):
 
     def scored(self, text: C, scores: Scores, trained_on: TextHashes | None) -> Scored:
         """The scores of a text, with its signature and, where the training text is known, what they share."""
-        marks: list[str] = []
-        if trained_on is not None:
-            marks = contamination_notes(trained_on, self.overlap_rows(text), text.where, self.unit)
+        marks = self.shared_rows(text, trained_on)
         return Scored(scores, signature(text.rows(), self.tokenizers), tuple(marks))
+
+    def shared_rows(self, text: C, trained_on: TextHashes | None) -> list[str]:
+        """What to say of a text of which some was trained on; nothing where the training text is not known."""
+        if trained_on is None:
+            return []
+        return contamination_notes(trained_on, self.overlap_rows(text), text.where, self.unit)
+
+    def doubts(self, text: C, trained_on: TextHashes | None) -> list[str]:
+        """What else stands against figures on a text: what reading changed or left out, what is not known."""
+        notes = [
+            *text.notes,
+            *(f"left out: {counted(n, self.unit)} ({why})" for why, n in text.dropped.items() if n),
+        ]
+        if trained_on is None:
+            notes.append("not checked for overlap with training: the folder has no run/train-hashes.npy")
+        return notes
 
     @abstractmethod
     def predictor(self) -> Any:

@@ -30,6 +30,7 @@ from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
+from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.recipe_file import with_values
 from weft.tasks.task import (
@@ -175,7 +176,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def evaluate(self, text: ParallelText, **decoding: Any) -> TranslationScores:
         """Translate the sources and score them; `decoding` as `Translator.translate` takes it."""
-        predictions = self.predictor().translate(text.src, **decoding)
+        return self.scores_of(text, self.predictor().translate(text.src, **decoding))
+
+    def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
+        """The scores of translations of the sources."""
         return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)
 
     @staticmethod

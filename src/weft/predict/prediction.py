@@ -1,0 +1,58 @@
+"""A translation, and what is to be said about it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from weft.predict.alignment import Link
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of several translations of a text."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A translation.
+
+    `score` is what translations were ranked by: the length-normalised log-probability, with the coverage penalty
+    if one was given, or the mean utility of minimum Bayes risk; the mean over `segments` where a long text was
+    translated in several; None for a text with nothing in it. Samples are not ranked, and have the first.
+    `truncated` says that source or translation was cut at a limit, `repetition` that the translation says the same
+    again and again (`repeats`). `n_best` starts with the translation itself; of several segments its j-th entry
+    joins the j-th of each. `tokens` are the target tokens in readable form, end symbols included;
+    `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have one link for each target
+    token; the tokens of segments are counted one after the other.
+    """
+
+    text: str
+    score: float | None
+    truncated: bool
+    segments: int
+    n_best: list[Alternative]
+    token_log_probs: list[float]
+    tokens: list[str] = field(default_factory=list)
+    repetition: bool = False
+    alignments: list[Link] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary; `alignments` only where they were asked for."""
+        found = asdict(self)
+        if self.alignments is None:
+            del found["alignments"]
+        return found
+
+
+def repeats(ids: Sequence[int], longest: int = 16) -> bool:
+    """Whether up to `longest` tokens stand three times right behind each other, and single ones seven times."""
+    for period in range(1, longest + 1):
+        run = 0
+        for here, before in zip(ids[period:], ids, strict=False):
+            run = run + 1 if here == before else 0
+            if run >= max(2 * period, 6):
+                return True
+    return False
