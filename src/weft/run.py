@@ -87,11 +87,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     WeftError by kind; verdict.json then says the same.
     """
     files = run_files(request.out)
-    refuse_foreign(request.out)
-    if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
-        raise UsageError(
-            f"{request.out} holds a teacher's translations; go on with weft distill, or give another --out"
-        )
+    _refuse_foreign(request)
     kind = TASKS[request.recipe.task]
     with (
         joined_world(request.recipe.training.parallel) as world,
@@ -249,6 +245,15 @@ def _weights_sha256(folder: Path | None) -> str | None:
     if folder is None:
         return None
     return str(durable.read_manifest(folder)["files"][model_folder.WEIGHTS]["sha256"])
+
+
+def _refuse_foreign(request: Request) -> None:
+    """Raise UsageError where the folder holds something else than a run, or what a teacher wrote for another."""
+    refuse_foreign(request.out)
+    files = run_files(request.out)
+    if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
+        where = f"{request.out} holds a teacher's translations"
+        raise UsageError(f"{where}; go on with weft distill, or give another --out")
 
 
 def _teacher(request: Request) -> dict[str, Any]:
