@@ -7,13 +7,26 @@ import torch
 
 from weft.errors import UsageError
 from weft.kernels import varlen
-from weft.machine import Machine, choose_machine, matrix_peak, usable_cores
+from weft.machine import Machine, choose_machine, machine_for_use, matrix_peak, usable_cores
 
 
 def test_more_threads_than_cores_are_said_to_be_slow() -> None:
     cores = usable_cores()
     assert f"more threads than its {cores} cores" in choose_machine("float32", cores + 1).describe()
     assert "more threads" not in choose_machine("float32", cores).describe()
+
+
+def test_a_model_is_used_in_float32_unless_another_precision_is_asked_for() -> None:
+    assert machine_for_use().precision == "float32"
+    assert machine_for_use("auto").precision in ("float32", "bfloat16", "float16", "tf32")
+    with pytest.raises(UsageError, match="precision = int4: it must be float32, bfloat16, float16 or auto"):
+        machine_for_use("int4")
+    if torch.cuda.is_available():
+        assert machine_for_use("float16").precision == "float16"
+    else:
+        assert machine_for_use("bfloat16").precision == "bfloat16"
+        with pytest.raises(UsageError, match="precision = float16: only GPUs have it"):
+            machine_for_use("float16")
 
 
 def test_the_matrix_peak_is_measured_once_and_said() -> None:

@@ -71,6 +71,9 @@ def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
     engine = task.predictor().engine
     assert isinstance(engine, decoding.Engine)
     assert engine.kind == "int8"
+    low = weft.load(small, precision="bfloat16").engine
+    assert isinstance(low, decoding.Engine)
+    assert low.kind == "bfloat16"
 
 
 def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: str) -> None:

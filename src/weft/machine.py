@@ -106,6 +106,18 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     )
 
 
+def machine_for_use(precision: str = "float32") -> Machine:
+    """That of a model which is not trained: products in `precision`, "auto" the fastest.
+
+    Raises UsageError for one that this machine does not have.
+    """
+    if precision not in ("float32", "bfloat16", "float16", "auto"):
+        raise UsageError(f"precision = {precision}: it must be float32, bfloat16, float16 or auto")
+    if precision == "float16" and not torch.cuda.is_available():
+        raise UsageError("precision = float16: only GPUs have it; use bfloat16 or float32")
+    return choose_machine(precision)
+
+
 @cache
 def matrix_peak(device: str, precision: str, threads: int) -> float:
     """The best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from weft.decoding.captured import CapturedEngine
 from weft.decoding.sampling import Sampling
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
-from weft.model.inference import build_engine
+from weft.model.inference import build_engine, weights_of
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Prediction, repeats
 from weft.predict.settings import DecodingSettings
@@ -754,6 +755,44 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
         assert [a.text for a in alone.n_best] == [a.text for a in found.n_best]
         assert alone.token_log_probs == pytest.approx(found.token_log_probs, abs=1e-5)
         assert alone.score == pytest.approx(found.score, abs=1e-5)
+
+
+def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time():
+    torch.manual_seed(7)
+    size = letters().vocab_size
+    shape = Seq2SeqSection(
+        d_model=24, d_ff=40, num_heads=3, num_encoder_layers=1, num_decoder_layers=1, max_len=64
+    )
+    model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
+    asked: list[int] = []
+
+    class Small(CapturedEngine):
+        def session(self, slots, places):
+            asked.append(slots)
+            if slots > 2:
+                raise MemoryError if len(asked) % 2 else torch.OutOfMemoryError("out of memory")
+            return super().session(slots, places)
+
+    def build(kind):
+        return Translator(
+            model, letters(), letters(), decoding=DecodingSection(), src_lang="en", tgt_lang="en", max_src_len=30,
+            engine=kind(weights_of(model), "cpu"),
+        )  # fmt: skip
+
+    texts = [text for text in TEXTS if len(text) < 12]
+    whole = [found.text for found in build(CapturedEngine).translate(texts, beam_size=2)]
+    assert [found.text for found in build(Small).translate(texts, beam_size=2)] == whole
+    assert asked[-1] in (1, 2)
+    assert sorted(asked, reverse=True) == asked
+
+    class None_(CapturedEngine):
+        def session(self, slots, places):
+            raise MemoryError
+
+    with pytest.raises(OutOfMemoryError, match="no memory to translate 4 source tokens with beam_size = 2"):
+        build(None_).translate(["abc"], beam_size=2)
+    with pytest.raises(OutOfMemoryError, match="with beam_size = 1; use shorter texts"):
+        list(build(None_).stream("abc"))
 
 
 def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_batch():

@@ -37,14 +37,14 @@ def inspect(
     """Show what a model looks at while it translates: every layer, every head, every token."""
     from weft.inspection.attention import inspect_translation
     from weft.inspection.report import FORMATS, PICTURES, refuse_other_suffixes, write_report
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.tasks.translation import Translation
 
     refuse_other_suffixes(output, {**FORMATS, **PICTURES})
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
         _need_matplotlib()
-    inspection = inspect_translation(Translation.load(folder, choose_machine("float32")), text)
+    inspection = inspect_translation(Translation.load(folder, machine_for_use()), text)
     if is_picture:
         from weft.inspection.plots import draw_attention
 

@@ -16,6 +16,7 @@ from weft.cli.use import (
     IsShort,
     LengthPenalty,
     Mbr,
+    Precision,
     UtilityName,
     naming_options,
     together,
@@ -32,15 +33,16 @@ def evaluate(
     utility: UtilityName = None,
     ensemble: Ensemble = None,
     shortlist: IsShort = None,
+    precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
-    task = load_task(folder, choose_machine("float32"))
+    task = load_task(folder, machine_for_use(precision))
     asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
     strays = [name for name, value in asked.items() if value is not None]
@@ -50,7 +52,7 @@ def evaluate(
     text = task.read(data)
     if isinstance(task, Translation):
         del asked["ensemble"]
-        model = together(task.predictor(), ensemble or [])
+        model = together(task, ensemble or [])
         with naming_options(asked):
             scores: Any = task.scores_of(text, model.translate(text.src, **asked))
     else:
@@ -72,12 +74,12 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.tasks.language_modelling import LanguageModelling
 
     if data is not None and not data.is_file():
         raise UsageError(f"{data}: no such file")
-    model = LanguageModelling.load(folder, choose_machine("float32")).predictor()
+    model = LanguageModelling.load(folder, machine_for_use()).predictor()
     total, num_tokens = 0.0, 0
     with reading_lines(None, data, None) as source, sink(None) as out:
         for line in source.lines:

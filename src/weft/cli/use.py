@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
     from weft.predict.prediction import Prediction
     from weft.predict.translator import Translator
+    from weft.tasks.translation import Translation
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --input or standard input.")]
@@ -39,6 +40,10 @@ Ensemble = Annotated[
 ]
 IsShort = Annotated[
     bool | None, typer.Option("--shortlist/--no-shortlist", help="Faster, where the folder has one.")
+]
+Precision = Annotated[
+    str,
+    typer.Option(help="Of products: float32, bfloat16, on a GPU float16; auto: the fastest. int8 folders: int8."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
@@ -76,11 +81,12 @@ def translate(
         int, typer.Option(min=0, help="Let no so many tokens in a row occur twice; 0: they may.")
     ] = 0,
     shortlist: IsShort = None,
+    precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
     """Translate: one line out for each line in, in order."""
     given = locals()
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
 
@@ -89,14 +95,14 @@ def translate(
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
-        task = Translation.load(folder, choose_machine("float32"))
-        model = together(task.predictor(), ensemble or [])
+        task = Translation.load(folder, machine_for_use(precision))
+        model = together(task, ensemble or [])
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
         others = [_digest(other) for other in ensemble or []]
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
-        facts |= {"ensemble": others}
+        facts |= {"ensemble": others, "precision": task.machine.precision}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             rest = islice(source.lines, first, None)
@@ -119,11 +125,11 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Classify: one line out for each line in, label and probability by a tab."""
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.tasks.classification import Classification
 
     with reading_lines(text, input_file, output_file) as source:
-        model = Classification.load(folder, choose_machine("float32")).predictor()
+        model = Classification.load(folder, machine_for_use()).predictor()
         facts = {**_facts(folder, source), "all": all_labels, "json": as_json}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
@@ -144,6 +150,7 @@ def generate(
     repetition_penalty: Annotated[float | None, typer.Option(help="Above 1 shuns what was said.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 1,
+    precision: Precision = "float32",
     draft: Annotated[
         str | None,
         typer.Option(help='The folder of a smaller model, or "prompt": proposes tokens; the text stays the same.'),
@@ -151,13 +158,15 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
-    from weft.machine import choose_machine
+    from weft.machine import machine_for_use
     from weft.tasks.language_modelling import LanguageModelling
 
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
 
+    machine = machine_for_use(precision)
+
     def load(where: Path) -> "LanguageModel":
-        return LanguageModelling.load(where, choose_machine("float32")).predictor()
+        return LanguageModelling.load(where, machine).predictor()
 
     model = load(folder)
     asked: dict[str, Any] = {
@@ -222,12 +231,10 @@ def _digest(folder: Path) -> str:
     return durable.sha256_of(manifest) if manifest.is_file() else ""
 
 
-def together(model: "Translator", folders: list[Path]) -> "Translator":
+def together(task: "Translation", folders: list[Path]) -> "Translator":
     """The model as one with those in the folders."""
-    from weft.machine import choose_machine
-    from weft.tasks.translation import Translation
-
-    others = [Translation.load(folder, choose_machine("float32")).predictor() for folder in folders]
+    model = task.predictor()
+    others = [type(task).load(folder, task.machine).predictor() for folder in folders]
     for folder, other in zip(folders, others, strict=True):
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")

@@ -27,7 +27,7 @@ def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engi
 
     Nor has a model whose weights are shared out among processes.
     """
-    if device != "cpu" or precision not in engine.KINDS or _is_sharded(model):
+    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
         return engine.Engine(weights_of(model), precision)
@@ -37,7 +37,7 @@ def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engi
 
 def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writer | None":
     """A language model of the engine, for texts that grow; None where `build_engine` gives none."""
-    if device != "cpu" or precision not in engine.KINDS or _is_sharded(model):
+    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
         return Writer(model, engine.Engine(causal_weights_of(model), precision))
@@ -45,7 +45,8 @@ def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writ
         return None
 
 
-def _is_sharded(model: nn.Module) -> bool:
+def is_sharded(model: nn.Module) -> bool:
+    """Whether weights are shared out among processes."""
     return any(isinstance(parameter, DTensor) for parameter in model.parameters())
 
 

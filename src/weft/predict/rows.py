@@ -131,7 +131,7 @@ class RowSearch:
     def find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
         """The hypotheses of every row, best first; of samples, by their numbers."""
         if self.engine is not None and settings.asked.exhaustive is None:
-            return self._find_with(self.engine, rows, settings)
+            return self._find_with(self.engine, rows, settings, settings.asked.batch_tokens)
         found: dict[Row, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
@@ -184,14 +184,19 @@ class RowSearch:
         with self._evaluating():
             return next(steps, None)
 
-    def _find_with(self, engine: Engine, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
+    def _find_with(
+        self, engine: Engine, rows: list[Row], settings: Settled, budget: int
+    ) -> dict[Row, list[Hypothesis]]:
+        """With so many padded tokens at a time; where memory does not suffice for them, half as many."""
+        sentences = self._sentences(rows, settings)
         try:
-            found = search_all(
-                engine, self._sentences(rows, settings), settings.beams, self.workers, settings.asked.batch_tokens
-            )
-        except MemoryError:
-            raise _too_large(max(len(row.ids) for row in rows), settings) from None
-        return {row: found[i] for i, row in enumerate(rows)}
+            found = search_all(engine, sentences, settings.beams, self.workers, budget)
+            return {row: found[i] for i, row in enumerate(rows)}
+        except (MemoryError, torch.OutOfMemoryError):
+            longest = max(len(row.ids) for row in rows)
+            if budget <= longest * settings.beams.beam_size:
+                raise _too_large(longest, settings) from None
+        return self._find_with(engine, rows, settings, budget // 2)
 
     def _search(self, rows: list[Row], settings: Settled) -> list[list[Hypothesis]]:
         if settings.asked.exhaustive is not None:

@@ -19,13 +19,15 @@ from weft.data.corpus import ParallelText, read_pairs
 from weft.data.languages import UNKNOWN
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
+from weft.decoding.captured import CapturedEngine
+from weft.decoding.continuous import Engine
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, pair_scores, perplexity, translation_scores
-from weft.machine import Machine
+from weft.machine import LOW, Machine
 from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
-from weft.model.inference import build_engine, why_no_engine
+from weft.model.inference import build_engine, is_sharded, weights_of, why_no_engine
 from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
@@ -187,10 +189,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return list(zip(text.src, text.tgt, strict=True))
 
     def predictor(self) -> Translator:
-        """By the processor's own engine where it has one for this model, else by PyTorch's operations."""
-        engine = None
-        if isinstance(self.model, Seq2SeqTransformer):
-            engine = build_engine(self.model, self.machine.device, self._kind)
+        """By an engine where this machine has one for the model, else by the model's own steps."""
         return Translator(
             self.model,
             *self.tokenizers,
@@ -199,12 +198,22 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             tgt_lang=self.config.tgt_lang,
             max_src_len=self.config.max_src_len,
             device=torch.device(self.machine.device),
-            engine=engine,
-            workers=self.machine.threads,
+            engine=self._engine(),
+            workers=self.machine.threads if self.machine.device == "cpu" else 1,
             utilities=pair_scores(self.config.tgt_lang),
             look=self.look,
             shortlist=self.shortlist,
             is_short=self.config.shortlist == "on",
+        )
+
+    def _engine(self) -> Engine | None:
+        """Of native kernels on a processor, of captured steps on a GPU."""
+        if not isinstance(self.model, Seq2SeqTransformer) or is_sharded(self.model):
+            return None
+        if self.machine.device == "cpu":
+            return build_engine(self.model, "cpu", self._kind)
+        return CapturedEngine(
+            weights_of(self.model), self.machine.device, LOW.get(self.machine.precision, torch.float32)
         )
 
     def look(self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
@@ -221,8 +230,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     @property
     def _kind(self) -> str:
-        """Of the engine's products."""
-        return "int8" if self.config.weights == "int8" else self.machine.precision
+        """Of the engine's products: an int8 folder's, unless half precision is asked for."""
+        is_int8 = self.config.weights == "int8" and self.machine.precision == "float32"
+        return "int8" if is_int8 else self.machine.precision
 
     def _store(self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]) -> ParallelStore:
         max_len, key = self.config.max_src_len - 1, texts.fingerprint(text)
