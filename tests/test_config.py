@@ -156,7 +156,7 @@ def test_key_like_no_other_gets_the_list() -> None:
         ("model.bias", "no", "true or false"),
         ("model.bias", 0, "true or false"),
         ("model.d_model", "none", "valid integer"),
-        ("model.activation", "swish", "'relu', 'gelu' or 'relu2'"),
+        ("model.activation", "swish", "'relu', 'gelu', 'relu2', 'swiglu' or 'geglu'"),
         ("tokenizer.joint", 1, "1 is none of 'auto', true and false"),
         ("tokenizer.joint", [], "[] is none of 'auto', true and false"),
         ("tokenizer.joint", "yes", "'auto', True or False"),
@@ -210,7 +210,7 @@ def test_none_stands_for_null() -> None:
 
 
 def test_long_values_are_cut() -> None:
-    (line,) = problems({"model": {"activation": "x" * 1000}})
+    (line,) = problems({"model": {"norm": "x" * 1000}})
     assert len(line) < 150
 
 

@@ -126,13 +126,17 @@ class LayerShape(Section):
     d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
     d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
     num_heads: Annotated[int, Field(ge=1, le=1024)] = 8
+    num_key_value_heads: Annotated[int, Field(ge=1, le=1024)] | None = None
     head_dim: Annotated[int, Field(ge=1, le=65_536)] | None = None
     dropout: Fraction = 0.1
     attention_dropout: Fraction = 0.0
     activation_dropout: Fraction = 0.0
+    norm: Literal["layer", "rms"] = "layer"
     norm_first: bool = True
+    sandwich_norm: bool = False
+    query_key_norm: bool = False
     bias: bool = True
-    activation: Literal["relu", "gelu", "relu2"] = "relu"
+    activation: Literal["relu", "gelu", "relu2", "swiglu", "geglu"] = "relu"
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     scale_embeddings: bool = True
     init_range: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
@@ -146,6 +150,13 @@ class LayerShape(Section):
                 f"num_heads = {self.num_heads} does not divide d_model = {self.d_model}; "
                 "change one, or set model.head_dim"
             )
+        if self.num_heads % self.key_value_heads:
+            problems.append(
+                f"num_key_value_heads = {self.key_value_heads} does not divide num_heads = {self.num_heads}; "
+                "change one"
+            )
+        if self.sandwich_norm and not self.norm_first:
+            problems.append("sandwich_norm adds to norm_first = true; set both, or neither")
         if self.positions == "sinusoidal" and self.d_model % 2:
             problems.append(f"sinusoidal positions need an even d_model, not {self.d_model}")
         if self.positions == "rotary" and self.dim_of_head % 2:
@@ -160,6 +171,11 @@ class LayerShape(Section):
     def dim_of_head(self) -> int:
         """K: the width of one head's queries, keys and values."""
         return self.head_dim or self.d_model // self.num_heads
+
+    @property
+    def key_value_heads(self) -> int:
+        """J: how many heads keys and values have."""
+        return self.num_key_value_heads or self.num_heads
 
 
 class Seq2SeqSection(LayerShape):

@@ -33,6 +33,12 @@ SHAPES: list[dict[str, Any]] = [
     {"d_model": 30, "d_ff": 41, "num_heads": 5, "activation": "relu2", "bias": False, "positions": "rotary"},
     {"d_model": 48, "d_ff": 50, "num_heads": 20, "head_dim": 4, **POST, **UNTIED, "positions": "rotary"},
     {"d_model": 34, "d_ff": 33, "num_heads": 1, "activation": "gelu", "scale_embeddings": False},
+    {"d_model": 32, "d_ff": 24, "num_heads": 4, "num_key_value_heads": 2, "norm": "rms", "activation": "swiglu",
+     "query_key_norm": True, "sandwich_norm": True, "bias": False, "positions": "rotary"},
+    {"d_model": 36, "d_ff": 20, "num_heads": 3, "num_key_value_heads": 1, "head_dim": 6, "activation": "geglu",
+     "query_key_norm": True, **POST},
+    {"d_model": 40, "d_ff": 33, "num_heads": 20, "num_key_value_heads": 5, "head_dim": 4, "sandwich_norm": True,
+     "norm": "rms", "positions": "rotary", "tie_embeddings": False},
 ]  # fmt: skip
 SOURCES = [[5, 7, 9, EOS], [3, EOS], [11, 12, 13, 14, 15, 16, 17, EOS], [8] * 20 + [EOS]]
 TARGET = [BOS, 4, 6, 8, 100, 20, 4]

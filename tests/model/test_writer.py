@@ -17,9 +17,11 @@ SHAPES: list[dict[str, Any]] = [
     {},
     {"norm_first": False, "positions": "learned", "activation": "gelu", "tie_embeddings": False},
     {"positions": "rotary", "num_heads": 3, "head_dim": 6, "bias": False},
+    {"positions": "rotary", "num_key_value_heads": 2, "norm": "rms", "activation": "swiglu",
+     "query_key_norm": True, "sandwich_norm": True, "bias": False, "ngrams": 2, "ngram_buckets": 57},
     {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)},
     {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9},  # wider than what vectors are filled up to
-]
+]  # fmt: skip
 
 
 @pytest.fixture(params=SHAPES, ids=str)

@@ -26,6 +26,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "relu2": lambda x: F.relu(x).square(),
+    "silu": F.silu,
 }
 _FIRST_ROOM = 32
 
@@ -64,21 +65,34 @@ class CapturedEngine:
         gain, bias = (
             None if part is None else self.on_device(part, torch.float32) for part in (norm.gain, norm.bias)
         )
+        if self.weights.root_mean_square:
+            return F.rms_norm(x, x.shape[-1:], gain, self.weights.eps)
         return F.layer_norm(x, x.shape[-1:], gain, bias, self.weights.eps)
 
-    def residual(self, x: Float[Tensor, "*N D"], norm: Norm, part: Callable[[Tensor], Tensor]) -> Tensor:
+    def residual(
+        self, x: Float[Tensor, "*N D"], layer: Layer, number: int, part: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "*N D"]:
         """x and what the part makes of it, normalized before or after."""
+        norm, after = layer.norms[number], layer.after[number] if layer.after else None
         if self.weights.norm_first:
-            return x + part(self.norm(x, norm))
+            return x + self.norm(part(self.norm(x, norm)), after)
         return self.norm(x + part(x), norm)
 
     def feed_forward(self, layer: Layer, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Two linear maps with an activation between them."""
-        return self.linear(ACTIVATIONS[self.weights.activation](self.linear(x, layer.inner)), layer.outer)
+        """Two linear maps with an activation between them, or the second of what a gate lets through."""
+        activated, inner = ACTIVATIONS[self.weights.activation], self.linear(x, layer.inner)
+        if layer.gate is None:
+            return self.linear(activated(inner), layer.outer)
+        return self.linear(activated(self.linear(x, layer.gate)) * inner, layer.outer)
 
-    def heads(self, x: Float[Tensor, "*N D"], layer: Linear) -> Float[Tensor, "*N H K"]:
-        """A linear map to all heads."""
-        return self.linear(x, layer).reshape(*x.shape[:-1], self.weights.num_heads, self.weights.head_dim)
+    def heads(
+        self, x: Float[Tensor, "*N D"], layer: Linear, gain: Float[Tensor, " K"] | None = None
+    ) -> Float[Tensor, "*N H K"]:
+        """A linear map to all heads; with a gain, each by its root mean square."""
+        found = self.linear(x, layer).reshape(*x.shape[:-1], self.weights.num_heads, self.weights.head_dim)
+        if gain is None:
+            return found
+        return F.rms_norm(found, found.shape[-1:], self.on_device(gain, torch.float32), self.weights.eps)
 
     def embedded(self, side: Side, ids: Int[Tensor, "*N"], places: Int[Tensor, "*N"]) -> Float[Tensor, "*N D"]:
         """Token vectors, scaled, and those of their positions."""
@@ -125,18 +139,20 @@ class CapturedEngine:
         places = torch.arange(ids.shape[1], device=self.device).expand_as(ids)
         x = self.embedded(weights.src, ids, places)
         for layer in weights.encoder:
-            x = self.residual(x, layer.norms[0], partial(self._look_around, layer.own, places, is_token[:, None]))
-            x = self.residual(x, layer.norms[1], partial(self.feed_forward, layer))
+            x = self.residual(x, layer, 0, partial(self._look_around, layer.own, places, is_token[:, None]))
+            x = self.residual(x, layer, 1, partial(self.feed_forward, layer))
         x = self.norm(x, weights.encoder_norm)
         across = [layer.across for layer in weights.decoder if layer.across is not None]
         return [
-            (self.heads(x, each.key).to(self.dtype), self.heads(x, each.value).to(self.dtype)) for each in across
+            (self.heads(x, each.key, each.key_gain).to(self.dtype), self.heads(x, each.value).to(self.dtype))
+            for each in across
         ]
 
     def _look_around(
         self, own: Attention, places: Int[Tensor, "B M"], is_seen: Bool[Tensor, "B 1 M"], x: Float[Tensor, "B M D"]
     ) -> Float[Tensor, "B M D"]:
-        query, key = (self.turned(self.heads(x, each), places) for each in (own.query, own.key))
+        maps = (own.query, own.query_gain), (own.key, own.key_gain)
+        query, key = (self.turned(self.heads(x, *each), places) for each in maps)
         value = self.heads(x, own.value).to(self.dtype)
         return self.linear(self.looked(query, key.to(self.dtype), value, is_seen), own.output)
 
@@ -229,10 +245,10 @@ class CapturedSession:
         engine, weights = self.engine, self.engine.weights
         x = engine.embedded(weights.tgt, self._tokens, self._times)
         for number, layer in enumerate(weights.decoder):
-            x = engine.residual(x, layer.norms[0], partial(self._look_back, number, layer.own))
+            x = engine.residual(x, layer, 0, partial(self._look_back, number, layer.own))
             if layer.across is not None:
-                x = engine.residual(x, layer.norms[1], partial(self._look_across, number, layer.across))
-            x = engine.residual(x, layer.norms[-1], partial(engine.feed_forward, layer))
+                x = engine.residual(x, layer, 1, partial(self._look_across, number, layer.across))
+            x = engine.residual(x, layer, len(layer.norms) - 1, partial(engine.feed_forward, layer))
         x = engine.norm(x, weights.decoder_norm)
         return engine.linear(x, weights.projection).log_softmax(-1)
 
@@ -241,12 +257,14 @@ class CapturedSession:
         keys, values = self._mine[number]  # S P T+1 H K
         row = torch.arange(len(x), device=engine.device)
         slot, place = row // self.places, row % self.places
-        keys[slot, place, self._written_to] = engine.turned(engine.heads(x, own.key), times).to(engine.dtype)
+        keys[slot, place, self._written_to] = engine.turned(engine.heads(x, own.key, own.key_gain), times).to(
+            engine.dtype
+        )
         values[slot, place, self._written_to] = engine.heads(x, own.value).to(engine.dtype)
         when = torch.arange(self._ancestors.shape[1], device=engine.device)
         before = torch.where(when == times[:, None], place[:, None], self._ancestors)  # N T
         key, value = (part[slot[:, None], before, when] for part in (keys, values))  # N T H K
-        query = engine.turned(engine.heads(x, own.query), times)[:, None]
+        query = engine.turned(engine.heads(x, own.query, own.query_gain), times)[:, None]
         is_seen = (when <= times[:, None])[:, None]
         return engine.linear(engine.looked(query, key, value, is_seen)[:, 0], own.output)
 
@@ -254,7 +272,7 @@ class CapturedSession:
         """All places of a slot look at one source."""
         engine = self.engine
         keys, values = self._theirs[number]  # S M H K
-        query = engine.heads(x.reshape(self.slots, self.places, -1), across.query)
+        query = engine.heads(x.reshape(self.slots, self.places, -1), across.query, across.query_gain)
         is_seen = torch.arange(keys.shape[1], device=engine.device) < self._src_lens[:, None]
         return engine.linear(engine.looked(query, keys, values, is_seen[:, None]).flatten(0, 1), across.output)
 

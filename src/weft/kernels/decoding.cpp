@@ -35,16 +35,20 @@ struct Norm {  // without a gain there is none
     const float *gain, *bias;
 };
 
-struct Layer {  // `mine` gives queries, keys and values, `theirs` keys and values of the memory; none: no cross-attention
-    Norm norms[3];
-    Matrix mine, mine_out, query, theirs, theirs_out, inner, outer;
+// `mine` gives queries, keys and values, `theirs` keys and values of the memory; none: no cross-attention. What a part
+// gives has a norm of its own in `after`, if any. A gate, if any, is activated in the place of `inner`, which it is
+// multiplied with. Gains of queries and keys, a number a dimension: without them these are not normed.
+struct Layer {
+    Norm norms[3], after[3];
+    Matrix mine, mine_out, query, theirs, theirs_out, inner, gate, outer;
+    const float *mine_gains[2], *theirs_gains[2];
 };
 
 // Queries, keys and values lie in `groups` of heads, in each dimension after dimension, in each one lane a head:
 // the sums over a head's dimensions are then those of whole vectors. `steps` counts the dimensions.
 struct Model {
-    int64_t kind, d_model, d_model_padded, d_ff, groups, lanes, steps, norm_first, activation, num_encoder_layers,
-        num_decoder_layers, vocab_size, half;
+    int64_t kind, d_model, d_model_padded, d_ff, head_dim, groups, lanes, steps, norm_first, root_mean_square, activation,
+        num_encoder_layers, num_decoder_layers, vocab_size, half;
     double eps, score_scale, embedding_scale;
     const float *src_tokens, *src_positions, *tgt_tokens, *tgt_positions, *cosines, *sines;
     const Layer *encoder, *decoder;
@@ -56,7 +60,7 @@ struct Model {
 namespace {
 
 enum { FLOAT32, BFLOAT16, INT8 };
-enum { RELU, GELU, SQUARED_RELU };
+enum { RELU, GELU, SQUARED_RELU, SILU };
 enum Mode { STORE, ADD, ACTIVATE };
 
 typedef uint8_t bytes_vector __attribute__((vector_size(16), aligned(1), may_alias));
@@ -186,6 +190,10 @@ inline vector gelu(vector x) {
 }
 inline vector activated(vector x, int64_t activation) {
     if (activation == GELU) return gelu(x);
+    if (activation == SILU) {  // x / (1 + exp(-x))
+        vector e = exponential(x < 0.0f ? x : -x);
+        return x * (x < 0.0f ? e : 1.0f + vector{}) / (1.0f + e);
+    }
     x = x <= 0.0f ? vector{} : x;  // what is no number passes
     return activation == RELU ? x : x * x;
 }
@@ -298,7 +306,7 @@ inline void prepare(Int8, const float* x, int64_t size, uint8_t* to, float* scal
 inline void normalize(const Model& model, const Norm& norm, const float* x, float* to) {
     const int64_t size = model.d_model_padded, real = model.d_model, last = size - LANES;
     vector sum{};
-    for (int64_t c = 0; c < size; c += LANES) sum += read(x + c);
+    for (int64_t c = 0; c < size && !model.root_mean_square; c += LANES) sum += read(x + c);
     float mean = across(sum, sum_of) / real;
     vector squares{};
     for (int64_t c = 0; c < last; c += LANES) {
@@ -381,6 +389,19 @@ void turn(const Model& model, float* x, int64_t position) {
             }
 }
 
+// Divide each head of queries or keys by its root mean square; a gain for each dimension.
+void normalize_heads(const Model& model, float* x, const float* gains) {
+    if (!gains) return;
+    const int64_t lanes = model.lanes, span = model.steps * lanes;
+    for (int64_t group = 0; group < model.groups * span; group += span)
+        for (int64_t h = 0; h < lanes; h++) {
+            float sum = 0, *head = x + group + h;
+            for (int64_t i = 0; i < model.head_dim; i++) sum += head[i * lanes] * head[i * lanes];
+            const float inverse = 1.0f / std::sqrt(sum / model.head_dim + float(model.eps));
+            for (int64_t i = 0; i < model.head_dim; i++) head[i * lanes] *= inverse * gains[i];
+        }
+}
+
 struct Slot {  // one sentence: keys and values of its memory, and of its hypotheses' past, for each layer
     std::vector<Buffer> memory, past;
     int64_t memory_len = 0;
@@ -427,15 +448,35 @@ struct Session {
 
     // Add what a sublayer gives to the states; without a norm before it there is one behind it.
     template <typename Kind>
-    void join(const Matrix& out, const Given& given, const Norm& norm) {
-        product<Kind>(out, given, x.data, ADD);
-        if (!model.norm_first) normalize_all(norm, given.rows);
+    void join(const Matrix& out, const Given& given, const Layer& layer, int part) {
+        add<Kind>(out, given, x.data, layer.after[part]);
+        if (!model.norm_first) normalize_all(layer.norms[part], given.rows);
+    }
+
+    // to += what a product gives, by a norm of its own if it has one.
+    template <typename Kind>
+    void add(const Matrix& out, const Given& given, float* to, const Norm& after) {
+        if (!after.gain) return product<Kind>(out, given, to, ADD);
+        const int64_t size = model.d_model_padded;
+        float* apart = y.of(given.rows * size);
+        product<Kind>(out, given, apart);
+        for (int64_t r = 0; r < given.rows; r++) {
+            normalize(model, after, apart + r * size, apart + r * size);
+            for (int64_t c = r * size; c < (r + 1) * size; c += LANES) write(to + c, read(to + c) + read(apart + c));
+        }
+    }
+
+    void norm_and_turn(float* query_and_key, const float* const* gains, int64_t position) {
+        for (int part = 0; part < 2; part++) {
+            normalize_heads(model, query_and_key + part * width, gains[part]);
+            if (model.cosines) turn(model, query_and_key + part * width, position);
+        }
     }
 
     template <typename Kind>
-    void feed_forward(const Layer& layer, const Norm& norm, int64_t rows) {
+    void feed_forward(const Layer& layer, int part, int64_t rows) {
         const int64_t size = model.d_model_padded, room = model.d_ff;
-        Given all = seen<Kind>(norm, rows);
+        Given all = seen<Kind>(layer.norms[part], rows);
         int64_t stride = room / Kind::GROUP * 4;
         int64_t own = all.rows * all.stride / 4;  // the second product's inputs lie behind the first one's
         prepared.of(own + SOME_ROWS * stride / 4);
@@ -443,14 +484,20 @@ struct Session {
         std::vector<float> own_scales(SOME_ROWS);
         for (int64_t first = 0; first < rows; first += SOME_ROWS) {
             int64_t some = std::min(SOME_ROWS, rows - first);
-            float* inner = wide.of(SOME_ROWS * room);
-            product<Kind>(layer.inner, all.from(first, some), inner, ACTIVATE, model.activation);
+            float *inner = wide.of(2 * SOME_ROWS * room), *gate = inner + SOME_ROWS * room;
+            if (layer.gate.weights) {
+                product<Kind>(layer.inner, all.from(first, some), inner);
+                product<Kind>(layer.gate, all.from(first, some), gate, ACTIVATE, model.activation);
+                for (int64_t c = 0; c < some * room; c += LANES) write(inner + c, read(inner + c) * read(gate + c));
+            } else {
+                product<Kind>(layer.inner, all.from(first, some), inner, ACTIVATE, model.activation);
+            }
             Given given{(uint8_t*)(prepared.data + own), stride, some, own_scales.data()};
             for (int64_t r = 0; r < some; r++)
                 prepare(Kind(), inner + r * room, room, given.data + r * stride, given.scales + r);
-            product<Kind>(layer.outer, given, x.data + first * size, ADD);
+            add<Kind>(layer.outer, given, x.data + first * size, layer.after[part]);
         }
-        if (!model.norm_first) normalize_all(norm, rows);
+        if (!model.norm_first) normalize_all(layer.norms[part], rows);
     }
 
     void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* places_of, const float* beside,
@@ -481,20 +528,20 @@ struct Session {
             const Layer& layer = model.encoder[l];
             float *all = mine.of(rows * 3 * width), *to = context.of(rows * width);
             product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
-            for (int64_t r = 0; r < rows && model.cosines; r++)
-                turn(model, all + r * 3 * width, positions[r]), turn(model, all + r * 3 * width + width, positions[r]);
+            for (int64_t r = 0; r < rows; r++) norm_and_turn(all + r * 3 * width, layer.mine_gains, positions[r]);
             for (int64_t r = 0; r < rows; r++) {
                 const float* first = all + begins[r] * 3 * width + width;
                 attend(model, all + r * 3 * width, to + r * width, lens[r], weights, [=](int64_t j) { return first + j * 3 * width; });
             }
-            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer.norms[0]);
-            feed_forward<Kind>(layer, layer.norms[1], rows);
+            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer, 0);
+            feed_forward<Kind>(layer, 1, rows);
         }
         normalize_all(model.encoder_norm, rows);
         Given memory = ready<Kind>(x.data, model.d_model_padded, rows);
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
             float* both = mine.of(rows * 2 * width);
             product<Kind>(model.decoder[l].theirs, memory, both);
+            for (int64_t r = 0; r < rows; r++) normalize_heads(model, both + r * 2 * width, model.decoder[l].theirs_gains[1]);
             for (int64_t s = 0; s < count; s++) {
                 int64_t begin = s ? ends[s - 1] : 0, size = (ends[s] - begin) * 2 * width;
                 Slot& slot = slots[into[s]];
@@ -518,7 +565,7 @@ struct Session {
             product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
             for (int64_t r = 0; r < rows; r++) {
                 float* row = all + r * 3 * width;
-                if (model.cosines) turn(model, row, times[r]), turn(model, row + width, times[r]);
+                norm_and_turn(row, layer.mine_gains, times[r]);
                 auto* past = slots[of[r]].past[l].of<typename Kind::Kept>((times[r] + 1) * places * 2 * width);
                 keep(row + width, 2 * width, past + (times[r] * places + place[r]) * 2 * width);
             }
@@ -529,18 +576,19 @@ struct Session {
                 attend(model, all + r * 3 * width, to + r * width, now + 1, weights,
                        [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
             }
-            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer.norms[0]);
+            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer, 0);
             if (layer.query.weights) {
                 product<Kind>(layer.query, seen<Kind>(layer.norms[1], rows), all);
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
                     const auto* memory = (const typename Kind::Kept*)slot.memory[l].data;
                     const int64_t size = 2 * width;
+                    normalize_heads(model, all + r * width, layer.theirs_gains[0]);
                     attend(model, all + r * width, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
                 }
-                join<Kind>(layer.theirs_out, ready<Kind>(to, width, rows), layer.norms[1]);
+                join<Kind>(layer.theirs_out, ready<Kind>(to, width, rows), layer, 1);
             }
-            feed_forward<Kind>(layer, layer.norms[layer.query.weights ? 2 : 1], rows);
+            feed_forward<Kind>(layer, layer.query.weights ? 2 : 1, rows);
         }
         normalize_all(model.decoder_norm, rows);
     }

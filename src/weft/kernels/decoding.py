@@ -20,7 +20,7 @@ from torch import Tensor
 from weft.kernels import native
 
 KINDS = ("float32", "bfloat16", "int8")
-ACTIVATIONS = ("relu", "gelu", "relu2")
+ACTIVATIONS = ("relu", "gelu", "relu2", "silu")
 _LANES = 16
 _PER_GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}  # numbers in four bytes
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
@@ -43,13 +43,19 @@ class _Norm(ctypes.Structure):
 class _Layer(ctypes.Structure):
     _fields_ = (
         ("norms", _Norm * 3),
-        *((name, _Matrix) for name in ("mine", "mine_out", "query", "theirs", "theirs_out", "inner", "outer")),
+        ("after", _Norm * 3),
+        *(
+            (name, _Matrix)
+            for name in ("mine", "mine_out", "query", "theirs", "theirs_out", "inner", "gate", "outer")
+        ),
+        ("mine_gains", _POINTER * 2),
+        ("theirs_gains", _POINTER * 2),
     )
 
 
 _WHOLE = (
-    *("kind", "d_model", "d_model_padded", "d_ff", "groups", "lanes", "steps", "norm_first", "activation"),
-    *("num_encoder_layers", "num_decoder_layers", "vocab_size", "half"),
+    *("kind", "d_model", "d_model_padded", "d_ff", "head_dim", "groups", "lanes", "steps", "norm_first"),
+    *("root_mean_square", "activation", "num_encoder_layers", "num_decoder_layers", "vocab_size", "half"),
 )
 
 
@@ -78,7 +84,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Norm:
-    """A layer norm's gain and bias."""
+    """A norm's gain and bias."""
 
     gain: Float[Tensor, "D"]
     bias: Float[Tensor, "D"] | None
@@ -86,23 +92,30 @@ class Norm:
 
 @dataclass(frozen=True)
 class Attention:
-    """The four maps of an attention; a head's rows lie together."""
+    """The four maps of an attention; a head's rows lie together. Gains of a query and a key that are normed."""
 
     query: Linear
     key: Linear
     value: Linear
     output: Linear
+    query_gain: Float[Tensor, "K"] | None = None
+    key_gain: Float[Tensor, "K"] | None = None
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its parts."""
+    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its parts.
+
+    Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what `inner` gives.
+    """
 
     norms: tuple[Norm, ...]
     own: Attention
     across: Attention | None
     inner: Linear
     outer: Linear
+    gate: Linear | None = None
+    after: tuple[Norm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,11 +128,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Weights:
-    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K / 2) each."""
+    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K / 2) each.
+
+    `root_mean_square`: norms divide by it, and take no mean away.
+    """
 
     num_heads: int
     head_dim: int
     norm_first: bool
+    root_mean_square: bool
     activation: str
     eps: float
     embedding_scale: float
@@ -244,10 +261,12 @@ class Engine:
             d_model=d_model,
             d_model_padded=_filled(d_model),
             d_ff=_filled(first.inner.weight.shape[0]),
+            head_dim=weights.head_dim,
             groups=heads.groups,
             lanes=heads.lanes,
             steps=heads.steps,
             norm_first=weights.norm_first,
+            root_mean_square=weights.root_mean_square,
             activation=ACTIVATIONS.index(weights.activation),
             num_encoder_layers=len(weights.encoder),
             num_decoder_layers=len(weights.decoder),
@@ -290,6 +309,9 @@ class Engine:
         mine = _joined(*(heads.into(part) for part in (own.query, own.key, own.value)))
         found = _Layer(
             norms=(_Norm * 3)(*(self._norm(norm) for norm in layer.norms)),
+            after=(_Norm * 3)(*(self._norm(norm) for norm in layer.after)),
+            mine_gains=self._gains(own),
+            gate=_Matrix() if layer.gate is None else self._matrix(layer.gate),
             mine=self._matrix(mine),
             mine_out=self._matrix(heads.out_of(own.output)),
             inner=self._matrix(layer.inner),
@@ -299,6 +321,7 @@ class Engine:
             found.query = self._matrix(heads.into(across.query))
             found.theirs = self._matrix(_joined(heads.into(across.key), heads.into(across.value)))
             found.theirs_out = self._matrix(heads.out_of(across.output))
+            found.theirs_gains = self._gains(across)
         return found
 
     def _matrix(self, linear: Linear, missing: float = 0.0, is_packed: bool = True) -> _Matrix:
@@ -325,6 +348,11 @@ class Engine:
             return _Norm()
         bias = torch.zeros_like(norm.gain) if norm.bias is None else norm.bias
         return _Norm(*(self._rows(part[None]) for part in (norm.gain, bias)))
+
+    def _gains(self, attention: Attention) -> ctypes.Array[ctypes.c_void_p]:
+        gains = (attention.query_gain, attention.key_gain)
+        pointers = (None if gain is None else self._pointer(gain.detach().float().contiguous()) for gain in gains)
+        return (_POINTER * 2)(*pointers)
 
     def _rows(self, table: Tensor | None) -> int | None:
         """Rows of d_model numbers, filled up with zeros."""

@@ -1,8 +1,8 @@
 """Attention: scaled dot products, the masks they work under, and the heads around them.
 
 Shapes, here and in every room of the model: B batch, S source length, T target length, L any length,
-D d_model, H heads, K head_dim, F d_ff, V vocabulary, N rows while decoding (B x beam_size); of a classifier:
-C labels, E width of the vector of a text, G n-grams.
+D d_model, H heads, J heads of keys and values, K head_dim, F d_ff, V vocabulary, N rows while decoding
+(B x beam_size); of a classifier: C labels, E width of the vector of a text, G n-grams.
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 """
 
@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from weft.kernels import operations
 from weft.model.packing import PackedMask, packed_attention
 from weft.model.positions import rotate
+
+NORM_EPS = 1e-5  # of every norm, as of PyTorch's LayerNorm
 
 Mask = Bool[Tensor, "..."] | PackedMask | None
 """What an attention may look at; None: everything."""
@@ -87,54 +89,71 @@ class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projection of width K (section 3.2.2).
 
     K is free of d_model: the heads' outputs, H x K wide together, are projected back to D. With `rotary`, queries
-    and keys are turned by their positions.
+    and keys are turned by their positions. With fewer `key_value_heads`, each of these J serves H / J heads
+    (Ainslie et al. 2023, "GQA"). With `query_key_norm`, each query and key is divided by its root mean square and
+    multiplied by learned gains before it is turned (Henry et al. 2020, "Query-Key Normalization for
+    Transformers", where it was divided by its length).
     """
 
     def __init__(
-        self, d_model: int, num_heads: int, head_dim: int, dropout: float, bias: bool, rotary: bool = False
+        self,
+        d_model: int,
+        num_heads: int,
+        head_dim: int,
+        dropout: float,
+        bias: bool,
+        rotary: bool = False,
+        key_value_heads: int | None = None,
+        query_key_norm: bool = False,
     ) -> None:
         super().__init__()
         self.num_heads, self.head_dim, self.dropout, self.rotary = num_heads, head_dim, dropout, rotary
+        self.key_value_heads = key_value_heads or num_heads
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
-        self.key = nn.Linear(d_model, num_heads * head_dim, bias=bias)
-        self.value = nn.Linear(d_model, num_heads * head_dim, bias=bias)
+        self.key = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
+        self.value = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
         self.output = nn.Linear(num_heads * head_dim, d_model, bias=bias)
+        self.query_norm = nn.RMSNorm(head_dim, eps=NORM_EPS) if query_key_norm else None
+        self.key_norm = nn.RMSNorm(head_dim, eps=NORM_EPS) if query_key_norm else None
 
     def keys_values(
         self, memory: Float[Tensor, "B S D"], first: int = 0
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
+    ) -> tuple[Float[Tensor, "B J S K"], Float[Tensor, "B J S K"]]:
         """What can be looked at, from position `first` on: computed once, whoever looks and however often."""
         key, value = operations.linears(memory, self.key, self.value)
-        return self._placed(key, first), self._heads(value)
+        return self._placed(key, first, self.key_norm), self._heads(value)
 
     def queries_keys_values(
         self, x: Float[Tensor, "B L D"], first: int = 0
-    ) -> tuple[Float[Tensor, "B H L K"], Float[Tensor, "B H L K"], Float[Tensor, "B H L K"]]:
+    ) -> tuple[Float[Tensor, "B H L K"], Float[Tensor, "B J L K"], Float[Tensor, "B J L K"]]:
         """All three of x itself, which begins at position `first`."""
         query, key, value = operations.linears(x, self.query, self.key, self.value)
-        return self._placed(query, first), self._placed(key, first), self._heads(value)
+        queries = self._placed(query, first, self.query_norm)
+        return queries, self._placed(key, first, self.key_norm), self._heads(value)
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        key: Float[Tensor, "B H S K"],
-        value: Float[Tensor, "B H S K"],
+        key: Float[Tensor, "B J S K"],
+        value: Float[Tensor, "B J S K"],
         mask: Mask = None,
         maps: list[Tensor] | None = None,
         first: int = 0,
     ) -> Float[Tensor, "B T D"]:
         """Let each position of x, which begins at position `first`, look at the keys."""
-        return self.look(self._placed(operations.linear(x, self.query), first), key, value, mask, maps)
+        query = self._placed(operations.linear(x, self.query), first, self.query_norm)
+        return self.look(query, key, value, mask, maps)
 
     def look(
         self,
         query: Float[Tensor, "B H T K"],
-        key: Float[Tensor, "B H S K"],
-        value: Float[Tensor, "B H S K"],
+        key: Float[Tensor, "B J S K"],
+        value: Float[Tensor, "B J S K"],
         mask: Mask = None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Let each query look at the keys. With `maps`, the weights (before dropout) are appended."""
+        key, value = self._for_all_heads(key), self._for_all_heads(value)
         dropout = self.dropout if self.training else 0.0
         if isinstance(mask, PackedMask):
             context = packed_attention(query, key, value, mask, dropout)
@@ -148,8 +167,17 @@ class MultiHeadAttention(nn.Module):
                 maps.append(weights.detach())
         return operations.linear(context.transpose(1, 2).flatten(2), self.output)
 
-    def _placed(self, x: Float[Tensor, "B L _"], first: int) -> Float[Tensor, "B H L K"]:
-        return rotate(self._heads(x), first) if self.rotary else self._heads(x)
+    def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.Module | None) -> Float[Tensor, "B _ L K"]:
+        heads = self._heads(x)
+        if norm is not None:
+            heads = norm(heads.float()).type_as(heads)
+        return rotate(heads, first) if self.rotary else heads
 
-    def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B H L K"]:
-        return x.view(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)
+    def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
+        return x.view(*x.shape[:2], x.shape[2] // self.head_dim, self.head_dim).transpose(1, 2)
+
+    def _for_all_heads(self, x: Float[Tensor, "B J S K"]) -> Float[Tensor, "B H S K"]:
+        """Each key and value for every head that it serves."""
+        if self.key_value_heads == self.num_heads:
+            return x
+        return x.repeat_interleave(self.num_heads // self.key_value_heads, dim=1)

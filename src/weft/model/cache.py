@@ -16,15 +16,15 @@ from torch import Tensor
 class KeysValues:
     """What one attention can look at: a key and a value for each position."""
 
-    key: Float[Tensor, "N H L K"]
-    value: Float[Tensor, "N H L K"]
+    key: Float[Tensor, "N J L K"]
+    value: Float[Tensor, "N J L K"]
 
     @property
     def length(self) -> int:
         """How many positions there are."""
         return self.key.shape[2]
 
-    def extended(self, key: Float[Tensor, "N H T K"], value: Float[Tensor, "N H T K"]) -> "KeysValues":
+    def extended(self, key: Float[Tensor, "N J T K"], value: Float[Tensor, "N J T K"]) -> "KeysValues":
         """The same with new positions behind."""
         if not self.length:  # nothing to copy, and an empty beginning has no say in the type
             return KeysValues(key, value)

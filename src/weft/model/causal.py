@@ -30,7 +30,11 @@ class CausalTransformer(nn.Module):
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
         super().__init__()
         self.max_len, self.pad_id = shape.max_len, pad_id
-        self.num_heads, self.head_dim = shape.num_heads, shape.dim_of_head
+        self.num_heads, self.key_value_heads, self.head_dim = (
+            shape.num_heads,
+            shape.key_value_heads,
+            shape.dim_of_head,
+        )
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
         self.ngrams = NgramEmbedding(shape, pad_id) if shape.ngrams > 1 else None
         self.matches = MatchEmbedding(shape, vocab_size, pad_id) if shape.match_lengths else None
@@ -79,7 +83,7 @@ class CausalTransformer(nn.Module):
 
     def start(self, num_rows: int) -> CausalCache:
         """The cache of rows that have seen nothing yet."""
-        nothing = self.projection.weight.new_empty(num_rows, self.num_heads, 0, self.head_dim)
+        nothing = self.projection.weight.new_empty(num_rows, self.key_value_heads, 0, self.head_dim)
         ids = torch.empty(num_rows, 0, dtype=torch.int64, device=nothing.device)
         return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), ids)
 

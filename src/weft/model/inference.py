@@ -15,9 +15,9 @@ from torch.distributed.tensor import DTensor
 
 from weft.kernels import decoding as engine
 from weft.kernels import native
-from weft.model.attention import MultiHeadAttention
+from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
-from weft.model.layers import ACTIVATIONS, CausalLayer, DecoderLayer, EncoderLayer, FeedForward, Residual
+from weft.model.layers import ACTIVATIONS, CausalLayer, DecoderLayer, EncoderLayer, GatedFeedForward, Residual
 from weft.model.positions import NoPositions, angles
 from weft.model.transformer import Embedding, Seq2SeqTransformer
 
@@ -152,8 +152,9 @@ def _weights(model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding) -> e
         num_heads=attention.num_heads,
         head_dim=attention.head_dim,
         norm_first=residual.norm_first,
+        root_mean_square=isinstance(residual.norm, nn.RMSNorm),
         activation=_name_of(first.feed_forward.activation),
-        eps=residual.norm.eps,
+        eps=NORM_EPS,
         embedding_scale=tgt.scale,
         src=None,
         tgt=_side(tgt),
@@ -178,29 +179,47 @@ def _side(embedding: Embedding) -> engine.Side:
 
 def _layer(layer: nn.Module) -> engine.Layer:
     assert isinstance(layer, EncoderLayer | CausalLayer | DecoderLayer)
-    norms = tuple(_norm(cast(Residual, residual).norm) for residual in layer.residuals)
+    residuals = [cast(Residual, residual) for residual in layer.residuals]
+    norms = tuple(_norm(residual.norm) for residual in residuals)
+    after = tuple(_norm(residual.after) for residual in residuals if residual.after is not None)
     across = _attention(layer.cross_attention) if isinstance(layer, DecoderLayer) else None
-    feed_forward: FeedForward = layer.feed_forward
-    inner, outer = _linear(feed_forward.inner), _linear(feed_forward.outer)
-    return engine.Layer(norms, _attention(layer.self_attention), across, inner, outer)
+    part = layer.feed_forward
+    gate = _linear(part.gate) if isinstance(part, GatedFeedForward) else None
+    own = _attention(layer.self_attention)
+    return engine.Layer(norms, own, across, _linear(part.inner), _linear(part.outer), gate, after)
 
 
 def _attention(attention: MultiHeadAttention) -> engine.Attention:
-    parts = (attention.query, attention.key, attention.value, attention.output)
-    return engine.Attention(*(_linear(part) for part in parts))
+    norms = attention.query_norm, attention.key_norm
+    query_gain, key_gain = (None if norm is None else norm.weight for norm in norms)
+    key, value = (_for_all_heads(part, attention) for part in (attention.key, attention.value))
+    return engine.Attention(_linear(attention.query), key, value, _linear(attention.output), query_gain, key_gain)
+
+
+def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
+    """The engine has keys and values for every head: those that several share stand there several times."""
+    times = attention.num_heads // attention.key_value_heads
+
+    def repeated(rows: Tensor) -> Tensor:
+        return rows.unflatten(0, (-1, attention.head_dim)).repeat_interleave(times, 0).flatten(0, 1)  # type: ignore[no-untyped-call]
+
+    if times == 1:
+        return _linear(linear)
+    return engine.Linear(repeated(linear.weight), None if linear.bias is None else repeated(linear.bias))
 
 
 def _linear(linear: nn.Linear) -> engine.Linear:
     return engine.Linear(linear.weight, linear.bias)
 
 
-def _norm(norm: nn.LayerNorm) -> engine.Norm:
-    return engine.Norm(norm.weight, norm.bias)
+def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> engine.Norm:
+    return engine.Norm(norm.weight, norm.bias if isinstance(norm, nn.LayerNorm) else None)
 
 
 def _final(norm: nn.Module) -> engine.Norm | None:
-    return _norm(norm) if isinstance(norm, nn.LayerNorm) else None
+    return _norm(norm) if isinstance(norm, nn.LayerNorm | nn.RMSNorm) else None
 
 
 def _name_of(activation: nn.Module) -> str:
-    return next(name for name, kind in ACTIVATIONS.items() if type(activation) is kind)
+    kinds = {**ACTIVATIONS, "silu": nn.SiLU}
+    return next(name for name, kind in kinds.items() if type(activation) is kind)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from weft.config import LayerShape
 from weft.kernels import operations
-from weft.model.attention import AttentionRecord, Mask, MultiHeadAttention
+from weft.model.attention import NORM_EPS, AttentionRecord, Mask, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
 
 
@@ -23,6 +23,26 @@ class SquaredReLU(nn.Module):
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "relu2": SquaredReLU}
+GATES: dict[str, type[nn.Module]] = {"swiglu": nn.SiLU, "geglu": nn.GELU}
+
+
+class GatedFeedForward(nn.Module):
+    """outer(f(gate(x)) * inner(x)): one linear map says how much of another goes through.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6.
+    """
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
+        self.gate = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
+        self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
+        self.activation = GATES[shape.activation]()
+        self.dropout = nn.Dropout(shape.activation_dropout)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        inner, gate = operations.linears(x, self.inner, self.gate)
+        return operations.linear(self.dropout(self.activation(gate) * inner), self.outer)
 
 
 class FeedForward(nn.Module):
@@ -42,18 +62,25 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x)))."""
+    """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x))).
+
+    With `sandwich_norm` x + dropout(norm'(f(norm(x)))): what is added has a norm of its own (Ding et al. 2021,
+    "CogView", section 2.4).
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(shape.d_model, bias=shape.bias)
+        self.norm = build_norm(shape)
+        self.after = build_norm(shape) if shape.sandwich_norm else None
         self.dropout = nn.Dropout(shape.dropout)
         self.norm_first = shape.norm_first
 
     def forward(self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "B L D"]:
-        if self.norm_first:
-            return operations.add_dropped(x, f(operations.layer_norm(x, self.norm)), self.dropout)
-        return self.norm(operations.add_dropped(x, f(x), self.dropout))
+        if not self.norm_first:
+            return self.norm(operations.add_dropped(x, f(x), self.dropout))
+        y = f(operations.layer_norm(x, self.norm) if isinstance(self.norm, nn.LayerNorm) else self.norm(x))
+        y = y if self.after is None else self.after(y.float())
+        return operations.add_dropped(x, y, self.dropout)
 
 
 class EncoderLayer(nn.Module):
@@ -62,7 +89,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
-        self.feed_forward = FeedForward(shape)
+        self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
 
     def forward(
@@ -86,7 +113,7 @@ class CausalLayer(nn.Module):
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
-        self.feed_forward = FeedForward(shape)
+        self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
 
     def forward(
@@ -109,7 +136,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attention = build_attention(shape)
         self.cross_attention = build_attention(shape, rotary=False)  # two texts have no positions in common
-        self.feed_forward = FeedForward(shape)
+        self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
 
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
@@ -138,11 +165,30 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x, self.feed_forward), LayerCache(past, memory)
 
 
+def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
+    """Of D numbers a position: without their mean (Ba et al. 2016), or with it (Zhang and Sennrich 2019)."""
+    if shape.norm == "rms":
+        return nn.RMSNorm(shape.d_model, eps=NORM_EPS)
+    return nn.LayerNorm(shape.d_model, eps=NORM_EPS, bias=shape.bias)
+
+
+def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:
+    """With a gate where the activation is one of a gate."""
+    return GatedFeedForward(shape) if shape.activation in GATES else FeedForward(shape)
+
+
 def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttention:
     """One attention of the shape that the recipe describes; `rotary` only where the recipe has it too."""
     rotary = rotary and shape.positions == "rotary"
     return MultiHeadAttention(
-        shape.d_model, shape.num_heads, shape.dim_of_head, shape.attention_dropout, shape.bias, rotary
+        shape.d_model,
+        shape.num_heads,
+        shape.dim_of_head,
+        shape.attention_dropout,
+        shape.bias,
+        rotary,
+        shape.key_value_heads,
+        shape.query_key_norm,
     )
 
 

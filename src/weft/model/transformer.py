@@ -13,7 +13,7 @@ from weft.config import LayerShape, Seq2SeqSection
 from weft.kernels import operations
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
-from weft.model.layers import DecoderLayer, EncoderLayer
+from weft.model.layers import DecoderLayer, EncoderLayer, build_norm
 from weft.model.packing import PackedMask, Packing
 from weft.model.positions import LearnedPositions, NoPositions, Positions, SinusoidalPositions
 
@@ -173,4 +173,4 @@ def count_parameters(model: nn.Module) -> int:
 
 def final_norm(shape: LayerShape) -> nn.Module:
     """Pre-norm stacks end with a norm of their own; post-norm ones have just had one."""
-    return nn.LayerNorm(shape.d_model, bias=shape.bias) if shape.norm_first else nn.Identity()
+    return build_norm(shape) if shape.norm_first else nn.Identity()
