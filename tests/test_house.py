@@ -21,7 +21,7 @@ recipe_file: config
 durable:
 kernels: kernels
 machine: kernels
-evaluation:
+evaluation: evaluation
 samples: samples
 texts: config samples data.check data.corpus data.documents data.labelled data.signature data.split
 checkup: config data texts
@@ -83,6 +83,7 @@ run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
  model_folder predict tasks
+comparison: data.check data.corpus data.documents data.labelled evaluation machine predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\
  run run_record tasks training.log
 inspection: config durable machine checkup data model decoding model_folder training predict tasks inspection

@@ -297,6 +297,12 @@ def test_there_is_no_beam(command: Command, folder: Path, tmp_path: Path) -> Non
     ]
 
 
+def test_a_precision_that_nothing_would_have_is_refused(command: Command, folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", folder, write(tmp_path / "new.csv", NEW), "--precision", "bfloat16")
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages[0].endswith("holds a model for classification, which is scored in float32")
+
+
 def test_a_missing_column_is_named_with_those_that_are_there(
     command: Command, folder: Path, tmp_path: Path
 ) -> None:

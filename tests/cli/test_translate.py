@@ -268,6 +268,7 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "--beam-size is for a search"),
         (["--input", "."], 2, "--input .: is a folder; name a file in it"),
         (["cat.", "--output", "absent/file"], 5, "absent/file: cannot be written (there is no folder absent)"),
+        (["cat.", "--precision", "float16"], 2, "precision = float16: only GPUs have it"),
         (["cat.", "--precision", "int4"], 2, "precision = int4: it must be float32, bfloat16"),
         (["cat.", "--input"], 2, "see weft translate --help"),
     ],

@@ -34,6 +34,7 @@ VERBS = (
     use.generate,
     use.classify,
     measure.evaluate,
+    measure.compare,
     measure.score,
     ship.quantize,
     ship.distill,

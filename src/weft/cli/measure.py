@@ -19,6 +19,7 @@ from weft.cli.use import (
     Precision,
     UtilityName,
     naming_options,
+    refuse_idle,
     together,
 )
 from weft.errors import UsageError
@@ -45,14 +46,18 @@ def evaluate(
     task = load_task(folder, machine_for_use(precision))
     asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
+    asked |= {} if precision == "float32" else {"precision": precision}
     strays = [name for name, value in asked.items() if value is not None]
     if strays and not isinstance(task, Translation):
         option = strays[0].replace("_", "-")
-        raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which searches nothing")
+        lacks = "is scored in float32" if option == "precision" else "searches nothing"
+        raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which {lacks}")
     text = task.read(data)
     if isinstance(task, Translation):
-        del asked["ensemble"]
+        for name in ("ensemble", "precision"):
+            asked.pop(name, None)
         model = together(task, ensemble or [])
+        refuse_idle(precision, model.engine)
         with naming_options(asked):
             scores: Any = task.scores_of(text, model.translate(text.src, **asked))
     else:
@@ -65,6 +70,29 @@ def evaluate(
         print(json.dumps({**found, "notes": [*scored.contamination, *notes]}, ensure_ascii=False))
         return
     for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
+        print(line)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A model folder.")],
+    second: Annotated[Path, typer.Argument(help="Another, for the same task.")],
+    data: Annotated[list[str], typer.Argument(help="Text of the kind that the models were trained on.")],
+    train: Annotated[
+        list[str] | None, typer.Option(help="The training pairs: compare by how often these have a word, too.")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="How often rows are drawn anew.")] = 1000,
+    show: Annotated[int, typer.Option(min=0, help="Rows that differ most, in either direction.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Which of two models is better, by how much, where, and whether it is chance."""
+    from weft.comparison import compare as run
+    from weft.machine import machine_for_use
+
+    found = run(first, second, data, machine_for_use(), train=train or (), samples=samples, show=show)
+    if as_json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+        return
+    for line in found.lines():
         print(line)
 
 

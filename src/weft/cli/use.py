@@ -97,6 +97,7 @@ def translate(
     with reading_lines(text, input_file, output_file) as source:
         task = Translation.load(folder, machine_for_use(precision))
         model = together(task, ensemble or [])
+        refuse_idle(precision, model.engine)
         if reason := task.why_no_engine():
             print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
@@ -169,6 +170,7 @@ def generate(
         return LanguageModelling.load(where, machine).predictor()
 
     model = load(folder)
+    refuse_idle(precision, None if model.writer is model.model else model.writer)
     asked: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
@@ -239,6 +241,12 @@ def together(task: "Translation", folders: list[Path]) -> "Translator":
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")
     return model.ensemble(*others) if others else model
+
+
+def refuse_idle(precision: str, engine: object | None) -> None:
+    """Raise UsageError for a precision that nothing would have: PyTorch's own steps compute in float32."""
+    if engine is None and precision not in ("float32", "auto"):
+        raise UsageError(f"--precision {precision}: this model has no engine on this machine; leave it out")
 
 
 @contextmanager

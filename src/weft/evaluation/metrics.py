@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
 
 from weft.errors import DataError
+from weft.evaluation.bootstrap import Figure
 
 _CHINESE = {"zh", "yue", "wuu", "lzh"}
 _BY_CHARACTER = {"th", "lo", "km", "my"}  # no spaces between words, and no word splitter in sacreBLEU
@@ -93,6 +95,38 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str], tgt
         references_sha256=hashlib.sha256("\n".join(references).encode("utf-8", "surrogatepass")).hexdigest(),
         notes=tuple(notes),
     )
+
+
+def paired_scores(
+    hypotheses: tuple[Sequence[str], Sequence[str]], references: Sequence[str], tgt_lang: str, samples: int = 1000
+) -> list[Figure]:
+    """BLEU and chrF of two translations of one text, by sacreBLEU's paired bootstrap of so many resamples.
+
+    Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation". Raises DataError as
+    `translation_scores`.
+    """
+    for texts in hypotheses:
+        _check_counts(texts, references)
+    tokenizer, _ = _choose_tokenizer(tgt_lang)
+    metrics = {"BLEU": BLEU(tokenize=tokenizer, force=True), "chrF": CHRF()}
+    systems: list[tuple[str, Sequence[str]]] = [
+        (str(number), list(texts)) for number, texts in enumerate(hypotheses)
+    ]
+    _, found = PairedTest(systems, metrics, [list(references)], test_type="bs", n_samples=samples)()
+    figures = []
+    results: dict[str, Any] = {name: both for name, both in found.items() if name != "System"}
+    for name, (a, b) in results.items():
+        first, second, p_value = float(a.score), float(b.score), float(b.p_value)
+        # Of no difference sacreBLEU asks for draws further from their mean than 0, and equal systems have none.
+        p_value = p_value if first != second else 1.0
+        figures.append(Figure(name, first, second, float(a.ci), float(b.ci), p_value))
+    return figures
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2 of each translation, from 0 to 100."""
+    chrf = CHRF()
+    return [chrf.sentence_score(a, [b]).score for a, b in zip(hypotheses, references, strict=True)]
 
 
 def pair_scores(tgt_lang: str) -> dict[str, Callable[[Sequence[str]], NDArray[np.float64]]]:
