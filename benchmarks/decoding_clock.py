@@ -17,22 +17,47 @@ from typing import Any
 
 STARTED = time.time()
 Ids = Sequence[int]
-Translate = Callable[[Sequence[Ids]], list[list[int]]]
+Output = tuple[list[int], float]  # ids, and their score where it is asked for
+Translate = Callable[[Sequence[Ids]], list[Output]]
 
 
-def differences(translate: Translate, sources: Sequence[Ids], shuffles: int) -> dict[str, int]:
-    """How many outputs in shuffled batches of 2 to 128 sentences are not those of the same sentences alone."""
+def by_length(batch: Translate, sources: Sequence[Ids], size: int = 64) -> list[Output]:
+    """What `batch` gives for so many sources of like length at once."""
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    found: dict[int, Output] = {}
+    for first in range(0, len(order), size):
+        some = order[first : first + size]
+        found |= zip(some, batch([sources[i] for i in some]), strict=True)
+    return [found[i] for i in range(len(sources))]
+
+
+def padded(sources: Sequence[Ids], pad: int) -> list[list[int]]:
+    """All as long as the longest."""
+    width = max(map(len, sources))
+    return [[*row, *[pad] * (width - len(row))] for row in sources]
+
+
+def differences(translate: Translate, sources: Sequence[Ids], shuffles: int) -> dict[str, float]:
+    """How many outputs in shuffled batches of 2 to 128 sentences are not those of the same sentences alone.
+
+    Also how many scores, where the ids are the same, and by how much at most.
+    """
     alone = [translate([source])[0] for source in sources]
-    draw, differ, decoded = random.Random(1), 0, 0
+    draw, differ, decoded, other_scores, largest = random.Random(1), 0, 0, 0, 0.0
     for _ in range(shuffles):
         order = draw.sample(range(len(sources)), len(sources))
         while order:
             size = draw.randint(2, 128)
             some, order = order[:size], order[size:]
             outputs = translate([sources[i] for i in some])
-            differ += sum(output != alone[i] for i, output in zip(some, outputs, strict=True))
             decoded += len(some)
-    return {"differ": differ, "decoded": decoded}
+            for i, (ids, score) in zip(some, outputs, strict=True):
+                if ids != alone[i][0]:
+                    differ += 1
+                elif score != alone[i][1]:
+                    other_scores += 1
+                    largest = max(largest, abs(score - alone[i][1]))
+    return {"differ": differ, "decoded": decoded, "other_scores": other_scores, "largest": largest}
 
 
 def measure(path: str, load: Callable[[dict[str, Any]], Translate]) -> None:
@@ -52,7 +77,7 @@ def measure(path: str, load: Callable[[dict[str, Any]], Translate]) -> None:
         alone.append(time.perf_counter() - began)
     translate(sources[:128])
     began = time.perf_counter()
-    outputs = translate(sources)
+    outputs = [ids for ids, _ in translate(sources)]
     seconds = time.perf_counter() - began
     facts = {
         "sentences_per_s": len(sources) / seconds,

@@ -2,11 +2,11 @@
 
 Weft's engine and CTranslate2 have the same weights: of a model folder (--folder), else random ones of the sizes
 small (3+3 layers of width 256) and base (6+6 of 512), 8,000 entries. Sources are the first sentences of Multi30k's
-test_2016_flickr in English, as the peers' preparation (or the folder's own tokenizer) cuts them. With --forced 16
-each output has exactly 16 tokens; then transformers, EOLE, Sockeye and fairseq can take part (--names), with
-weights of their own of the same size, after a few updates (STEPS=12 bash eole.sh fit small, and so on). Each
-measurement is a process of its own; they take turns. Loading does not count. Needs the peers' environment
-(PEERS_ROOT); who is missing is skipped, saying so. Nothing else should run meanwhile.
+test_2016_flickr in English, as the peers' preparation (or the folder's own tokenizer) cuts them. "transformers"
+has them too. With --forced 16 each output has exactly 16 tokens; then EOLE, Sockeye and fairseq can take part
+(--names), with weights of their own of the same size, after a few updates (STEPS=12 bash eole.sh fit small, and
+so on). Each measurement is a process of its own; they take turns. Loading does not count. Needs the peers'
+environment (PEERS_ROOT); who is missing is skipped, saying so. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -66,10 +66,8 @@ def contestants(job: Mapping[str, Any], scratch: Path, names: Sequence[str]) -> 
         },
         "Weft int8, shortlist": (sys.executable, "weft", {"kind": "int8", "workers": CORES, "shortlist": True}),
         "Weft int8, one thread": (sys.executable, "weft", {"kind": "int8", "workers": 1}),
-        **{
-            name: (sys.executable, "torch", {"peer": name.lower()})
-            for name in ("transformers", "EOLE", "Sockeye", "fairseq")
-        },
+        **{name: (sys.executable, "torch", {"peer": name.lower()}) for name in ("EOLE", "Sockeye", "fairseq")},
+        "transformers": (str(OTHER), "transformers", {"threads": CORES}),
         "Weft, PyTorch's operations": (sys.executable, "weft", {"kind": None, "threads": CORES}),
         **{
             f"CTranslate2 {kind}, {inter} x {intra}": (
@@ -91,7 +89,8 @@ def contestants(job: Mapping[str, Any], scratch: Path, names: Sequence[str]) -> 
             continue
         path = scratch / f"{len(found)}.json"
         path.write_text(json.dumps({**job, **more}), "utf-8")
-        env = {} if kind == "torch" or name == "Weft, PyTorch's operations" or "1 x" in name else threads
+        alone = kind in ("torch", "transformers") or name == "Weft, PyTorch's operations" or "1 x" in name
+        env = {} if alone else threads
         found.append(Contestant(name, [program, str(HERE / f"decoding_{kind}.py"), str(path)], env))
     return found
 
@@ -107,6 +106,7 @@ def prepared(asked: argparse.Namespace, size: str, scratch: Path) -> tuple[dict[
         "folder": asked.folder,
     }
     job |= {"batch_tokens": asked.batch_tokens, "converted": str(scratch / "converted")}
+    job["weights"] = str(scratch / "weights.npz")
     if asked.folder:
         task = Translation.load(Path(asked.folder), Machine("cpu", "float32", 1, ""))
         model, tokenizers = task.model, task.tokenizers
@@ -123,9 +123,9 @@ def prepared(asked: argparse.Namespace, size: str, scratch: Path) -> tuple[dict[
         ids = [[4 + entries.setdefault(p, len(entries)) % (ENTRIES - 4) for p in line.split()] for line in pieces]
         decode = None
     job["sources"] = [[*row, EOS_ID] for row in ids]
-    np.savez(scratch / "weights.npz", **dict(flat(weights_of(model))))
+    np.savez(job["weights"], **dict(flat(weights_of(model))))
     if OTHER.is_file():
-        convert = [str(OTHER), str(HERE / "ctranslate2_model.py"), str(scratch / "weights.npz"), job["converted"]]
+        convert = [str(OTHER), str(HERE / "ctranslate2_model.py"), job["weights"], job["converted"]]
         subprocess.run(convert, check=True)
     return job, decode
 

@@ -18,10 +18,7 @@ def main() -> None:
     python, count = str(INSTALLED / "base" / "bin" / "python"), str(len(job["sources"]))
     size = "base" if job["shape"]["d_model"] == 512 else "small"
     more = ["--beam", str(job["beam"]), "--steps", str(job["forced"]), "--n", count, "--repeat", "1"]
-    if job["peer"] == "transformers":
-        command = [python, str(PEERS / "bench_base.py"), "decode", "--peer", "hf", "--size", size, *more]
-    else:
-        command = [python, str(PEERS / "decode_peer.py"), job["peer"], size, *more]
+    command = [python, str(PEERS / "decode_peer.py"), job["peer"], size, *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = json.loads(next(line for line in done.stdout.split("\n")[::-1] if line.startswith("{")))
     if "sent_per_s" not in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from decoding_clock import Ids, Translate, measure
+from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -26,7 +26,7 @@ def by_engine(job: dict[str, Any]) -> Translate:
     engine, beams = Engine(weights_of(_weft_model(job)), job["kind"]), _beams(job)
     shortlist = _task(job).shortlist if job.get("shortlist") else None
 
-    def translate(sources: Sequence[Ids]) -> list[list[int]]:
+    def translate(sources: Sequence[Ids]) -> list[Output]:
         sentences = _sentences(job, sources)
         if shortlist is not None:
             sentences = [replace(sentence, allowed=shortlist.of(sentence.ids)) for sentence in sentences]
@@ -35,7 +35,7 @@ def by_engine(job: dict[str, Any]) -> Translate:
             ids = range(EOS_ID, job["entries"])
             sentences = [replace(sentence, allowed=sorted(draw.sample(ids, count))) for sentence in sentences]
         found = search_all(engine, sentences, beams, job["workers"], job["batch_tokens"])
-        return [found[i][0].ids for i in range(len(sources))]
+        return [(found[i][0].ids, found[i][0].score) for i in range(len(sources))]
 
     return translate
 
@@ -50,16 +50,15 @@ def by_torch(job: dict[str, Any]) -> Translate:
         return model.output(states[:, -1]), cache
 
     def prefill(sources: Sequence[Ids]) -> Any:
-        width = max(map(len, sources))
-        return model.prefill(torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in sources]))
+        return model.prefill(torch.tensor(padded(sources, PAD_ID)))
 
-    def batch(sources: Sequence[Ids]) -> list[list[int]]:
+    def batch(sources: Sequence[Ids]) -> list[Output]:
         decoder = BatchedDecoder(prefill, step, len(sources), job["beam"])
         with torch.inference_mode():
             found = dict(continuous_search(decoder, Waiting(_sentences(job, sources)), beams, sys.maxsize))
-        return [found[i][0].ids for i in range(len(sources))]
+        return [(found[i][0].ids, found[i][0].score) for i in range(len(sources))]
 
-    return lambda sources: _by_length(batch, sources)
+    return lambda sources: by_length(batch, sources)
 
 
 def _beams(job: dict[str, Any]) -> Beams:
@@ -82,15 +81,6 @@ def _weft_model(job: dict[str, Any]) -> Any:
 
 def _task(job: dict[str, Any]) -> Translation:
     return Translation.load(Path(job["folder"]), Machine("cpu", "float32", 1, ""))
-
-
-def _by_length(batch: Translate, sources: Sequence[Ids], size: int = 64) -> list[list[int]]:
-    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    found: dict[int, list[int]] = {}
-    for first in range(0, len(order), size):
-        some = order[first : first + size]
-        found |= zip(some, batch([sources[i] for i in some]), strict=True)
-    return [found[i] for i in range(len(sources))]
 
 
 if __name__ == "__main__":

@@ -122,9 +122,9 @@ def missing(name: str) -> str:
     return next((f"{path} is absent" for path in needed if not path.exists()), "")
 
 
-def present(asked: Sequence[str] | None, size: str, timing: Timing) -> list[Contestant]:
-    """Weft, and those peers asked for that are installed."""
-    found = []
+def present(asked: Sequence[str] | None, also: Sequence[str], size: str, timing: Timing) -> list[Contestant]:
+    """Weft, also with other settings, and those peers asked for that are installed."""
+    found = [ours(f"Weft {setting}", size, timing, setting) for setting in also]
     for contestant in contestants(size, timing):
         wanted = asked is None or contestant.name.startswith("Weft") or contestant.name in asked
         if wanted and (lack := missing(contestant.name)):
@@ -143,7 +143,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument("--also", nargs="+", default=[], metavar="SETTING", help="Weft with each of these as well")
+    parser.add_argument("--peers", nargs="*", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
     parser.add_argument("--warm", type=float, default=8, help="seconds before the first window")
     parser.add_argument("--window", type=float, help="seconds; else 5 for small, 10 for base")
     asked = parser.parse_args()
@@ -152,7 +153,7 @@ def main() -> None:
             parser.exit(0, f"skipped: {needed} is absent\n")
     for size in asked.sizes:
         timing = Timing(asked.warm, asked.window or (5 if size == "small" else 10))
-        found = in_turns(present(asked.peers, size, timing), asked.rounds, LIMIT)
+        found = in_turns(present(asked.peers, asked.also, size, timing), asked.rounds, LIMIT)
         print_table(f"{size}, {THREADS} threads", found)
 
 
