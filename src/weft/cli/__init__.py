@@ -39,6 +39,7 @@ VERBS = (
     ship.quantize,
     ship.distill,
     look.inspect,
+    look.selfcheck,
     look.plot,
 )
 for verb in VERBS:

@@ -1,4 +1,4 @@
-"""Verbs that look inside: inspect, plot."""
+"""Verbs that look inside: inspect, selfcheck, plot."""
 
 import sys
 from enum import StrEnum
@@ -12,6 +12,8 @@ from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+FAILED_EXIT = 1
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 
@@ -56,6 +58,23 @@ def inspect(
     if not inspection.finished:
         print("weft: the translation found no end and was cut at its limit", file=sys.stderr)
     print(f"written to {output}", file=sys.stderr)
+
+
+def selfcheck(folder: Folder) -> None:
+    """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy, and more."""
+    from weft.inspection.selfcheck import selfcheck as run
+    from weft.machine import machine_for_use
+    from weft.tasks.choice import load_task
+
+    proofs = run(load_task(folder, machine_for_use()))
+    for proof in proofs:
+        print(proof.line())
+    if failed := sum(not proof.holds for proof in proofs):
+        print(
+            f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here",
+            file=sys.stderr,
+        )
+        raise typer.Exit(FAILED_EXIT)
 
 
 def plot(

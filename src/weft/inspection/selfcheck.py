@@ -1,0 +1,228 @@
+"""What Weft's tests show of small random models, asked of a user's own: `weft selfcheck`.
+
+Texts and outputs are made of random tokens: a proof says whether the model computes what it should, not how well
+it has learned.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from weft.decoding.search import Hypothesis
+from weft.predict.language_model import LanguageModel
+from weft.predict.settings import BANNED
+from weft.predict.text import evaluating
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+
+TOLERANCE = 1e-3  # nats; float32 sums the same numbers in another order
+ROUNDED = 0.5  # nats; an int8 engine rounds activations too, the model that it is compared with does not
+_COUNT, _LONGEST = 12, 24
+_NEW_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What must be so, whether it is, and by which numbers."""
+
+    what: str
+    holds: bool
+    evidence: str
+
+    def line(self) -> str:
+        """For a person to read."""
+        return f"{'holds' if self.holds else 'FAILS'}  {self.what}: {self.evidence}"
+
+
+Ids = list[int]
+Pair = tuple[Ids, Ids]  # a source, none for a language model, and what was written, its start symbol first
+Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]  # logits at all positions at once
+
+
+def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
+    """Every proof that the model's task has, on random tokens drawn from the seed.
+
+    Of a model with a weight that is not a number, that alone.
+    """
+    draw = random.Random(seed)
+    proofs = [_finite(task.model)]
+    if not proofs[0].holds:
+        return proofs
+    with evaluating(task.model):
+        if isinstance(task, Translation):
+            proofs += _of_translator(task, draw)
+        elif isinstance(task, LanguageModelling):
+            proofs += _of_language_model(task, draw)
+        elif isinstance(task, Classification):
+            proofs += _of_classifier(task, draw)
+    return proofs
+
+
+def _finite(model: torch.nn.Module) -> Proof:
+    wrong = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
+    return Proof("every weight is a number", not wrong, ", ".join(wrong) or "all are")
+
+
+def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
+    model: Any = task.model  # of two kinds, each with a cache of its own
+    device, translator = torch.device(task.machine.device), task.predictor()
+    sources = [[*ids, EOS_ID] for ids in _rows(draw, task.config.src_vocab_size, task.config.max_src_len - 1)]
+    outputs = [[BOS_ID, *ids] for ids in _rows(draw, task.config.tgt_vocab_size, task.model.max_len - 1)]
+
+    def read(pairs: Sequence[Pair]) -> Float[Tensor, "B T V"]:
+        src, tgt = (_padded([pair[side] for pair in pairs]).to(device) for side in (0, 1))
+        return model(src, tgt)
+
+    yield from _of_steps(
+        model, list(zip(sources, outputs, strict=True)), read, lambda src: model.prefill(_padded([src]).to(device))
+    )
+    is_int8 = task.config.weights == "int8" and translator.engine is not None
+    limit = ROUNDED if is_int8 else TOLERANCE
+    greedy = [(src, translator.search(src, 1)) for src in sources]
+    gap = max(_gap(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in greedy)
+    yield _close("beam 1 = greedy: each token is the most probable one", gap, limit, sum(map(_size, greedy)))
+    best = [(src, translator.search(src)) for src in sources]
+    error = max(_error(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in best)
+    yield _close("probabilities of a search = the model's own", error, limit, sum(map(_size, best)))
+    texts = list(dict.fromkeys(task.tokenizers[0].decode(src[:-1]) for src in sources))
+    together, alone = translator.translate(texts), [translator.translate(text)[0] for text in texts]
+    differ = sum(a.text != b.text for a, b in zip(together, alone, strict=True))
+    apart = max(abs((a.score or 0.0) - (b.score or 0.0)) for a, b in zip(together, alone, strict=True))
+    how = f"{len(texts)} texts alone and together: {differ} translations differ, scores by at most {apart:.1g}"
+    yield Proof("a translation does not depend on its batch", not differ and apart <= TOLERANCE, how)
+
+
+def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator[Proof]:
+    model, device, writer = task.model, torch.device(task.machine.device), task.predictor()
+    longest = task.config.window_len - 1
+    rows = [[writer.start_id, *ids] for ids in _rows(draw, task.config.vocab_size, longest)]
+
+    def read(pairs: Sequence[Pair]) -> Float[Tensor, "B T V"]:
+        return model(_padded([ids for _, ids in pairs]).to(device))
+
+    yield from _of_steps(model, [([], ids) for ids in rows], read, lambda _: model.start(1))
+    prompts = [task.tokenizers[0].decode(ids[1 : 1 + longest // 2]) for ids in rows]
+    errors = [_greedy_error(writer, prompt, lambda ids: read([([], ids)])[0, -1]) for prompt in prompts]
+    count = sum(count for _, count in errors)
+    yield _close("text written greedily is the model's own", max(error for error, _ in errors), TOLERANCE, count)
+
+
+def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]:
+    classifier = task.predictor()
+    rows = _rows(draw, task.config.vocab_size, task.config.max_len)
+    texts = [task.tokenizers[0].decode(ids) for ids in rows]
+    together, alone = classifier.classify(texts), [classifier.classify(text)[0] for text in texts]
+    apart = max(
+        abs(a.probabilities[label] - b.probabilities[label])
+        for a, b in zip(together, alone, strict=True)
+        for label in task.config.labels
+    )
+    how = f"{len(texts)} texts alone and together: probabilities differ by at most {apart:.1g}"
+    yield Proof("padding and the batch change nothing", apart <= TOLERANCE, how)
+
+
+def _of_steps(model: Any, pairs: Sequence[Pair], read: Read, start: Callable[[Ids], Any]) -> Iterator[Proof]:
+    """What is so of every decoder: against each row read at once, alone."""
+    whole = [_log_probs(read([pair])[0]) for pair in pairs]
+    count = sum(map(len, whole))
+    steps = [_log_probs(_step_by_step(model, start(src), ids)) for src, ids in pairs]
+    yield _close("cached = uncached: token by token as all at once", _apart(whole, steps), TOLERANCE, count)
+    padded = [_log_probs(row[: len(ids)]) for row, (_, ids) in zip(read(pairs), pairs, strict=True)]
+    yield _close("padding and the batch change nothing", _apart(whole, padded), TOLERANCE, count)
+    halves = [(len(ids) + 1) // 2 for _, ids in pairs]
+    other = [(src, ids[:half] + ids[half:][::-1]) for (src, ids), half in zip(pairs, halves, strict=True)]
+    before = [row[:half] for row, half in zip(whole, halves, strict=True)]
+    again = [_log_probs(read([pair])[0, :half]) for pair, half in zip(other, halves, strict=True)]
+    yield _close("what comes later is not seen", _apart(before, again), TOLERANCE, sum(halves))
+
+
+def _step_by_step(model: Any, cache: Any, ids: Ids) -> Float[Tensor, "T V"]:
+    found = []
+    for i in ids:
+        states, cache = model.decode(torch.tensor([[i]], device=_device_of(model)), cache)
+        found.append(model.output(states)[0, 0])
+    return torch.stack(found)
+
+
+def _greedy_error(
+    writer: LanguageModel, prompt: str, logits: Callable[[Ids], Float[Tensor, " V"]]
+) -> tuple[float, int]:
+    """How far its log-probabilities are from those of a model that reads all anew for each token; how many.
+
+    Where two tokens are equally probable either may be chosen, and the rest is not compared.
+    """
+    ids = [writer.start_id, *writer.tokenizer.encode(prompt)]
+    room = min(_NEW_TOKENS, writer.window_len - len(ids) + 1)
+    more: Any = {"temperature": 0.0, "repetition_penalty": 1.0, "top_k": None, "top_p": None, "min_p": None}
+    found = writer.generate(prompt, max_new_tokens=max(room, 1), **more).token_log_probs
+    error = 0.0
+    for place, log_prob in enumerate(found if room > 0 else []):
+        row = _log_probs(logits(ids))
+        row[list(BANNED)] = -torch.inf
+        (first, second), (best, _) = (part.tolist() for part in row.topk(2))
+        error = max(error, abs(first - log_prob))
+        if first - second < TOLERANCE:
+            return error, place + 1
+        ids.append(best)
+    return error, len(found)
+
+
+def _gap(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
+    """How much more probable than the chosen token another one is, at most, in nats."""
+    rows = _log_probs(logits)
+    rows[:, list(BANNED)] = -torch.inf
+    chosen = [*found.ids, EOS_ID] if found.finished else found.ids
+    own = rows[torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)]
+    return _largest(rows[: len(chosen)].amax(-1) - own) if chosen else 0.0
+
+
+def _error(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
+    """How far the log-probabilities that a search gives are from the model's."""
+    chosen = [*found.ids, EOS_ID] if found.finished else found.ids
+    own = _log_probs(logits)[torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)]
+    return _largest(own - torch.tensor(found.token_log_probs)) if chosen else 0.0
+
+
+def _size(pair: tuple[Ids, Hypothesis]) -> int:
+    return len(pair[1].token_log_probs)
+
+
+def _close(what: str, apart: float, limit: float, count: int) -> Proof:
+    return Proof(what, apart <= limit, f"{count} tokens, apart by at most {apart:.1g} nats, {limit:g} allowed")
+
+
+def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
+    return max(_largest(a - b) for a, b in zip(first, second, strict=True))
+
+
+def _largest(differences: Float[Tensor, "*N"]) -> float:
+    """What is not a number is infinitely far from all."""
+    return float(differences.abs().nan_to_num(torch.inf, torch.inf).max())
+
+
+def _log_probs(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
+    return logits.float().log_softmax(-1).cpu()
+
+
+def _rows(draw: random.Random, vocab_size: int, longest: int) -> list[Ids]:
+    """Rows of random tokens, of all lengths up to a sentence's."""
+    ids = range(EOS_ID + 1, vocab_size)
+    lengths = (1 + place * (min(_LONGEST, longest) - 1) // (_COUNT - 1) for place in range(_COUNT))
+    return [draw.choices(ids, k=length) for length in lengths]
+
+
+def _padded(rows: Sequence[Ids]) -> Int[Tensor, "B L"]:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+
+
+def _device_of(model: torch.nn.Module) -> torch.device:
+    return next(model.parameters()).device

@@ -1,0 +1,34 @@
+"""weft selfcheck: what it says, and with which code it ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.inspection.selfcheck import Proof
+
+Command = Callable[..., Any]
+
+
+def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
+    ended = command("selfcheck", tiny_folder)
+    assert (ended.code, ended.err) == (0, "")
+    assert len(ended.lines) == 7
+    assert all(line.startswith("holds  ") for line in ended.lines)
+    assert any("beam 1 = greedy" in line for line in ended.lines)
+
+
+def test_a_proof_that_fails(command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proofs = [Proof("one", True, "so"), Proof("two", False, "not so")]
+    monkeypatch.setattr("weft.inspection.selfcheck.selfcheck", lambda task: proofs)
+    ended = command("selfcheck", tiny_folder)
+    assert ended.code == 1
+    assert ended.lines == ["holds  one: so", "FAILS  two: not so"]
+    assert ended.messages == ["weft: 1 of 2 proofs fail: do not trust what this model gives here"]
+
+
+def test_no_folder(command: Command, tmp_path: Path) -> None:
+    ended = command("selfcheck", tmp_path / "none")
+    assert ended.code == 5
+    assert len(ended.messages) == 1
