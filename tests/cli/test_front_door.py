@@ -17,7 +17,19 @@ import pytest
 
 Command = Callable[..., Any]
 USES = ["translate", "generate", "classify", "evaluate", "score"]
-VERBS = ["demo", "check", "train", *USES, "compare", "quantize", "distill", "inspect", "selfcheck", "plot"]
+VERBS = [
+    "demo",
+    "check",
+    "train",
+    *USES,
+    "compare",
+    "quantize",
+    "distill",
+    "inspect",
+    "diagnose",
+    "selfcheck",
+    "plot",
+]
 
 
 def test_help_lists_only_verbs_that_work(command: Command) -> None:

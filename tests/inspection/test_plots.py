@@ -15,6 +15,7 @@ import torch
 
 from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
+from weft.inspection import history
 from weft.inspection.attention import TranslationAttention
 from weft.model.positions import sinusoids
 from weft.recipe_file import build_recipe, load_recipe
@@ -24,7 +25,7 @@ from weft.training.schedule import learning_rate
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
 plots = pytest.importorskip("weft.inspection.plots")
 figures = pytest.importorskip("weft.inspection.figure")
-history = pytest.importorskip("weft.inspection.history")
+curves = pytest.importorskip("weft.inspection.curves")
 mpl_figure = pytest.importorskip("matplotlib.figure")
 
 
@@ -175,7 +176,7 @@ def test_very_long_schedule_keeps_its_peak() -> None:
 def test_history_shows_what_was_logged(tmp_path: Path) -> None:
     lines = [*steps(5.0, 4.0), evaluation(100, 11.0, 3.5), *steps(3.0, 2.0)[1:]]
     lines = [*lines, {**steps(9.0)[0], "step": 150, "loss": 2.5}, evaluation(150, 13.0, 3.0)]
-    figure = history.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
+    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
     losses, scores = figure.axes
     (raw,) = lines_of(losses, "training")
     assert points(raw) == [(50, 5.0), (100, 4.0), (100, 2.0), (150, 2.5)]
@@ -207,7 +208,7 @@ def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
     ]
     run = history.read_history(write_run(tmp_path / "a", lines))
     assert (run.loss, run.score, run.best["step"]) == (*keys, 7)
-    _, scores = history.draw_history([run]).axes
+    _, scores = curves.draw_history([run]).axes
     assert points(lines_of(scores, "best")[0]) == [(7, 5)]
 
 
@@ -224,7 +225,7 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
     accuracy = {"step": 100, "epoch": 1, "dev_accuracy": 0.75, "dev_loss": 0.5}
     second = write_run(tmp_path / "b", [*steps(1.0, 0.5), accuracy])
     bare = write_run(tmp_path / "_c", steps(7.0, 6.0, 5.0))
-    figure = history.draw_history([history.read_history(folder) for folder in (first, second, bare)])
+    figure = curves.draw_history([history.read_history(folder) for folder in (first, second, bare)])
     losses, bleu, other = figure.axes
     assert [axes.get_ylabel() for axes in (bleu, other)] == ["BLEU", "accuracy"]
     assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 3
@@ -237,13 +238,13 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
 
 def test_score_that_the_best_step_lacks_is_drawn_without_a_mark(tmp_path: Path) -> None:
     lines = [{"step": 5, "dev_loss": 1.0}, {"step": 9, "dev_loss": 2.0, "dev_bits_per_byte": 3.0}]
-    _, scores = history.draw_history([history.read_history(write_run(tmp_path / "a", lines))]).axes
+    _, scores = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))]).axes
     assert points(lines_of(scores, "score")[0]) == [(9, 3.0)]
     assert lines_of(scores, "best") == []
 
 
 def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
-    figure = history.draw_history([history.read_history(write_run(tmp_path / "a", steps(2.0)))])
+    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", steps(2.0)))])
     (losses,) = figure.axes
     assert [text.get_text() for text in losses.get_legend().get_texts()][1:] == [
         "training, as logged",
@@ -284,15 +285,15 @@ def test_missing_and_empty_runs_are_one_line(tmp_path: Path) -> None:
 
 
 def test_moving_mean_by_hand() -> None:
-    assert history.moving_mean([3.0, 1.0, 2.0]) == [3.0, 1.0, 2.0]
+    assert curves.moving_mean([3.0, 1.0, 2.0]) == [3.0, 1.0, 2.0]
     values = [float(i * i) for i in range(83)]  # two neighbours on each side
-    found = history.moving_mean(values)
+    found = curves.moving_mean(values)
     assert len(found) == 83
     assert found[0] == 0
     assert found[1] == pytest.approx((0 + 1 + 4) / 3)
     assert found[40] == pytest.approx(sum(values[38:43]) / 5)
     assert found[81:] == [pytest.approx(sum(values[80:]) / 3), pytest.approx(82 * 82)]
-    assert history.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
+    assert curves.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
 
 
 # --- attention
@@ -340,7 +341,7 @@ def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: Translat
         plots.draw_mask(),
         plots.draw_smoothing(),
         plots.draw_schedule(plots.paper_schedules()),
-        history.draw_history([history.read_history(tiny_folder)]),
+        curves.draw_history([history.read_history(tiny_folder)]),
         plots.draw_attention(inspection),
         plots.draw_attention(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
         plots.draw_attention(

@@ -39,6 +39,7 @@ VERBS = (
     ship.quantize,
     ship.distill,
     look.inspect,
+    look.diagnose,
     look.selfcheck,
     look.plot,
 )

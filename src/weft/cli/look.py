@@ -1,5 +1,6 @@
-"""Verbs that look inside: inspect, selfcheck, plot."""
+"""Verbs that look inside: inspect, diagnose, selfcheck, plot."""
 
+import json
 import sys
 from enum import StrEnum
 from importlib import util
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.use import AsJson
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +60,28 @@ def inspect(
     if not inspection.finished:
         print("weft: the translation found no end and was cut at its limit", file=sys.stderr)
     print(f"written to {output}", file=sys.stderr)
+
+
+def diagnose(
+    folder: Folder,
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Text of the kind that the model was trained on, to try it with.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Why a model is bad: the causes that its run and its answers show, with evidence and remedy."""
+    from weft.inspection.diagnosis import diagnose as run
+    from weft.machine import machine_for_use
+
+    causes = run(folder, data or [], machine_for_use())
+    if as_json:
+        print(json.dumps([cause.to_json() for cause in causes], ensure_ascii=False))
+        return
+    for cause in causes:
+        print("\n".join(cause.lines()))
+    if not causes:
+        tried = "" if data else "; give text as well, and the model is tried with it"
+        print(f"nothing found{tried}")
 
 
 def selfcheck(folder: Folder) -> None:
@@ -118,7 +142,7 @@ def _need_matplotlib() -> None:
 
 
 def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int, max_len: int) -> "Figure":
-    from weft.inspection import history, plots
+    from weft.inspection import curves, history, plots
     from weft.recipe_file import load_recipe
 
     if what is Picture.POSITIONS:
@@ -128,7 +152,7 @@ def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int,
     if what is Picture.SMOOTHING:
         return plots.draw_smoothing()
     if what is Picture.HISTORY:
-        return history.draw_history([history.read_history(folder) for folder in dict.fromkeys(folders)])
+        return curves.draw_history([history.read_history(folder) for folder in dict.fromkeys(folders)])
     if recipe is None:
         return plots.draw_schedule(plots.paper_schedules())
     schedule, max_steps = plots.recipe_schedule(load_recipe(recipe), recipe)

@@ -40,6 +40,7 @@ __all__ = [
     "BOS_ID",
     "EOS_ID",
     "PAD_ID",
+    "SMALLEST",
     "UNK_ID",
     "Tokenizer",
     "build_tokenizer",

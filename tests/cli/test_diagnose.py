@@ -1,0 +1,40 @@
+"""weft diagnose: what it says, as text and as JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.inspection.diagnosis import Cause
+
+Command = Callable[..., Any]
+
+
+def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
+    ended = command("diagnose", tiny_folder)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines == ["nothing found; give text as well, and the model is tried with it"]
+    assert json.loads(command("diagnose", tiny_folder, "--json").out) == []
+
+
+def test_causes_with_evidence_and_remedy(
+    command: Command, tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    causes = [Cause("one", "it was seen", "do this"), Cause("two", "seen as well", "do that")]
+    monkeypatch.setattr("weft.inspection.diagnosis.diagnose", lambda *given: causes)
+    ended = command("diagnose", tiny_folder, write_pairs(20))
+    assert ended.code == 0
+    assert ended.lines == ["one: it was seen", "  do this", "two: seen as well", "  do that"]
+    assert json.loads(command("diagnose", tiny_folder, "--json").out)[1] == {
+        "code": "two",
+        "evidence": "seen as well",
+        "remedy": "do that",
+    }
+
+
+def test_no_folder(command: Command, tmp_path: Path) -> None:
+    ended = command("diagnose", tmp_path / "none")
+    assert ended.code == 5
+    assert len(ended.messages) == 1
