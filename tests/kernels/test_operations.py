@@ -83,6 +83,15 @@ def test_feed_forward(bias: bool, low: torch.dtype) -> None:
     assert_close(*both(lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs), low), low)
 
 
+def test_where_onednn_has_no_bfloat16_the_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "_onednn_has", lambda kind: False)
+    inner, outer = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDTH)
+    x = torch.randn(3, ROWS, WIDTH, requires_grad=True)
+    inputs = [x, *inner.parameters(), *outer.parameters()]
+    kept, low = nn.Dropout(0.0), torch.bfloat16
+    assert_close(*both(lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs), low), low)
+
+
 @pytest.mark.parametrize(("low", "products"), [(torch.bfloat16, "blas"), (torch.float32, "onednn")])
 def test_products_that_are_not_the_default_ones_are_taken(low: torch.dtype, products: str) -> None:
     layer, x = nn.Linear(WIDTH, WIDE), torch.randn(ROWS, WIDTH, requires_grad=True)

@@ -56,6 +56,10 @@ class Hypothesis:
     finished: bool
 
 
+Watch: TypeAlias = Callable[[list[Hypothesis], list[Hypothesis]], None]
+"""Told after a step which hypotheses go on, by log-probability, and which have just ended, best first."""
+
+
 def length_penalties(alpha: float, longest: int) -> list[float]:
     """lp(n) = ((5 + n) / 6) ** alpha for n = 0 .. longest (Wu et al. 2016, equation 14); n counts eos."""
     return [((5 + n) / 6) ** alpha for n in range(longest + 1)]
@@ -98,6 +102,7 @@ def beam_search(
     length_penalty: float,
     n_best: int = 1,
     banned_ids: Sequence[int] = (),
+    watch: Watch | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence by score, best first, from a beam of `beam_size`.
 
@@ -108,7 +113,7 @@ def beam_search(
     out, so that stopping early changes no result; or at its limit, where what is still live counts as
     unfinished and stands after everything finished. A list is shorter than `n_best` where the beam met
     fewer hypotheses. Equal candidates: the earlier hypothesis, then the lower id. The rest as in
-    `greedy_search`, which a beam of 1 equals exactly.
+    `greedy_search`, which a beam of 1 equals exactly. `watch` is told every step of the first sentence.
     """
     if not 1 <= n_best <= beam_size:
         raise UsageError(f"n_best = {n_best} and beam_size = {beam_size}: n_best must be from 1 to beam_size")
@@ -118,7 +123,7 @@ def beam_search(
     rules = _Rules(bos_id, eos_id, tuple(banned_ids), beam_size, n_best, table)
     state = _State.start(cache, max_lens, rules)
     while len(state.index):
-        state = _advance_beam(state, step, rules)
+        state = _advance_beam(state, step, rules, watch)
     return [state.found[i] for i in range(len(max_lens))]
 
 
@@ -229,7 +234,7 @@ def _advance_greedy(state: _State[C], step: Step[C], rules: _Rules) -> _State[C]
     best, newest = log_probs.max(-1)  # B 1 V -> B 1; of equal values max gives the first
     live = state.live.extended(newest, best, rules)
     status = _status(newest[:, 0] == rules.eos_id, live, state.max_lens)
-    move = _Move(torch.zeros_like(newest), live, state.pool.waiting(rules), status)
+    move = _Move(torch.zeros_like(newest), live, state.pool.waiting(rules), live, status)
     return _go_on(state, cache, move, _read(status), rules)
 
 
@@ -243,13 +248,15 @@ def _next_log_probs(state: _State[C], step: Step[C], rules: _Rules) -> tuple[Flo
     return log_probs.reshape(*newest.shape, -1), cache  # N V -> B k V
 
 
-def _advance_beam(state: _State[C], step: Step[C], rules: _Rules) -> _State[C]:
+def _advance_beam(state: _State[C], step: Step[C], rules: _Rules, watch: Watch | None) -> _State[C]:
     log_probs, cache = _next_log_probs(state, step, rules)
     move = _expand(state, log_probs, rules, top)
     status = _read(move.status)
     if max(status) >= _TIED:
         move = _expand(state, log_probs, rules, top_among_equals)
         status = _read(move.status)
+    if watch is not None and int(state.index[0]) == 0:
+        watch(_listed(move.live, 0, rules), _listed(move.ended.by_score(rules.beam_size), 0, rules))
     return _go_on(state, cache, move, status, rules)
 
 
@@ -257,11 +264,15 @@ _DONE, _DIVERGED, _TIED = 1, 2, 4
 
 
 class _Move(NamedTuple):
-    """The beams after one step, before anything has left; `parents` are places in the beam before it."""
+    """The beams after one step, before anything has left; `parents` are places in the beam before it.
+
+    `ended` has what has just become eos, of which the pool keeps the best.
+    """
 
     parents: Int[Tensor, "B k"]
     live: _Beam
     pool: _Beam
+    ended: _Beam
     status: Int[Tensor, "B"]  # a sum of _DONE, _DIVERGED, _TIED
 
 
@@ -275,10 +286,10 @@ def _expand(state: _State[C], log_probs: Float[Tensor, "B k V"], rules: _Rules, 
     parents = chosen // m
     extended = state.live.pick(parents).extended(newest, best, rules)
     ended = newest == rules.eos_id
-    live = extended.only(~ended)
-    pool = state.pool.waiting(rules).joined(extended.only(ended)).by_score(rules.n_best)
+    live, done = extended.only(~ended), extended.only(ended)
+    pool = state.pool.waiting(rules).joined(done).by_score(rules.n_best)
     status = _status(_is_settled(live, pool, state.max_lens, rules), extended, state.max_lens)
-    return _Move(parents, live, pool, status + _TIED * tied.any(1))
+    return _Move(parents, live, pool, done, status + _TIED * tied.any(1))
 
 
 def _is_settled(live: _Beam, pool: _Beam, max_lens: Int[Tensor, "B"], rules: _Rules) -> Bool[Tensor, "B"]:
@@ -366,15 +377,17 @@ def _lower_id_first(
 def _harvest(index: Int[Tensor, "B"], live: _Beam, pool: _Beam, rules: _Rules) -> dict[int, list[Hypothesis]]:
     """What these sentences found, by sentence: the pool, then what was cut, each by score."""
     beams = pool.joined(live.by_score(rules.beam_size))
-    ids, token_log_probs, log_probs, scores = (tensor.tolist() for tensor in beams.tensors())
-    return {
-        sentence: [
-            _as_hypothesis(ids[b][j], token_log_probs[b][j], log_probs[b][j], scores[b][j], rules)
-            for j in range(len(scores[b]))
-            if scores[b][j] > -inf
-        ][: rules.n_best]
-        for b, sentence in enumerate(index.tolist())
-    }
+    return {sentence: _listed(beams, b, rules)[: rules.n_best] for b, sentence in enumerate(index.tolist())}
+
+
+def _listed(beam: _Beam, sentence: int, rules: _Rules) -> list[Hypothesis]:
+    """What stands in a sentence's places, the empty ones left out."""
+    ids, token_log_probs, log_probs, scores = (tensor[sentence].tolist() for tensor in beam.tensors())
+    return [
+        _as_hypothesis(ids[j], token_log_probs[j], log_probs[j], scores[j], rules)
+        for j in range(len(scores))
+        if scores[j] > -inf
+    ]
 
 
 def _as_hypothesis(

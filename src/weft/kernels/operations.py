@@ -7,6 +7,7 @@ what the plain one does, but for rounding, and draws its own dropout masks. Shap
 
 import ctypes
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -151,6 +152,18 @@ def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
     return alike and helped and is_native(x, *(layer.weight for layer in layers))
 
 
+@cache
+def _onednn_has(kind: torch.dtype) -> bool:
+    """Whether oneDNN's linear form computes in this type here: on an older processor it has no bfloat16."""
+    if not HAS_ONEDNN:
+        return False
+    try:
+        _ONEDNN_LINEAR(torch.zeros(8, 8, dtype=kind), torch.zeros(8, 8, dtype=kind), None, "none", [], "")
+    except RuntimeError:
+        return False
+    return True
+
+
 def _product_type(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
 
@@ -233,7 +246,7 @@ def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
 def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
     """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of it."""
     shift = None if bias is None else bias.to(rows.dtype)
-    if HAS_ONEDNN:
+    if _onednn_has(rows.dtype):
         return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
     out = F.linear(rows, matrix, shift)
     return out.relu_() if then == "relu" else out
