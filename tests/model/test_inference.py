@@ -307,14 +307,19 @@ def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> Non
         assert [h.score for h in found[number]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
 
 
-def test_heads_are_laid_out_dimension_after_dimension() -> None:
+@pytest.mark.parametrize(("lanes", "steps", "groups"), [(16, 8, 2), (8, 4, 3), (4, 4, 5)])
+def test_heads_are_laid_out_dimension_after_dimension(
+    lanes: int, steps: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In registers of so many numbers."""
+    monkeypatch.setattr("weft.kernels.decoding._lanes", lambda: lanes)
     rows = torch.arange(6 * 3).reshape(6, 3)  # two heads of three dimensions
     heads = Heads(2, 3)
-    assert (heads.groups, heads.lanes, heads.steps) == (1, 2, 8)
+    assert (heads.groups, heads.lanes, heads.steps) == (1, 2, steps)
     assert heads.laid_out(rows)[:6].tolist() == rows[[0, 3, 1, 4, 2, 5]].tolist()
     assert not heads.laid_out(rows)[6:].any()
     many = Heads(20, 4)
-    assert (many.groups, many.lanes, many.steps) == (2, 16, 4)
+    assert (many.groups, many.lanes, many.steps) == (groups, lanes, 4)
     linear = Linear(torch.randn(5, 80), None)
     x = torch.randn(80)
     torch.testing.assert_close(many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x)
@@ -337,7 +342,7 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
     decoding.library.cache_clear()
 
 
-@pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_lesser_processors_compute_the_same(
     processor: str, others: Callable[[str], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch, shake: Shake
 ) -> None:
@@ -345,8 +350,9 @@ def test_lesser_processors_compute_the_same(
     shape = Seq2SeqSection(**SHAPES[0], num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
     model = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)).eval()
     here = {kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET) for kind in decoding.KINDS}
-    if processor == "x86-64-v3" and " avx2 " not in Path("/proc/cpuinfo").read_text("utf-8"):
-        pytest.skip("this processor has no AVX2")
+    needs = {"x86-64-v3": "avx2", "x86-64-v4": "avx512bw"}.get(processor, "sse2")
+    if f" {needs} " not in Path("/proc/cpuinfo").read_text("utf-8"):
+        pytest.skip(f"this processor has no {needs}")
     library = others(processor)
     monkeypatch.setattr(native, "library", lambda name: library)
     decoding.library.cache_clear()

@@ -2,7 +2,7 @@
 //
 // Plain C functions over pointers, called from decoding.py. One session belongs to one thread; the weights are shared.
 // What a row becomes depends on that row alone, bit for bit: every sum is made in an order of its own, whatever
-// stands beside it. All widths are multiples of 16; what fills them up is zero.
+// stands beside it. All widths are multiples of LANES; what fills them up is zero.
 
 #include "vectors.h"
 
@@ -21,8 +21,9 @@
 
 extern "C" {
 
-// y = W x + bias. The weights lie in panels of sixteen outputs; each holds, for one group of inputs after the other,
-// four bytes an output: one float32, two bfloat16 or four int8. `starts` are what sums of int8 begin with.
+// y = W x + bias. The weights lie in panels of LANES outputs; each holds, for one group of inputs after the other,
+// four bytes an output: one float32, two bfloat16, and four int8 or, where the processor adds up no products of bytes, two
+// of them as int16. `starts` are what sums of int8 begin with.
 struct Matrix {
     const uint8_t* weights;
     const float* scales;
@@ -63,9 +64,9 @@ enum { FLOAT32, BFLOAT16, INT8 };
 enum { RELU, GELU, SQUARED_RELU, SILU };
 enum Mode { STORE, ADD, ACTIVATE };
 
-typedef uint8_t bytes_vector __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint8_t bytes_vector __attribute__((vector_size(LANES), aligned(1), may_alias));
 typedef whole_vector loose_wholes __attribute__((aligned(4), may_alias));
-typedef uint16_t halves_vector __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint16_t halves_vector __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 inline whole_vector read_wholes(const void* from) { return *(const loose_wholes*)from; }
 inline vector read(const bfloat16* from) {
@@ -76,10 +77,10 @@ inline void write(bfloat16* to, vector x) {  // as `store`
     rounded = (bits & 0x7fffffffu) > 0x7f800000u ? bits_vector{} + 0x7fc0u : rounded;
     *(halves_vector*)to = __builtin_convertvector(rounded, halves_vector);
 }
+template <size_t BY = LANES / 2>
 inline int32_t sum_across(whole_vector x) {
-    constexpr auto lanes = std::make_index_sequence<LANES>();
-    x += (whole_vector)rotated<8>((vector)x, lanes), x += (whole_vector)rotated<4>((vector)x, lanes);
-    x += (whole_vector)rotated<2>((vector)x, lanes), x += (whole_vector)rotated<1>((vector)x, lanes);
+    x += (whole_vector)rotated<BY>((vector)x, std::make_index_sequence<LANES>());
+    if constexpr (BY > 1) return sum_across<BY / 2>(x);
     return x[0];
 }
 
@@ -137,29 +138,30 @@ struct BFloat16 {
     static float total(Sums sums, const Matrix&, int64_t, float) { return across(sums, sum_of); }
 };
 
-// Inputs are unsigned, 128 above what they stand for; `starts` takes that back: -128 times the sum of the weights.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#elif defined(__AVX512BW__) || (defined(__AVX2__) && !defined(__AVX512F__))
+#define BYTES_AS_PAIRS
+#endif
+
+// Of bytes, inputs are unsigned, 128 above what they stand for; `starts` takes that back: -128 times the sum of the weights.
 struct Int8 {
+#if defined(BYTES_AS_PAIRS)
+    static constexpr int64_t GROUP = 2;
+#else
     static constexpr int64_t GROUP = 4;
+#endif
     typedef bfloat16 Kept;
     typedef whole_vector Sums;
     static Sums start(const Matrix& matrix, int64_t output) { return read_wholes(matrix.starts + output); }
     static Sums dot(Sums sums, whole_vector given, whole_vector weights) {
 #if defined(__AVX512VNNI__)
         return (Sums)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)given, (__m512i)weights);
-#elif defined(__AVX2__)
-        union Halves {
-            whole_vector whole;
-            __m256i half[2];
-        } to, from, x;
-        to.whole = sums, from.whole = weights, x.whole = given;
-        const __m256i low = _mm256_set1_epi16(0xff);
-        for (int i = 0; i < 2; i++) {
-            __m256i even = _mm256_and_si256(x.half[i], low), odd = _mm256_srli_epi16(x.half[i], 8);
-            __m256i w = from.half[i], w_even = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), w_odd = _mm256_srai_epi16(w, 8);
-            __m256i both = _mm256_add_epi32(_mm256_madd_epi16(even, w_even), _mm256_madd_epi16(odd, w_odd));
-            to.half[i] = _mm256_add_epi32(to.half[i], both);
-        }
-        return to.whole;
+#elif defined(__AVXVNNI__)
+        return (Sums)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)given, (__m256i)weights);
+#elif defined(__AVX512BW__)
+        return sums + (Sums)_mm512_madd_epi16((__m512i)given, (__m512i)weights);
+#elif defined(BYTES_AS_PAIRS)
+        return sums + (Sums)_mm256_madd_epi16((__m256i)given, (__m256i)weights);
 #else
         for (int i = 0; i < 4; i++)
             sums += (whole_vector)(((bits_vector)given >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
@@ -205,18 +207,23 @@ struct Target {
     int64_t activation;
 };
 
+// As many sums as there are registers for, of which some processors have 32 and others 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int TILE_ROWS = 6, TILE_PANELS = 4;
+#else
+constexpr int TILE_ROWS = 6, TILE_PANELS = 2;
+#endif
 
 template <typename Kind, int ROWS, int PANELS>
 void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, const Target& target) {
     typename Kind::Sums sums[ROWS][PANELS];
     const int64_t groups = matrix.inputs / Kind::GROUP, output = panel * LANES;
-    const uint8_t *x = given.data + row * given.stride, *weights = matrix.weights + panel * groups * 64;
+    const uint8_t *x = given.data + row * given.stride, *weights = matrix.weights + panel * groups * BYTES;
     for (int r = 0; r < ROWS; r++)
         for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::start(matrix, output + p * LANES);
     for (int64_t g = 0; g < groups; g++) {
         whole_vector w[PANELS];
-        for (int p = 0; p < PANELS; p++) w[p] = read_wholes(weights + (p * groups + g) * 64);
+        for (int p = 0; p < PANELS; p++) w[p] = read_wholes(weights + (p * groups + g) * BYTES);
         for (int r = 0; r < ROWS; r++) {
             int32_t four;
             std::memcpy(&four, x + r * given.stride + g * 4, 4);
@@ -258,7 +265,7 @@ void product(const Matrix& matrix, const Given& given, float* to, Mode mode = ST
 // Some outputs of a matrix alone, whose weights lie one output behind the other; what fills up the last vector is -inf.
 template <typename Kind>
 void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const Given& given, float* to) {
-    const int64_t bytes = matrix.inputs / Kind::GROUP * 4, rest = bytes % 64, whole = bytes - rest;
+    const int64_t bytes = matrix.inputs / Kind::GROUP * 4, rest = bytes % BYTES, whole = bytes - rest;
     const int64_t count = outputs.size(), stride = padded(count);
     for (int64_t n = 0; n < count; n++) {
         const int64_t output = outputs[n];
@@ -266,7 +273,7 @@ void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const
         for (int64_t r = 0; r < given.rows; r++) {
             const uint8_t* x = given.data + r * given.stride;
             typename Kind::Sums sums{};
-            for (int64_t at = 0; at < whole; at += 64) sums = Kind::dot(sums, read_wholes(x + at), read_wholes(weights + at));
+            for (int64_t at = 0; at < whole; at += BYTES) sums = Kind::dot(sums, read_wholes(x + at), read_wholes(weights + at));
             if (rest) {
                 whole_vector last_x{}, last_weights{};
                 std::memcpy(&last_x, x + whole, rest), std::memcpy(&last_weights, weights + whole, rest);
@@ -298,8 +305,9 @@ inline void prepare(Int8, const float* x, int64_t size, uint8_t* to, float* scal
     float most = across(largest, greater_of), inverse = most > 0 ? 127.0f / most : 0.0f;
     *scale = across(wrong, greater_of) > 0 ? std::numeric_limits<float>::quiet_NaN() : most / 127.0f;
     for (int64_t i = 0; i < size; i += LANES) {  // to nearest: the sum has no digits behind the point
-        whole_vector q = (whole_vector)(read(x + i) * inverse + 12582912.0f) - (0x4b400000 - 128);
-        *(bytes_vector*)(to + i) = __builtin_convertvector(q, bytes_vector);
+        whole_vector q = (whole_vector)(read(x + i) * inverse + 12582912.0f) - 0x4b400000;
+        if constexpr (Int8::GROUP == 2) *(halves_vector*)(to + 2 * i) = __builtin_convertvector(q, halves_vector);
+        else *(bytes_vector*)(to + i) = __builtin_convertvector(q + 128, bytes_vector);
     }
 }
 
@@ -313,8 +321,7 @@ inline void normalize(const Model& model, const Norm& norm, const float* x, floa
         vector d = read(x + c) - mean;
         squares += d * d;
     }
-    const whole_vector lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    vector d = lane < int32_t(real - last) ? read(x + last) - mean : vector{};
+    vector d = counted() < uint32_t(real - last) ? read(x + last) - mean : vector{};
     squares += d * d;
     float inverse = 1.0f / std::sqrt(across(squares, sum_of) / real + float(model.eps));
     for (int64_t c = 0; c < size; c += LANES)
@@ -324,6 +331,14 @@ inline void normalize(const Model& model, const Norm& norm, const float* x, floa
 template <typename Kept>
 void keep(const float* from, int64_t size, Kept* to) {
     for (int64_t i = 0; i < size; i += LANES) write(to + i, read(from + i));
+}
+
+// A vector's dimensions added up: in each lane the sum of those of its head.
+template <size_t BY = LANES / 2>
+inline vector by_head(vector x, int64_t lanes) {
+    if (lanes <= int64_t(BY)) x += rotated<BY>(x, std::make_index_sequence<LANES>());
+    if constexpr (BY > 1) return by_head<BY / 2>(x, lanes);
+    return x;
 }
 
 // Each head's softmax(q k) v. Heads stand in lanes: a key costs as many products as it has vectors.
@@ -343,13 +358,7 @@ void attend(const Model& model, const float* query, float* context, int64_t keys
                 for (int u = 0; u < 4; u++) sums[u] += x * read(k[u] + i);
             }
             for (int u = 0; u < 4 && j + u < keys; u++) {
-                constexpr auto lanes = std::make_index_sequence<LANES>();
-                vector s = sums[u];
-                if (model.lanes <= 8) s += rotated<8>(s, lanes);
-                if (model.lanes <= 4) s += rotated<4>(s, lanes);
-                if (model.lanes <= 2) s += rotated<2>(s, lanes);
-                if (model.lanes <= 1) s += rotated<1>(s, lanes);
-                s *= float(model.score_scale);
+                vector s = by_head(sums[u], model.lanes) * float(model.score_scale);
                 largest = s > largest ? s : largest;
                 write(weights + (j + u) * LANES, s);
             }
@@ -686,6 +695,9 @@ int guarded(Call call) {
 }  // namespace
 
 extern "C" {
+
+int64_t decoding_lanes() { return LANES; }
+int64_t decoding_int8_group() { return Int8::GROUP; }
 
 Session* decoding_session(const Model* model, int64_t slots, int64_t places) {
     return new (std::nothrow) Session(*model, slots, places);

@@ -1,7 +1,7 @@
 """The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions that use them.
 
 Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V vocabulary, R rows of
-one step. Every width is filled up with zeros to a multiple of 16.
+one step. Every width is filled up with zeros to whole registers.
 """
 
 import ctypes
@@ -21,8 +21,7 @@ from weft.kernels import native
 
 KINDS = ("float32", "bfloat16", "int8")
 ACTIVATIONS = ("relu", "gelu", "relu2", "silu")
-_LANES = 16
-_PER_GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}  # numbers in four bytes
+_PER_GROUP = {"float32": 1, "bfloat16": 2}  # numbers in four bytes; of int8 the library says
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
 Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
@@ -159,8 +158,8 @@ class Heads:
 
     @property
     def lanes(self) -> int:
-        """Heads side by side, a power of two up to 16."""
-        return min(_LANES, 1 << (self.num_heads - 1).bit_length())
+        """Heads side by side, a power of two, at most as many as there are numbers in a register."""
+        return min(_lanes(), 1 << (self.num_heads - 1).bit_length())
 
     @property
     def groups(self) -> int:
@@ -169,7 +168,7 @@ class Heads:
     @property
     def steps(self) -> int:
         """Dimensions of a head, filled up so that those of a group make whole vectors."""
-        return -(-self.head_dim * self.lanes // _LANES) * _LANES // self.lanes
+        return -(-self.head_dim * self.lanes // _lanes()) * _lanes() // self.lanes
 
     def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
         """Rows of heads one behind the other, in the engine's order."""
@@ -227,6 +226,8 @@ def library() -> ctypes.CDLL:
     """The compiled functions. Raises UnavailableError with the reason where there are none."""
     found = native.library("decoding")
     signatures = {
+        "decoding_lanes": (_LONG, ()),
+        "decoding_int8_group": (_LONG, ()),
         "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
         "decoding_end": (None, (_POINTER,)),
         "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 5)),
@@ -333,13 +334,15 @@ class Engine:
         biases = weight.new_full((outputs,), missing)
         biases[: weight.shape[0]] = 0.0 if bias is None else bias.detach().float()
         scales = starts = None
+        group = _PER_GROUP.get(self.kind) or int(self._library.decoding_int8_group())
         if self.kind == "int8":
             whole, steps = quantized(whole)
-            scales, starts = self._pointer(steps), self._pointer(-128 * whole.sum(1, dtype=torch.int32))
+            offset = -128 if group == 4 else 0
+            scales, starts = self._pointer(steps), self._pointer(offset * whole.sum(1, dtype=torch.int32))
+            whole = whole if group == 4 else whole.short()
         elif self.kind == "bfloat16":
             whole = whole.bfloat16()
-        group = _PER_GROUP[self.kind]
-        panels = whole.view(outputs // _LANES, _LANES, inputs // group, group)
+        panels = whole.view(outputs // _lanes(), _lanes(), inputs // group, group)
         laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
         return _Matrix(self._pointer(laid_out), scales, starts, self._pointer(biases), inputs, outputs)
 
@@ -451,8 +454,13 @@ def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int6
     return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
 
 
+def _lanes() -> int:
+    """How many numbers a register of this processor holds."""
+    return int(library().decoding_lanes())
+
+
 def _filled(size: int) -> int:
-    return -(-size // _LANES) * _LANES
+    return -(-size // _lanes()) * _lanes()
 
 
 def _joined(*linears: Linear) -> Linear:

@@ -44,8 +44,8 @@ struct Dropout {  // a number is kept, and multiplied by `scale`, where its rand
 inline float factor(RowKey key, uint32_t column, uint32_t threshold, float scale) {
     return mixed(key, column) >= threshold ? scale : 0.0f;
 }
-inline vector factors(RowKey key, int64_t column, const Dropout& dropout) {  // of sixteen columns
-    bits_vector columns = uint32_t(column) + bits_vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+inline vector factors(RowKey key, int64_t column, const Dropout& dropout) {  // of as many columns as there are lanes
+    bits_vector columns = uint32_t(column) + counted();
     return mixed(key, columns) >= dropout.threshold ? vector{} + dropout.scale : vector{};
 }
 
@@ -137,17 +137,19 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
         }
 }
 
-// Sixteen rows of sixteen numbers, transposed by four rounds of interleaving rows i and i + 8.
+// As many rows as lanes, transposed by rounds of interleaving row i of the upper half and row i of the lower.
 template <typename Lanes, size_t... I>
 inline void interleaved(const Lanes& a, const Lanes& b, Lanes* to, std::index_sequence<I...>) {
-    to[0] = __builtin_shufflevector(a, b, (I / 2 + (I % 2) * 16)...);
-    to[1] = __builtin_shufflevector(a, b, (8 + I / 2 + (I % 2) * 16)...);
+    to[0] = __builtin_shufflevector(a, b, (I / 2 + (I % 2) * LANES)...);
+    to[1] = __builtin_shufflevector(a, b, (LANES / 2 + I / 2 + (I % 2) * LANES)...);
 }
 template <typename Lanes>
 inline void turned(Lanes* rows) {
-    Lanes other[16];
-    for (int round = 0; round < 4; round++) {
-        for (int i = 0; i < 8; i++) interleaved(rows[i], rows[i + 8], other + 2 * i, std::make_index_sequence<16>());
+    constexpr int64_t HALF = LANES / 2;
+    Lanes other[LANES];
+    for (int64_t turns = LANES; turns > 1; turns /= 2) {
+        for (int64_t i = 0; i < HALF; i++)
+            interleaved(rows[i], rows[i + HALF], other + 2 * i, std::make_index_sequence<LANES>());
         std::memcpy(rows, other, sizeof(other));
     }
 }
@@ -156,7 +158,7 @@ inline void turned(Lanes* rows) {
 // short visits to many rows would wait for memory most of the time.
 template <typename T, typename Lanes, typename Out>
 void transposed(const T* x, Out* out, int64_t rows, int64_t cols, int64_t stride) {
-    constexpr int64_t SIDE = 16, HIGH = 128, WIDE = 128;
+    constexpr int64_t SIDE = LANES, HIGH = 128, WIDE = 128;
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t left = 0; left < cols; left += WIDE) {
         int64_t width = std::min(WIDE, cols - left);
@@ -239,7 +241,7 @@ inline Range joined(Range a, Range b) {
 #ifdef __AVX512F__
 constexpr int64_t ROWS = 8, COLS = 2;  // as many sums as there are registers for
 #else
-constexpr int64_t ROWS = 4, COLS = 1;
+constexpr int64_t ROWS = 4, COLS = 2;
 #endif
 inline int64_t rounded(int64_t rows) { return (rows + ROWS - 1) / ROWS * ROWS; }
 
@@ -561,8 +563,8 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
 
 }  // namespace
 
-typedef float LANES_OF_float32 __attribute__((vector_size(64)));
-typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(32)));
+typedef float LANES_OF_float32 __attribute__((vector_size(BYTES)));
+typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
 
 #define FOR(T, NAME)                                                                                                          \
     void add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {    \

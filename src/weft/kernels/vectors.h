@@ -1,4 +1,4 @@
-// What the kernels share: bfloat16 as raw 16 bits, sixteen numbers at a time, and the exponential.
+// What the kernels share: bfloat16 as raw 16 bits, as many numbers at a time as a register holds, and the exponential.
 
 #pragma once
 
@@ -27,11 +27,18 @@ inline void store(bfloat16* to, float x) {  // to nearest, ties to even; what is
     to->bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
-// Sixteen numbers at a time, on any processor: compilers make of it what vectors there are.
+// As many numbers at a time as a register of this processor holds: wider vectors would live in memory.
+#if defined(__AVX512F__)
 constexpr int64_t LANES = 16;
-typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t whole_vector __attribute__((vector_size(64)));
-typedef uint32_t bits_vector __attribute__((vector_size(64)));
+#elif defined(__AVX__)
+constexpr int64_t LANES = 8;
+#else
+constexpr int64_t LANES = 4;
+#endif
+constexpr int64_t BYTES = LANES * sizeof(float);
+typedef float vector __attribute__((vector_size(BYTES), aligned(4), may_alias));
+typedef int32_t whole_vector __attribute__((vector_size(BYTES)));
+typedef uint32_t bits_vector __attribute__((vector_size(BYTES)));
 
 inline vector read(const float* from) { return *(const vector*)from; }
 inline void write(float* to, vector x) { *(vector*)to = x; }
@@ -42,12 +49,16 @@ template <size_t BY, size_t... I>
 inline vector rotated(vector x, std::index_sequence<I...>) {
     return __builtin_shufflevector(x, x, ((I + BY) % LANES)...);
 }
-template <typename Op>
+template <size_t BY = LANES / 2, typename Op>
 inline float across(vector x, Op op) {
-    constexpr auto lanes = std::make_index_sequence<LANES>();
-    x = op(x, rotated<8>(x, lanes)), x = op(x, rotated<4>(x, lanes));
-    x = op(x, rotated<2>(x, lanes)), x = op(x, rotated<1>(x, lanes));
+    x = op(x, rotated<BY>(x, std::make_index_sequence<LANES>()));
+    if constexpr (BY > 1) return across<BY / 2>(x, op);
     return x[0];
+}
+inline bits_vector counted() {  // 0, 1, 2 ...
+    bits_vector x{};
+    for (int64_t i = 0; i < LANES; i++) x[i] = uint32_t(i);
+    return x;
 }
 inline vector sum_of(vector a, vector b) { return a + b; }
 inline vector greater_of(vector a, vector b) { return a > b ? a : b; }  // what is no number is passed over in a
