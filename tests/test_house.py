@@ -77,12 +77,13 @@ training.trackers:
 training.log: config machine durable training.checkpoint training.trackers
 training.trainer: config machine durable training
 
-predict: config data.normalize data.segment data.tokenizer decoding predict
+predict: config data.normalize data.scripts data.segment data.tokenizer decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
  model_folder predict tasks
+averaging: durable model_folder training.checkpoint
 comparison: data.check data.corpus data.documents data.labelled evaluation machine predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\
  run run_record tasks training.log

@@ -1,10 +1,12 @@
 """What is said of the machine."""
 
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 import torch
 
+from weft import machine
 from weft.errors import UsageError
 from weft.kernels import varlen
 from weft.machine import Machine, choose_machine, machine_for_use, matrix_peak, usable_cores
@@ -82,3 +84,20 @@ def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(monkeyp
     assert not Machine("cpu", "float32", 1, "").packs
     monkeypatch.setattr(varlen, "is_available", lambda device: False)
     assert "end to end" not in Machine("cpu", "bfloat16", 1, "").describe()
+
+
+def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, ...]] = []
+
+    def gain_of(*asked: Any) -> float:
+        sizes.append(asked[:3])
+        return 0.004
+
+    monkeypatch.setattr(machine, "_gain_of", gain_of)
+    assert machine._best_precision(torch.device("cpu")) == (
+        "float32",
+        "bfloat16 products measured at 0.0 times float32's speed",
+    )
+    assert sizes == [(128, 128, 128)]
+    monkeypatch.setattr(machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0)
+    assert machine._best_precision(torch.device("cpu"))[0] == "bfloat16"

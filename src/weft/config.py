@@ -263,10 +263,11 @@ class TrainingSection(Section):
     eps: Annotated[float, Field(gt=0.0)] = 1e-9
     momentum: Fraction = 0.0
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
-    schedule: Literal["noam", "cosine", "step", "constant"] = "cosine"
+    schedule: Literal["noam", "cosine", "step", "constant", "wsd"] = "cosine"
     warmup_steps: Amount = 400
     decay_every: Count = 1000
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    decay_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.2
     final_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
     label_smoothing: Fraction = 0.1
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0

@@ -12,9 +12,10 @@ from torch import nn
 from weft.errors import UsageError
 from weft.kernels import native, operations, varlen
 
-WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
+WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
 NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
+IMITATED = 0.1  # times float32's speed: what is slower is no type of this processor's
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,16 @@ def _gpu_has_bfloat16() -> bool:
 
 
 def _gain(device: torch.device, precision: str) -> float:
-    """How many times faster than in float32 a product of typical size is, the cast of its input included."""
-    x, w = torch.randn(2048, 512, device=device), torch.randn(512, 2048, device=device)
+    """How many times faster than in float32 a product of typical size is, the cast of its input included.
+
+    A small one is tried first: where the processor has to imitate the type, a large one takes a minute.
+    """
+    small = _gain_of(128, 128, 128, device, precision)
+    return small if small < IMITATED else _gain_of(2048, 512, 2048, device, precision)
+
+
+def _gain_of(rows: int, inputs: int, outputs: int, device: torch.device, precision: str) -> float:
+    x, w = torch.randn(rows, inputs, device=device), torch.randn(inputs, outputs, device=device)
     low = w.to(LOW.get(precision, torch.float32))
 
     def other() -> None:

@@ -24,6 +24,7 @@ VERBS = [
     *USES,
     "compare",
     "quantize",
+    "average",
     "distill",
     "inspect",
     "diagnose",

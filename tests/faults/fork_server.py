@@ -188,7 +188,7 @@ def save_in_place() -> None:
         path = self.folder / f"step-{state.progress.step}"
         path.mkdir(parents=True, exist_ok=True)
         (self.folder / "latest").write_text(path.name)
-        for old in self._newest_first():
+        for old in self.newest_first():
             if old != path:
                 checkpoint.shutil.rmtree(old)
         checkpoint.save_file(dict(state.model), path / "model.safetensors")

@@ -6,7 +6,7 @@ import torch
 from weft.config import TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.tokenizer import build_tokenizers
-from weft.inspection.attention import TranslationAttention, inspect_translation
+from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.machine import Machine
 from weft.tasks.translation import Translation
 from weft.texts import Texts
@@ -47,5 +47,5 @@ def task() -> Translation:
 
 
 @pytest.fixture(scope="package")
-def inspection(task: Translation) -> TranslationAttention:
+def inspection(task: Translation) -> TranslationInspection:
     return inspect_translation(task, "Ich möchte eine Tasse Tee .")

@@ -9,14 +9,15 @@ from weft.config import DecodingSection, TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.errors import UsageError
-from weft.inspection.attention import MAX_SRC_LEN, TranslationAttention, inspect_translation
+from weft.inspection.tokens import MAX_TOKENS
+from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.tasks.translation import Translation
 from weft.texts import Texts
 
 
-def tgt_in(inspection: TranslationAttention) -> list[int]:
+def tgt_in(inspection: TranslationInspection) -> list[int]:
     return [BOS_ID, *inspection.tgt_ids[:-1]]
 
 
@@ -98,12 +99,12 @@ def test_end_symbol_is_there_exactly_where_the_model_chose_it(task, bias):
 
 
 def test_long_text_is_cut_and_that_is_said(task):
-    short = "Tee " * (MAX_SRC_LEN // 4)
+    short = "Tee " * (MAX_TOKENS // 4)
     ids = task.tokenizers[0].encode("Tee " * 400)
     found = inspect_translation(task, "Tee " * 400, beam_size=1)
-    assert found.src_ids == [*ids[: MAX_SRC_LEN - 1], EOS_ID]
+    assert found.src_ids == [*ids[: MAX_TOKENS - 1], EOS_ID]
     assert found.cut
-    assert found.max_src_len == MAX_SRC_LEN == found.cross.shape[-1]
+    assert found.max_src_len == MAX_TOKENS == found.cross.shape[-1]
     assert not inspect_translation(task, short, beam_size=1).cut
 
 
@@ -146,7 +147,8 @@ def test_json_holds_the_same_rounded(inspection):
     for kind in ("encoder", "decoder", "cross"):
         maps = torch.tensor(data["attention"][kind])
         torch.testing.assert_close(maps, getattr(inspection, kind), rtol=0, atol=5.1e-5)
-    assert data["source"] == {"pieces": inspection.src_pieces, "ids": inspection.src_ids}
+    assert data["source"]["pieces"] == inspection.src_pieces
+    assert data["source"]["ids"] == inspection.src_ids
     assert data["target"]["pieces"] == inspection.tgt_pieces
     assert data["target"]["probabilities"] == [round(c.probability, 4) for c in inspection.chosen]
     assert [len(row) for row in data["target"]["alternatives"]] == [5] * len(inspection.tgt_ids)
@@ -161,7 +163,7 @@ def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
 
 
 @pytest.fixture(scope="module")
-def recurrent() -> TranslationAttention:
+def recurrent() -> TranslationInspection:
     model = {"kind": "recurrent", "d_model": 10, "d_hidden": 7, "num_decoder_layers": 2}
     recipe = TranslationRecipe.model_validate({"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}})
     texts = Texts(from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"), None, None, "pairs", fingerprint)
@@ -170,7 +172,7 @@ def recurrent() -> TranslationAttention:
     return inspect_translation(task, "ein Haus", beam_size=1)
 
 
-def test_a_recurrent_model_looks_across_alone(recurrent: TranslationAttention) -> None:
+def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) -> None:
     shape = (1, 1, len(recurrent.tgt_ids), len(recurrent.src_ids))
     assert recurrent.cross.shape == shape
     torch.testing.assert_close(recurrent.cross.sum(-1), torch.ones(shape[:-1]))

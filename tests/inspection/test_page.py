@@ -5,9 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from weft.inspection.attention import Choice, TranslationAttention
+from weft.inspection.classification import ClassificationInspection, Contributions
+from weft.inspection.language import LanguageInspection
 from weft.inspection.report import write_report
+from weft.inspection.tokens import Choice, Vectors
+from weft.inspection.translation import TranslationInspection
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
@@ -39,7 +43,7 @@ def open_page(browser, tmp_path):
     """Write an inspection and open it; at the end nothing may have gone wrong or been asked for."""
     problems, contexts = [], []
 
-    def opened(inspection: TranslationAttention, width: int = 1280, scheme: str = "light"):
+    def opened(inspection: TranslationInspection, width: int = 1280, scheme: str = "light"):
         write_report(inspection, tmp_path / "page.html")
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         contexts.append(context)
@@ -78,8 +82,8 @@ def expected_shades(weights) -> list[float]:
 
 
 def test_page_starts_with_the_mean_of_the_last_layer(page, inspection):
-    assert page.title() == f"Attention: {inspection.text}"
-    labels = page.locator("#source button").all_inner_texts()
+    assert page.title() == f"How the model translated this: {inspection.text}"
+    labels = page.locator("#source button bdi").all_inner_texts()
     assert labels == inspection.src_pieces
     assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
 
@@ -129,7 +133,7 @@ def test_pointing_at_a_cell_tells_its_weight_and_marks_both_tokens(page, inspect
     page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
     weight = inspection.cross[-1].mean(0)[2, 1].item()
     assert weight == weight_in(page.locator("#reading").inner_text())
-    marked = page.locator(".token.marked").evaluate_all(
+    marked = page.locator("#sentences .token.marked").evaluate_all(
         "all => all.map(t => [t.parentNode.id, [...t.parentNode.children].indexOf(t)])"
     )
     assert marked == [["source", 1], ["target", 2]]
@@ -176,14 +180,14 @@ def test_target_token_shows_what_else_the_model_considered(page, inspection):
 @pytest.mark.parametrize("kind", ["Cross", "Encoder", "Decoder"])
 def test_every_token_can_be_pointed_at_in_every_kind(page, kind):
     page.get_by_role("radio", name=kind, exact=True).check(force=True)
-    tokens = page.locator(".token")
+    tokens = page.locator("#sentences .token")
     for index in range(tokens.count()):
         tokens.nth(index).focus()
-        assert page.locator(".token.marked").count() >= (kind == "Cross")
+        assert page.locator("#sentences .token.marked").count() >= (kind == "Cross")
 
 
 def test_everything_that_can_be_used_has_a_name(page):
-    used = page.locator("button, input, [tabindex='0'], [role=grid], [role=radiogroup]")
+    used = page.locator("button, input, [tabindex='0'], [role=grid], [role=radiogroup], [role=tree]")
     names = used.evaluate_all("all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)")
     assert len(names) > 20
     assert all(name.strip() for name in names)
@@ -227,7 +231,7 @@ def test_hostile_text_is_shown_and_not_run(open_page, inspection):
         tgt_pieces=[HOSTILE] * len(inspection.tgt_ids),
     )
     page = open_page(hostile)
-    assert page.locator("#source button").first.inner_text() == HOSTILE
+    assert page.locator("#source button bdi").first.inner_text() == HOSTILE
     assert page.evaluate("window.hacked") is None
     assert page.locator("img").count() == 0
 
@@ -254,3 +258,157 @@ def test_a_model_that_looks_across_alone_offers_nothing_else(open_page, inspecti
     kinds = page.locator("input[name=kind]").evaluate_all("inputs => inputs.map(i => i.value)")
     assert kinds == ["cross"]
     assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+
+
+def choose(page, name: str) -> None:
+    page.get_by_role("radio", name=name, exact=True).check(force=True)
+
+
+def test_the_page_speaks_chinese(page, inspection):
+    choose(page, "中文")
+    assert page.title() == f"模型是怎样翻译的: {inspection.text}"
+    assert page.locator("html").get_attribute("lang") == "zh"
+    shown = page.locator("main").inner_text()
+    assert "交叉注意力" in page.locator("#map").get_attribute("aria-label")
+    assert not [word for word in ("Vectors", "Attention", "Each row", "Step ", "Show") if word in shown]
+    choose(page, "English")
+    assert "Each row" in page.locator("main").inner_text()
+
+
+def test_both_languages_say_the_same_things(page):
+    keys = page.evaluate("[Object.keys(WORDS.en), Object.keys(WORDS.zh)]")
+    assert keys[0] == keys[1]
+    values = "language => Object.values(WORDS[language]).map(text => (text.match(/{\\w+}/g) ?? []).sort().join())"
+    assert page.evaluate(values, "en") == page.evaluate(values, "zh")
+
+
+def test_vectors_of_each_side_and_part(page, inspection):
+    script = """canvases => canvases.map(canvas =>
+        [...canvas.getContext("2d").getImageData(0, 0, canvas.width, 1).data].filter((_, i) => i % 4 === 3))"""
+    for side, vectors in (("source", inspection.src_vectors), ("target", inspection.tgt_vectors)):
+        for part, numbers in (("token", vectors.tokens), ("sum", vectors.tokens + vectors.positions)):
+            choose(page, side)
+            choose(page, part)
+            expected = 255 * (numbers.abs() / numbers.abs().max()).sqrt()
+            drawn = page.locator("#vectors canvas").evaluate_all(script)
+            assert [number for row in drawn for number in row] == pytest.approx(expected.flatten().tolist(), abs=4)
+    page.locator("#vectors canvas").first.hover()
+    assert "number" in page.locator("#vectors-reading").inner_text()
+
+
+def test_a_map_is_kept_beside_another(page, inspection):
+    page.locator("#keep").click()
+    page.get_by_role("radio", name="Layer 2, head 3", exact=True).click()
+    kept = page.locator("#kept td:not(.corner)").evaluate_all(
+        "cells => cells.map(c => Number(c.style.getPropertyValue('--shade')))"
+    )
+    assert kept == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    assert shades(page) != pytest.approx(kept, abs=0.01)
+    page.locator("#map tbody tr").nth(1).locator("td").nth(2).hover()
+    assert page.locator("#kept td.here").count() == page.locator("#map td.here").count() == 1
+    page.locator("#keep").click()
+    assert page.locator("#kept-box").is_hidden()
+
+
+def test_the_decoder_step_by_step(page, inspection):
+    for step in range(1, 4):
+        written = page.locator("#step-target .token").all_inner_texts()
+        assert written == ["<bos>", *inspection.tgt_pieces[:step]]
+        weights = page.locator("#step-source .token").evaluate_all(
+            "tokens => tokens.map(t => Number(t.style.getPropertyValue('--shade')))"
+        )
+        assert weights == pytest.approx(expected_shades(inspection.cross[-1].mean(0)[step - 1]), abs=0.01)
+        assert page.locator("#step-choices li.chosen b").inner_text() == inspection.tgt_pieces[step - 1]
+        page.locator("#step-after").click()
+    page.locator("#step").focus()
+    page.keyboard.press("End")
+    assert page.locator("#step-target .token").count() == len(inspection.tgt_ids) + 1
+
+
+def test_the_beam_is_a_tree_with_every_branch(page, inspection):
+    nodes = inspection.beam.nodes
+    choose(page, "all branches")
+    assert page.locator("#beam [role=treeitem]").count() == len(nodes)
+    assert page.locator("#beam g.best").count() == len(inspection.tgt_ids)
+    page.locator("#beam g[tabindex='0']").focus()
+    best = [node for node in nodes if node.is_best]
+    page.locator(f"#beam [data-node='{nodes.index(best[0])}']").focus()
+    for node in best[1:]:
+        page.keyboard.press("ArrowRight")
+        reading = page.locator("#beam-reading").inner_text()
+        assert reading.startswith(f"Step {node.step}, ")
+        assert f"{node.log_prob:.3f}" in reading
+    assert "ended with score" in reading or "still open" in reading
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#beam-reading").inner_text().startswith(f"Step {best[-2].step}, ")
+    choose(page, "branches of two steps and more")
+    assert page.locator("#beam g.best").count() == len(inspection.tgt_ids)
+    assert page.locator("#beam [role=treeitem]").count() <= len(nodes)
+
+
+def test_words_that_belong_together(page, inspection):
+    assert page.locator("#alignment dt").all_inner_texts() == inspection.alignment.tgt
+
+
+@pytest.fixture(scope="module")
+def language() -> LanguageInspection:
+    pieces, generator = ["<eos>", "▁To", "▁be", ",", "▁or"], torch.Generator().manual_seed(1)
+    choices = [Choice(f"▁{word}", i, 0.4 / (i + 1)) for i, word in enumerate(("not", "to", "be"), start=10)]
+    return LanguageInspection(
+        text="To be, or",
+        lang="en",
+        ids=[3, 20, 21, 22, 23],
+        pieces=pieces,
+        chosen=[Choice(piece, i, 0.3) for i, piece in enumerate(pieces[1:], start=20)],
+        alternatives=[choices] * 4,
+        next=choices,
+        decoder=torch.rand(2, 3, 5, 5, generator=generator).tril().softmax(-1).tril(),
+        vectors=Vectors(torch.randn(5, 7, generator=generator), None),
+        max_len=128,
+        cut=False,
+    )
+
+
+def test_a_language_model_shows_what_comes_next(open_page, language):
+    page = open_page(language, width=360)
+    assert page.title() == "How the model reads this: To be, or"
+    assert page.locator("#next li b").all_inner_texts() == ["▁not", "▁to", "▁be"]
+    assert page.locator("#text button bdi").all_inner_texts() == language.pieces
+    assert page.locator("#text .bar").count() == 4  # the first token is given
+    assert shades(page) == pytest.approx(expected_shades(language.decoder[-1].mean(0)), abs=0.01)
+    page.locator("#text button").nth(2).focus()
+    assert "be" in page.locator("#considered-title").inner_text()
+    hidden = ["labels-section", "reasons-section", "steps-section", "beam-section", "alignment-section"]
+    assert all(page.locator(f"#{section}").is_hidden() for section in hidden)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_a_classifier_shows_its_reasons(open_page, layers):
+    reasons = [
+        Contributions("good", [0.1, -0.4, 1.2], [0.0, -0.2, 0.9], 0.97),
+        Contributions("bad", [-0.1, 0.5, -1.0], [0.1, 0.3, -0.8], None),
+    ]
+    inspection = ClassificationInspection(
+        text="a warm film",
+        lang="en",
+        ids=[7, 8, 9],
+        pieces=["▁a", "▁warm", "▁film"],
+        labels=["good", "bad"],
+        probabilities=[0.8, 0.2],
+        contributions=reasons,
+        encoder=torch.rand(layers, 2, 3, 3, generator=torch.Generator().manual_seed(2)).softmax(-1),
+        vectors=Vectors(torch.ones(3, 5), torch.zeros(3, 5)),
+        max_len=128,
+        cut=True,
+    )
+    page = open_page(inspection, width=360)
+    assert page.locator("#labels li").all_inner_texts() == ["good\n0.800", "bad\n0.200"]
+    assert page.locator("#reasons td span:last-child").all_inner_texts()[:2] == ["0.100", "0.000"]
+    assert "0.97" in page.locator("#agreement").inner_text()
+    choose(page, "bad")
+    assert page.locator("#reasons tbody tr").nth(2).inner_text().split() == ["▁film", "-1.000", "-0.800"]
+    assert "cannot be compared" in page.locator("#agreement").inner_text()
+    assert page.locator("#attention-section").is_visible() == (layers > 0)
+    assert "first 128 tokens" in page.locator("#notes").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -16,7 +16,7 @@ import torch
 from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
 from weft.inspection import history
-from weft.inspection.attention import TranslationAttention
+from weft.inspection.translation import TranslationInspection
 from weft.model.positions import sinusoids
 from weft.recipe_file import build_recipe, load_recipe
 from weft.training.loss import smoothed_target
@@ -25,6 +25,7 @@ from weft.training.schedule import learning_rate
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
 plots = pytest.importorskip("weft.inspection.plots")
 figures = pytest.importorskip("weft.inspection.figure")
+pictures = pytest.importorskip("weft.inspection.pictures")
 curves = pytest.importorskip("weft.inspection.curves")
 mpl_figure = pytest.importorskip("matplotlib.figure")
 
@@ -299,8 +300,8 @@ def test_moving_mean_by_hand() -> None:
 # --- attention
 
 
-def test_attention_has_a_panel_a_layer_with_its_mean(inspection: TranslationAttention) -> None:
-    figure = plots.draw_attention(inspection)
+def test_attention_has_a_panel_a_layer_with_its_mean(inspection: TranslationInspection) -> None:
+    figure = pictures.draw_inspection(inspection)
     panels = [axes for axes in figure.axes if axes.images]
     assert [panel.get_title(loc="left") for panel in panels] == ["Layer 1", "Layer 2", "Layer 3", "Layer 4"]
     for layer, panel in enumerate(panels):
@@ -312,12 +313,12 @@ def test_attention_has_a_panel_a_layer_with_its_mean(inspection: TranslationAtte
 
 
 def test_attention_over_many_tokens_stays_within_its_bounds(
-    inspection: TranslationAttention, monkeypatch: pytest.MonkeyPatch
+    inspection: TranslationInspection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = replace(inspection, cross=torch.rand(3, 2, 61, 67), src_pieces=["ein"] * 67, tgt_pieces=["a"] * 61)
-    free = plots.draw_attention(many)
-    monkeypatch.setattr(plots, "PIXELS", 1_000_000)
-    bound = plots.draw_attention(many)
+    free = pictures.draw_inspection(many)
+    monkeypatch.setattr(pictures, "PIXELS", 1_000_000)
+    bound = pictures.draw_inspection(many)
     assert free.dpi == 150
     assert (bound.get_size_inches() == free.get_size_inches()).all()
     assert np.prod(bound.get_size_inches() * bound.dpi) == pytest.approx(1_000_000)
@@ -334,7 +335,7 @@ def stands_out(figure: Any) -> bool:
     return min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
 
 
-def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: TranslationAttention) -> None:
+def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: TranslationInspection) -> None:
     for figure in (
         plots.draw_positions(),
         plots.draw_positions(1022, 7),
@@ -342,9 +343,9 @@ def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: Translat
         plots.draw_smoothing(),
         plots.draw_schedule(plots.paper_schedules()),
         curves.draw_history([history.read_history(tiny_folder)]),
-        plots.draw_attention(inspection),
-        plots.draw_attention(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
-        plots.draw_attention(
+        pictures.draw_inspection(inspection),
+        pictures.draw_inspection(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
+        pictures.draw_inspection(
             replace(inspection, cross=torch.ones(5, 2, 1, 1), src_pieces=["."], tgt_pieces=["."])
         ),
     ):
@@ -477,12 +478,12 @@ def test_a_font_of_one_other_letter_is_no_help_to_the_rest(monkeypatch: pytest.M
 HOSTILE = ["$x^2$", "$\\frac{", "</text><script>", "\x00\x1b\u2028", "_under", "", "▁the", "&amp;", "\ud800"]
 
 
-def test_hostile_pieces_are_written_as_they_are(inspection: TranslationAttention, tmp_path: Path) -> None:
+def test_hostile_pieces_are_written_as_they_are(inspection: TranslationInspection, tmp_path: Path) -> None:
     hostile = replace(
         inspection, src_pieces=HOSTILE, cross=torch.rand(2, 3, len(inspection.tgt_pieces), len(HOSTILE))
     )
-    figures.write_figure(plots.draw_attention(hostile), tmp_path / "a.png")
-    figures.write_figure(plots.draw_attention(hostile), tmp_path / "a.svg")
+    figures.write_figure(pictures.draw_inspection(hostile), tmp_path / "a.png")
+    figures.write_figure(pictures.draw_inspection(hostile), tmp_path / "a.svg")
     texts = texts_of((tmp_path / "a.svg").read_bytes())
     shown = ["$x^2$", "$\\frac{", "</text><script>", "\\u0000\\u001b\\u2028", "_under", "▁the", "&amp;", "\\ud800"]
     assert [text for text in texts if text in shown] == shown * 2

@@ -30,7 +30,7 @@ def test_noam_without_warm_up_falls_from_the_first_step() -> None:
     assert rate(4, schedule="noam", warmup_steps=0) == pytest.approx(2 / 16)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "step", "constant"])
+@pytest.mark.parametrize("schedule", ["cosine", "step", "constant", "wsd"])
 def test_the_warm_up_is_a_straight_line(schedule: str) -> None:
     found = [rate(step, schedule=schedule) for step in (1, 50, 100)]
     assert found == pytest.approx([0.02, 1.0, 2.0], rel=1e-12)
@@ -51,6 +51,20 @@ def test_cosine_where_the_run_is_all_warm_up() -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "expected"), [(100, 2.0), (550, 2.0), (825, 2.0), (894, 2 - 1.98 / 2), (1100, 0.02), (5000, 0.02)]
+)
+def test_wsd_stays_until_its_last_quarter_and_falls_as_one_minus_a_root(step: int, expected: float) -> None:
+    """A quarter of 1,100 steps are 275; a quarter of these on, at 893.75, half of the way down is done."""
+    found = rate(step, schedule="wsd", decay_fraction=0.25, final_fraction=0.01)
+    assert found == pytest.approx(expected, rel=2e-3 if step == 894 else 1e-12)
+
+
+def test_wsd_where_the_decay_is_longer_than_what_the_warm_up_leaves() -> None:
+    found = [rate(step, max_steps=200, schedule="wsd", decay_fraction=1.0) for step in (100, 101, 125, 200)]
+    assert found == pytest.approx([2.0, 2 - 1.96 * 0.1, 2 - 1.96 * 0.5, 0.04])
+
+
+@pytest.mark.parametrize(
     ("step", "expected"), [(100, 2.0), (109, 2.0), (110, 1.0), (119, 1.0), (120, 0.5), (1100, 2 * 0.5**100)]
 )
 def test_step_is_multiplied_every_so_many_steps(step: int, expected: float) -> None:
@@ -63,11 +77,11 @@ def test_constant_stays(step: int) -> None:
     assert rate(step, schedule="constant") == 2.0
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "step", "constant"])
+@pytest.mark.parametrize("schedule", ["cosine", "step", "constant", "wsd"])
 def test_without_warm_up_the_first_step_has_the_whole_rate(schedule: str) -> None:
     assert rate(1, max_steps=10**9, schedule=schedule, warmup_steps=0) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("schedule", ["noam", "cosine", "step", "constant"])
+@pytest.mark.parametrize("schedule", ["noam", "cosine", "step", "constant", "wsd"])
 def test_every_rate_of_a_run_is_positive(schedule: str) -> None:
     assert all(rate(step, schedule=schedule) > 0 for step in range(1, 1101))

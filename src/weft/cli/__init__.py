@@ -37,6 +37,7 @@ VERBS = (
     measure.compare,
     measure.score,
     ship.quantize,
+    ship.average,
     ship.distill,
     look.inspect,
     look.diagnose,

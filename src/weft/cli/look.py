@@ -35,30 +35,32 @@ def inspect(
     text: Annotated[str, typer.Argument(help="A sentence.")],
     output: Annotated[
         Path,
-        typer.Option("--output", help="Where to write: page.html, a picture as .png or .svg, or data as .json."),
+        typer.Option(
+            "--output",
+            help="Where to write: page.html, a picture as .png or .svg, data as .json; of a translation the word "
+            "alignment as .txt or .pharaoh.",
+        ),
     ],
 ) -> None:
-    """Show what a model looks at while it translates: every layer, every head, every token."""
-    from weft.inspection.attention import inspect_translation
-    from weft.inspection.report import FORMATS, PICTURES, refuse_other_suffixes, write_report
+    """Show what a model does with a text: vectors, every layer's and head's attention, probabilities, and more."""
+    from weft.inspection.look import inspect_text
+    from weft.inspection.report import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes, write_report
     from weft.machine import machine_for_use
-    from weft.tasks.translation import Translation
+    from weft.tasks.choice import load_task
 
-    refuse_other_suffixes(output, {**FORMATS, **PICTURES})
+    refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
         _need_matplotlib()
-    inspection = inspect_translation(Translation.load(folder, machine_for_use()), text)
+    inspection = inspect_text(load_task(folder, machine_for_use()), text)
     if is_picture:
-        from weft.inspection.plots import draw_attention
+        from weft.inspection.pictures import draw_inspection
 
-        _write(draw_attention(inspection), output)
+        _write(draw_inspection(inspection), output)
     else:
         write_report(inspection, output)
-    if inspection.cut:
-        print(f"weft: the text was cut after {inspection.max_src_len - 1} tokens", file=sys.stderr)
-    if not inspection.finished:
-        print("weft: the translation found no end and was cut at its limit", file=sys.stderr)
+    for note in inspection.notes:
+        print(f"weft: {note}", file=sys.stderr)
     print(f"written to {output}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Verbs that make a model from models: quantize, distill."""
+"""Verbs that make a model from models: quantize, average, distill."""
 
 import json
 import shlex
@@ -37,6 +37,21 @@ def quantize(
     for line in found.lines():
         print(line)
     print(f"weft: wrote {output}", file=sys.stderr)
+
+
+def average(
+    folders: Annotated[
+        list[Path], typer.Argument(help="A model folder with its run's checkpoints, or several alike.")
+    ],
+    output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
+    last: Annotated[int | None, typer.Option(help="Of one run: only so many checkpoints, the newest.")] = None,
+) -> None:
+    """Make one model with the mean of several models' weights."""
+    from weft.averaging import average as make
+
+    for name in make(folders, output, last):
+        print(name)
+    print(f"weft: wrote {output}, the mean of these; weft compare tells whether it is better", file=sys.stderr)
 
 
 def distill(

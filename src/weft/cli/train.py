@@ -52,7 +52,7 @@ def demo(out: Out = Path("runs/demo")) -> None:
     say(
         f"\nThe model is in {out}. Next:\n"
         f'  weft translate {out} "My sister is drinking tea in the kitchen."\n'
-        f'  weft inspect {out} "My sister is drinking tea in the kitchen." --output attention.html\n'
+        f'  weft inspect {out} "My sister is drinking tea in the kitchen." --output inside.html\n'
         "  weft train --train your-pairs.tsv --out runs/yours"
     )
 

@@ -1,4 +1,4 @@
-"""Pictures of what a lesson draws on the board, and of attention maps."""
+"""Pictures of what a lesson draws on the board."""
 
 import math
 from collections.abc import Sequence
@@ -14,18 +14,14 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, TrainingSection, TranslationRecipe
-from weft.data.languages import UNKNOWN
 from weft.errors import UsageError
-from weft.inspection.attention import TranslationAttention
 from weft.inspection.figure import (
     COLORS,
     DASHES,
     FAINT,
-    PIXELS,
     SHADES,
     color_of,
     count_steps,
-    short_label,
     short_path,
     styled,
 )
@@ -178,53 +174,3 @@ def _steps(max_steps: int, warmup: int) -> list[int]:
     return sorted(
         {*range(1, max_steps + 1, max(1, max_steps // 20_000)), min(max(warmup, 1), max_steps), max_steps}
     )
-
-
-@styled
-def draw_attention(inspection: TranslationAttention) -> Figure:
-    """What each decoder layer looks at in the source: the mean of its heads, a panel a layer, to be printed."""
-    maps = inspection.cross.mean(1).numpy()
-    src, tgt = (
-        [short_label(piece) for piece in pieces] for pieces in (inspection.src_pieces, inspection.tgt_pieces)
-    )
-    figure, panels = _page(len(maps), src, tgt)
-    for layer, (panel, weights) in enumerate(zip(panels, maps, strict=True), start=1):
-        image = panel.imshow(weights, cmap=SHADES, vmin=0, vmax=maps.max(), interpolation="nearest")
-        panel.set_title(f"Layer {layer}")
-        panel.set_xticks(range(len(src)), src, rotation=90)
-        panel.set_yticks(range(len(tgt)), tgt)
-        panel.tick_params(labelsize=9 * _cell(src, tgt) / WIDEST, length=0)
-        panel.spines[:].set_visible(False)
-    figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=30)
-    looker, seen = _side("target token", inspection.tgt_lang), _side("source", inspection.src_lang)
-    figure.suptitle(f"What each {looker} looks at in the {seen}: the mean of the heads")
-    return figure
-
-
-def _side(name: str, lang: str) -> str:
-    return name if lang == UNKNOWN else f"{name} ({lang})"
-
-
-WIDEST, NARROWEST = 0.21, 0.12  # inches that a token takes
-PAGE = 11.0  # inches across
-
-
-def _cell(src: Sequence[str], tgt: Sequence[str]) -> float:
-    """Inches a token: fewer where there are many, so that a panel fits a page, but never too few to read."""
-    return min(WIDEST, max(NARROWEST, 0.9 * PAGE / max(len(src), len(tgt))))
-
-
-def _page(layers: int, src: Sequence[str], tgt: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel a layer, each as large as its tokens need, side by side as far as a page is wide."""
-    cell = _cell(src, tgt)
-    width = cell * (len(src) + 0.6 * max(map(len, tgt))) + 0.3  # a letter of a label is at most so wide
-    height = cell * (len(tgt) + 0.6 * max(map(len, src))) + 0.6
-    rows = math.ceil(layers / max(1, int(PAGE / width)))
-    columns = math.ceil(layers / rows)
-    size = (max(columns * width + 1.2, 7.2), max(rows * height + 0.6, 2.4))
-    dpi = min(150.0, (PIXELS / (size[0] * size[1])) ** 0.5)
-    figure = Figure(figsize=size, dpi=dpi, layout="compressed")
-    panels = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
-    for panel in panels[layers:]:
-        panel.remove()
-    return figure, panels[:layers]

@@ -11,23 +11,39 @@ from typing import Any
 
 from weft import durable
 from weft.errors import UsageError
-from weft.inspection.attention import TranslationAttention
+from weft.inspection.look import Inspection
+from weft.inspection.translation import TranslationInspection
 
 FORMATS = {".html": "a page", ".json": "data"}
+ALIGNMENTS = {".txt": "word alignment, to be read", ".pharaoh": "the same as 0-0 1-2"}  # of a translation
 PICTURES = {".png": "a picture", ".svg": "a drawing"}  # written by weft.inspection.figure, which needs matplotlib
+
+SCRIPTS = ("words.js", "tokens.js", "attention.js", "beam.js", "contributions.js", "inspect.js")  # in this order
 
 # Letters that could end a script element, open a comment or be no string to a script; JSON knows them as escapes.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 
 
-def write_report(inspection: TranslationAttention, path: Path) -> None:
-    """Write a page (.html) or data (.json), whole or not at all.
+def write_report(inspection: Inspection, path: Path) -> None:
+    """Write a page (.html), data (.json) or, of a translation, word alignments, whole or not at all.
 
-    Raises UsageError for another suffix, FolderError where it cannot be written.
+    Raises UsageError for another suffix and for alignments of what is no translation, FolderError where it cannot
+    be written.
     """
-    refuse_other_suffixes(path, FORMATS)
-    data = inspection.to_json()
-    durable.write_text(path, _page(data) if path.suffix.lower() == ".html" else _json(data) + "\n")
+    refuse_other_suffixes(path, FORMATS | ALIGNMENTS)
+    suffix = path.suffix.lower()
+    if suffix in ALIGNMENTS:
+        durable.write_text(path, _alignment(inspection, path))
+    else:
+        data = inspection.to_json()
+        durable.write_text(path, _page(data) if suffix == ".html" else _json(data) + "\n")
+
+
+def _alignment(inspection: Inspection, path: Path) -> str:
+    if not isinstance(inspection, TranslationInspection):
+        raise UsageError(f"{path}: only translations have word alignments; write a page (.html) or data (.json)")
+    found = inspection.alignment
+    return "".join(f"{line}\n" for line in ([found.pharaoh()] if path.suffix.lower() != ".txt" else found.lines()))
 
 
 def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
@@ -39,13 +55,13 @@ def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
 
 def _page(data: dict[str, Any]) -> str:
     """The page with style, script and data inside; only these two, known by their hashes, may act in it."""
-    style, script = stylesheet("attention.css"), asset("attention.js")
+    style, script = stylesheet("inspect.css"), "".join(asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "style": style, "script": script, "data": _UNSAFE.sub(_escaped, _json(data))}
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("attention.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html"))
 
 
 def asset(name: str) -> str:

@@ -1,76 +1,32 @@
-"use strict";
+/* What was looked at: every head of every layer small, one of them large, and one kept beside it. */
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const source = data.source.pieces;
-const target = data.target.pieces;
 const MEAN = -1;
-const KINDS = {
-  cross: {
-    label: "Cross",
-    title: "Cross-attention",
-    queries: target,
-    keys: source,
-    languages: [data.tgt_lang, data.src_lang],
-    caption:
-      "Each row is a target token and each column a source token: the stronger the colour, the more the decoder " +
-      "looked at that source token while it wrote the target token (Vaswani et al. 2017, section 3.2.3).",
-  },
-  encoder: {
-    label: "Encoder",
-    title: "Encoder self-attention",
-    queries: source,
-    keys: source,
-    languages: [data.src_lang, data.src_lang],
-    caption:
-      "Rows and columns are the source tokens: the stronger the colour, the more the encoder looked at the column’s " +
-      "token to understand the row’s (Vaswani et al. 2017, section 3.2.3).",
-  },
-  decoder: {
-    label: "Decoder",
-    title: "Decoder self-attention",
-    queries: target,
-    keys: ["<bos>", ...target.slice(0, -1)],
-    languages: [data.tgt_lang, data.tgt_lang],
-    caption:
-      "Each row is a target token as it is written and each column a token before it, <bos> the start: the stronger " +
-      "the colour, the more the decoder looked back at it; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
-  },
-};
+const KINDS = kindsOf();
 
-for (const kind of Object.keys(KINDS)) {
-  if (data.attention[kind].length === 0) delete KINDS[kind]; // recurrent models look across alone
-}
-
-// What is shown, and which query (row) and key (column) of it is pointed at; null is none.
-const shown = { kind: "cross", layer: data.attention.cross.length - 1, head: MEAN };
+// What is shown, what is kept to compare it with, and which query (row) and key (column) is pointed at; null is none.
+const shown = { kind: Object.keys(KINDS)[0] ?? null, layer: Infinity, head: MEAN };
+let kept = null;
 let pinned = { row: 0, col: null };
 const active = { row: 0, col: 0 }; // the cell that the Tab key comes to
 
-const byId = (id) => document.getElementById(id);
-const cells = () => byId("map").tBodies[0].rows;
+const cells = (map = "map") => byId(map).tBodies[0].rows;
 
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
+// Rows and columns of each kind of map: tokens of a side, the columns of the decoder one behind them.
+function kindsOf() {
+  const kind = (name, rows, cols, caption = name) => {
+    const keys = name === "decoder" && data.task === "translation" ? ["<bos>", ...SIDES[cols].pieces.slice(0, -1)] : SIDES[cols].pieces;
+    return { rows, cols, queries: SIDES[rows].pieces, keys, offset: keys === SIDES[cols].pieces ? 0 : 1, caption };
+  };
+  const all = {
+    translation: { cross: ["target", "source"], encoder: ["source", "source"], decoder: ["target", "target"] },
+    "language-modelling": { decoder: ["text", "text", "causal"] },
+    classification: { encoder: ["text", "text"] },
+  }[data.task];
+  const there = Object.entries(all).filter(([name]) => data.attention[name].length > 0); // recurrent models look across alone
+  return Object.fromEntries(there.map(([name, [rows, cols, caption]]) => [name, kind(name, rows, cols, caption)]));
 }
 
-// A piece with its space mark, ▁, paler than its letters.
-function label(piece) {
-  if (!piece.startsWith("▁") || piece === "▁") return [piece];
-  const space = make("span", { class: "space" }, "▁");
-  return [space, piece.slice(1)];
-}
-
-// A piece in a sentence of our own: without its space mark, in quotes.
-const quoted = (piece) => `“${piece.replace(/^▁(?=.)/u, "")}”`;
-
-// Colour grows with the square root of a weight, so that small weights can be told apart.
-const shade = (weight) => Math.sqrt(weight).toFixed(3);
-const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.toFixed(3));
-const chance = (probability) => (probability < 0.001 ? "< 0.001" : probability.toFixed(3));
-const nameOf = (layer, head) => `Layer ${layer + 1}, ${head === MEAN ? "mean of heads" : `head ${head + 1}`}`;
+const nameOf = (layer, head) => say(head === MEAN ? "name-mean" : "name-head", { layer: layer + 1, head: head + 1 });
 
 function weightsOf(kind, layer, head) {
   const heads = data.attention[kind][layer];
@@ -79,61 +35,19 @@ function weightsOf(kind, layer, head) {
   return heads[0].map((row, i) => row.map((_, j) => mean(i, j)));
 }
 
-/* The two sentences */
-
-function bar(probability) {
-  const filled = make("i");
-  filled.style.setProperty("--probability", probability);
-  return make("span", { class: "bar", "aria-hidden": "true" }, filled);
-}
-
-function drawSentence(id, pieces, language, probabilities) {
-  byId(id).lang = language;
-  pieces.forEach((piece, index) => {
-    const button = make("button", { class: "token", type: "button" }, make("bdi", {}, ...label(piece)));
-    if (probabilities) {
-      button.append(bar(probabilities[index]));
-      button.setAttribute("aria-label", `${quoted(piece)}, probability ${chance(probabilities[index])}`);
-    }
-    const place = () => placeOfToken(id, index);
-    button.addEventListener("focus", () => pin(place()));
-    button.addEventListener("click", () => pin(place()));
-    button.addEventListener("pointerenter", () => point(place()));
-    button.addEventListener("pointerleave", () => point(pinned));
-    byId(id).append(button);
-  });
-}
-
-// The row or column that a token stands for in the map shown, and the target token that is asked about.
-function placeOfToken(id, index) {
-  const isSource = id === "source";
-  if (shown.kind === "cross") return isSource ? { row: null, col: index } : { row: index, col: null };
-  const isRow = isSource === (shown.kind === "encoder");
-  return { row: isRow ? index : null, col: null, target: isSource ? null : index };
-}
-
-function drawConsidered(index) {
-  const { alternatives, probabilities, ids } = data.target;
-  const rows = alternatives[index].slice();
-  if (!rows.some((choice) => choice.id === ids[index])) {
-    rows.push({ piece: target[index], id: ids[index], probability: probabilities[index] });
-  }
-  byId("considered-title").replaceChildren("Most probable at ", make("bdi", { lang: data.tgt_lang }, quoted(target[index])));
-  byId("considered").lang = data.tgt_lang;
-  byId("considered").replaceChildren(
-    ...rows.map((choice) => {
-      const item = make("li", choice.id === ids[index] ? { class: "chosen" } : {});
-      const piece = make("b", { title: choice.piece }, ...label(choice.piece));
-      item.append(piece, make("span", {}, chance(choice.probability)), bar(choice.probability));
-      return item;
-    }),
-  );
+// The row or column that a token stands for in the map shown, and the token that is asked about.
+function placeOfToken(side, index) {
+  const kind = KINDS[shown.kind] ?? {};
+  const row = kind.rows === side ? index : null;
+  const col = row === null && kind.cols === side ? index : null;
+  return { row, col, asked: side === WRITTEN ? index : null };
 }
 
 /* The large picture */
 
-function drawMap() {
-  const { queries, keys, languages } = KINDS[shown.kind];
+function drawMap(id = "map") {
+  const { queries, keys, rows, cols } = KINDS[shown.kind];
+  const languages = [SIDES[rows].lang, SIDES[cols].lang];
   const header = (scope, piece, lang, ...inside) => make("th", { scope, lang, title: piece }, ...inside);
   const top = make("tr", {}, make("td", { class: "corner", role: "presentation" }));
   top.append(...keys.map((key) => header("col", key, languages[1], make("div", {}, ...label(key)))));
@@ -143,20 +57,32 @@ function drawMap() {
     row.append(...keys.map(() => make("td", { tabindex: "-1" })));
     body.append(row);
   }
-  byId("map").replaceChildren(make("thead", {}, top), body);
-  byId("map").style.setProperty("--keys", keys.length);
-  Object.assign(active, { row: 0, col: 0 });
-  cells()[0].cells[1].tabIndex = 0;
+  byId(id).replaceChildren(make("thead", {}, top), body);
+  byId(id).style.setProperty("--keys", keys.length);
 }
 
-function paintMap() {
-  const weights = weightsOf(shown.kind, shown.layer, shown.head);
-  weights.forEach((row, i) => row.forEach((w, j) => cells()[i].cells[j + 1].style.setProperty("--shade", shade(w))));
-  const { title, caption } = KINDS[shown.kind];
-  byId("map").setAttribute("aria-label", `${title}, ${nameOf(shown.layer, shown.head)}`);
-  const mean = shown.head === MEAN ? " Shown is the mean of the layer’s heads, which the model itself never forms." : "";
-  byId("map-caption").textContent = caption + mean;
-  nameCell(weights);
+function paintMap(id = "map", { kind, layer, head } = shown) {
+  const weights = weightsOf(kind, layer, head);
+  weights.forEach((row, i) => row.forEach((w, j) => cells(id)[i].cells[j + 1].style.setProperty("--shade", shade(w))));
+  byId(id).setAttribute("aria-label", `${say(`map-${kind}`)}, ${nameOf(layer, head)}`);
+}
+
+function describeMap() {
+  const mean = shown.head === MEAN ? say("mean-caption") : "";
+  byId("map-caption").textContent = say(`caption-${KINDS[shown.kind].caption}`) + mean;
+  nameCell();
+}
+
+// The map as it is now stays beside the next ones, until it is put away or another kind is chosen.
+function keep(what) {
+  kept = what;
+  byId("keep").textContent = say(kept ? "forget" : "keep");
+  byId("kept-box").hidden = !kept;
+  byId("kept-caption").textContent = kept ? say("kept-caption", { name: nameOf(kept.layer, kept.head) }) : "";
+  if (!kept) return;
+  drawMap("kept");
+  paintMap("kept", kept);
+  point(pinned);
 }
 
 // Say the weight of the cell that the keyboard is at.
@@ -169,10 +95,10 @@ function nameCell(weights = weightsOf(shown.kind, shown.layer, shown.head)) {
 function readingOf({ row, col }, weights) {
   const { queries, keys } = KINDS[shown.kind];
   if (row === null && col === null) return "";
-  if (row === null) return `Everything that looks at ${quoted(keys[col])}`;
-  if (col !== null) return `${quoted(queries[row])} looks at ${quoted(keys[col])}: ${number(weights[row][col])}`;
-  const most = weights[row].indexOf(Math.max(...weights[row]));
-  return `${quoted(queries[row])} looks most at ${quoted(keys[most])}: ${number(weights[row][most])}`;
+  if (row === null) return say("looked-at", { key: quoted(keys[col]) });
+  const most = col ?? weights[row].indexOf(Math.max(...weights[row]));
+  const values = { query: quoted(queries[row]), key: quoted(keys[most]), weight: number(weights[row][most]) };
+  return say(col === null ? "looks-most" : "looks-at", values);
 }
 
 function cellPlace(event) {
@@ -216,47 +142,48 @@ function pin(place) {
 }
 
 function point(place) {
-  const weights = weightsOf(shown.kind, shown.layer, shown.head);
-  markMap(place);
-  byId("reading").textContent = readingOf(place, weights);
-  const { tinted, marked } = tintsOf(place, weights);
-  for (const id of ["source", "target"]) {
-    [...byId(id).children].forEach((token, index) => {
-      token.style.setProperty("--shade", shade(tinted[id]?.[index] ?? 0));
-      token.classList.toggle("marked", marked[id].includes(index));
+  const { rows } = KINDS[shown.kind] ?? {};
+  if (rows) markMap(place);
+  const weights = rows ? weightsOf(shown.kind, shown.layer, shown.head) : [];
+  byId("reading").textContent = rows ? readingOf(place, weights) : "";
+  const { tinted, marked } = rows ? tintsOf(place, weights) : { tinted: {}, marked: {} };
+  for (const side of Object.keys(SIDES)) {
+    [...byId(side).children].forEach((token, index) => {
+      token.style.setProperty("--shade", shade(tinted[side]?.[index] ?? 0));
+      token.classList.toggle("marked", marked[side]?.includes(index) ?? false);
     });
   }
-  const asked = place.target ?? (shown.kind === "encoder" ? null : place.row);
+  const asked = place.asked ?? (rows && rows === WRITTEN && place.row !== null ? place.row + OFFSET : null);
   if (asked !== null) drawConsidered(asked);
 }
 
 // How strongly to tint each token, and which ones to mark.
 function tintsOf({ row, col }, weights) {
-  const rowSide = shown.kind === "encoder" ? "source" : "target";
-  const colSide = shown.kind === "decoder" ? "target" : "source";
-  const offset = shown.kind === "decoder" ? 1 : 0; // the first key, <bos>, is no target token
-  const marked = { source: [], target: [] };
+  const { rows, cols, offset } = KINDS[shown.kind]; // where it is 1, the first key, <bos>, is no token of the side
+  const marked = Object.fromEntries(Object.keys(SIDES).map((side) => [side, []]));
   const tinted = {};
   if (row !== null) {
-    marked[rowSide].push(row);
-    tinted[colSide] = weights[row].slice(offset);
+    marked[rows].push(row);
+    tinted[cols] = weights[row].slice(offset);
   }
-  if (col !== null) marked[colSide].push(col - offset);
-  if (col !== null && row === null) tinted[rowSide] = weights.map((line) => line[col]);
+  if (col !== null) marked[cols].push(col - offset);
+  if (col !== null && row === null) tinted[rows] = weights.map((line) => line[col]);
   return { tinted, marked };
 }
 
 function markMap({ row, col }) {
-  for (const element of byId("map").querySelectorAll(".marked, .here")) element.classList.remove("marked", "here");
-  if (row !== null) {
-    cells()[row].classList.add("marked");
-    cells()[row].cells[0].classList.add("marked");
+  for (const map of kept ? ["map", "kept"] : ["map"]) {
+    for (const element of byId(map).querySelectorAll(".marked, .here")) element.classList.remove("marked", "here");
+    if (row !== null) {
+      cells(map)[row].classList.add("marked");
+      cells(map)[row].cells[0].classList.add("marked");
+    }
+    if (col !== null) {
+      byId(map).tHead.rows[0].cells[col + 1].classList.add("marked");
+      for (const line of cells(map)) line.cells[col + 1].classList.add("marked");
+    }
+    if (row !== null && col !== null) cells(map)[row].cells[col + 1].classList.add("here");
   }
-  if (col !== null) {
-    byId("map").tHead.rows[0].cells[col + 1].classList.add("marked");
-    for (const line of cells()) line.cells[col + 1].classList.add("marked");
-  }
-  if (row !== null && col !== null) cells()[row].cells[col + 1].classList.add("here");
 }
 
 /* Small multiples */
@@ -275,7 +202,8 @@ function drawOverview() {
   const heads = [MEAN, ...layers[0].keys()];
   const grid = byId("overview");
   grid.style.setProperty("--columns", heads.length);
-  grid.replaceChildren(make("span"), ...heads.map((head) => make("span", {}, head === MEAN ? "mean" : `${head + 1}`)));
+  grid.replaceChildren(make("span"), ...heads.map((head) => make("span", {}, head === MEAN ? say("mean") : `${head + 1}`)));
+  grid.setAttribute("aria-label", say("layer-head"));
   layers.forEach((_, layer) => {
     grid.append(make("span", {}, `${layer + 1}`));
     for (const head of heads) {
@@ -306,21 +234,13 @@ function moveInOverview(event) {
 
 function drawControls() {
   const layers = data.attention[shown.kind];
+  const choose = (name) => (value) => show({ [name]: value });
+  const kinds = Object.keys(KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
   byId("controls").replaceChildren(
-    choices("Kind", "kind", Object.entries(KINDS).map(([value, kind]) => [value, kind.label])),
-    choices("Layer", "layer", layers.map((_, layer) => [layer, layer + 1])),
-    choices("Head", "head", [[MEAN, "mean"], ...layers[0].map((_, head) => [head, head + 1])]),
+    choices(say("kind"), "kind", kinds, shown.kind, choose("kind")),
+    choices(say("layer"), "layer", layers.map((_, layer) => [layer, layer + 1]), shown.layer, choose("layer")),
+    choices(say("head"), "head", [[MEAN, say("mean")], ...layers[0].map((_, head) => [head, head + 1])], shown.head, choose("head")),
   );
-}
-
-function choices(legend, name, options) {
-  const group = make("fieldset", {}, make("legend", {}, legend));
-  for (const [value, text] of options) {
-    const input = make("input", { type: "radio", name, value, autocomplete: "off" });
-    input.addEventListener("change", () => show({ [name]: name === "kind" ? value : Number(value) }));
-    group.append(make("label", {}, input, make("span", {}, `${text}`)));
-  }
-  return group;
 }
 
 function checkControls() {
@@ -337,7 +257,9 @@ function show(changes) {
   if ("kind" in changes) startKind();
   checkControls();
   paintMap();
+  describeMap();
   point(pinned);
+  drawStep();
 }
 
 // Another kind has other tokens, and may have other layers and heads.
@@ -350,18 +272,20 @@ function startKind() {
   drawControls();
   drawOverview();
   drawMap();
-  if (focused) document.querySelector(`input[name="${focused}"][value="${shown[focused]}"]`).focus();
+  Object.assign(active, { row: 0, col: 0 });
+  cells()[0].cells[1].tabIndex = 0;
+  keep(null);
+  if (focused) document.querySelector(`input[name="${focused}"][value="${shown[focused]}"]`)?.focus();
 }
 
-function drawNotes() {
-  const notes = [];
-  if (data.cut) notes.push(`The text was longer: only its first ${data.max_src_len - 1} tokens are shown.`);
-  if (!data.finished) notes.push("The translation found no end and was cut at its limit.");
-  byId("notes").textContent = notes.join(" ");
-  byId("notes").hidden = notes.length === 0;
+function drawAttention() {
+  byId("attention-section").hidden = !shown.kind;
+  if (!shown.kind) return;
+  byId("scale").setAttribute("aria-label", say("scale"));
+  show({ kind: shown.kind });
 }
 
-function listen() {
+function listenToMaps() {
   const map = byId("map");
   map.addEventListener("keydown", moveInMap);
   map.addEventListener("pointerover", (event) => point(cellPlace(event) ?? pinned));
@@ -369,21 +293,5 @@ function listen() {
   map.addEventListener("focusin", (event) => activate(cellPlace(event)));
   map.addEventListener("click", (event) => pin(cellPlace(event) ?? pinned));
   byId("overview").addEventListener("keydown", moveInOverview);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    drawOverview();
-    checkControls();
-  });
+  byId("keep").addEventListener("click", () => keep(kept ? null : { ...shown }));
 }
-
-function start() {
-  document.title = `Attention: ${data.text}`;
-  byId("src-lang").textContent = data.src_lang;
-  byId("tgt-lang").textContent = data.tgt_lang;
-  drawNotes();
-  drawSentence("source", source, data.src_lang);
-  drawSentence("target", target, data.tgt_lang, data.target.probabilities);
-  listen();
-  show({ kind: shown.kind });
-}
-
-start();

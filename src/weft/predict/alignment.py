@@ -8,11 +8,13 @@ Shapes: T target tokens, S source tokens, end symbols included; B rows.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from weft.data.scripts import count_scripts, is_spaceless
 
 Look: TypeAlias = Callable[[Int[Tensor, "B S"], Int[Tensor, "B T"]], Float[Tensor, "B T S"]]
 """The attention at each row of target ids, which begins with bos, over a row of source ids; padding is 0."""
@@ -35,6 +37,67 @@ def links(
     best: list[int] = attention.argmax(1).tolist()
     first_tgt, first_src = before
     return [Link(first_tgt + t, first_src + s, tgt[t], src[s]) for t, s in enumerate(best)]
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """Which word of the source each word of the target was written from; counted from 0, in the target's order."""
+
+    src: list[str]
+    tgt: list[str]
+    pairs: list[tuple[int, int]]
+
+    def pharaoh(self) -> str:
+        """`0-0 2-1`: source and target word of each pair, as Moses and fast_align have it."""
+        return " ".join(f"{s}-{t}" for s, t in self.pairs)
+
+    def lines(self) -> list[str]:
+        """For a person to read: a line for each target word."""
+        sources = {t: [self.src[s] for s, other in self.pairs if other == t] for t in range(len(self.tgt))}
+        return [f"{word}\t{' '.join(sources[t])}" for t, word in enumerate(self.tgt)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return {
+            "source": self.src,
+            "target": self.tgt,
+            "pairs": [list(p) for p in self.pairs],
+            "pharaoh": self.pharaoh(),
+        }
+
+
+def align_words(
+    attention: Float[Tensor, "T S"], tgt: Sequence[str], src: Sequence[str], ends: tuple[bool, bool]
+) -> WordAlignment:
+    """For each target word the source words that its tokens looked at most, end symbols aside.
+
+    `ends` says whether target and source pieces end with one. A word is what white space delimits, and in scripts
+    without it (Han, kana, Thai and the like) a single piece.
+    """
+    tgt_words, src_words = (_words(some[: len(some) - end]) for some, end in ((tgt, ends[0]), (src, ends[1])))
+    if not tgt_words or not src_words:
+        return WordAlignment([w for w, _ in src_words], [w for w, _ in tgt_words], [])
+    best = attention[:, : sum(n for _, n in src_words)].argmax(1).tolist()
+    src_of, tgt_of = (
+        [number for number, (_, count) in enumerate(words) for _ in range(count)]
+        for words in (src_words, tgt_words)
+    )
+    pairs = {(t, src_of[best[place]]) for place, t in enumerate(tgt_of)}
+    return WordAlignment([w for w, _ in src_words], [w for w, _ in tgt_words], [(s, t) for t, s in sorted(pairs)])
+
+
+def _words(pieces: Sequence[str]) -> list[tuple[str, int]]:
+    """Each word, without marks of spaces, with the number of its pieces."""
+    words: list[tuple[str, int]] = []
+    alone = True
+    for piece in pieces:
+        was_alone, alone = alone, is_spaceless(count_scripts([piece]))
+        text = piece.replace("▁", "")
+        if not words or piece.startswith("▁") or alone or was_alone:
+            words.append((text, 1))
+        else:
+            words[-1] = (words[-1][0] + text, words[-1][1] + 1)
+    return words
 
 
 def coverage(attention: Float[Tensor, "T S"]) -> float:

@@ -217,7 +217,7 @@ class RowSearch:
             member.prefill([row.ids]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
-            max_len=min(max_len, self._output_limit(len(row.ids))),
+            max_len=min(max_len, output_limit(self.decoding, len(row.ids), self.max_len)),
             length_penalty=beams.length_penalty,
             n_best=beams.n_best,
             banned_ids=BANNED,
@@ -238,12 +238,13 @@ class RowSearch:
 
     def _limit_of(self, row: Row) -> int:
         """New tokens, eos and prefix counted."""
-        return max(self._output_limit(len(row.ids)), len(row.prefix) + 1)
+        return max(output_limit(self.decoding, len(row.ids), self.max_len), len(row.prefix) + 1)
 
-    def _output_limit(self, src_len: int) -> int:
-        """New tokens, eos counted, for a source row of `src_len`, eos counted."""
-        wanted = math.ceil(self.decoding.max_len_ratio * src_len) + self.decoding.max_len_extra
-        return max(1, min(self.max_len - 1, wanted))
+
+def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:
+    """New tokens, eos counted, for a source row of `src_len`, eos counted, of a model with `max_len` positions."""
+    wanted = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
+    return max(1, min(max_len - 1, wanted))
 
 
 def written(hypothesis: Hypothesis) -> list[int]:

@@ -86,7 +86,7 @@ class Checkpoints:
         FolderError where there are checkpoints and none is sound: a run is never silently begun anew.
         """
         durable.remove_leftovers(self.folder)
-        state = self._first_sound(self._newest_first())
+        state = self._first_sound(self.newest_first())
         if state is not None:  # the process may have ended before it came to this
             self._settle(state.progress)
         return state
@@ -94,17 +94,17 @@ class Checkpoints:
     def load_best(self, step: int) -> State | None:
         """The checkpoint of the best step; where there is none, or a damaged one, the newest sound one."""
         best = self.folder / f"step-{step}"
-        return self._first_sound([*([best] if best.is_dir() else []), *self._newest_first()])
+        return self._first_sound([*([best] if best.is_dir() else []), *self.newest_first()])
 
     @property
     def newest_step(self) -> int:
         """The step of the newest checkpoint; 0 where there is none."""
-        return next((_step_of(path) or 0 for path in self._newest_first()), 0)
+        return next((_step_of(path) or 0 for path in self.newest_first()), 0)
 
     @property
     def holds_any(self) -> bool:
         """Whether there is a checkpoint, sound or not."""
-        return bool(self._newest_first()) or any(self.folder.glob(f"{DAMAGED}*"))
+        return bool(self.newest_first()) or any(self.folder.glob(f"{DAMAGED}*"))
 
     def keep_failure(self, facts: Mapping[str, Any]) -> None:
         """Write down which micro-batches made a loss or gradient that is not finite."""
@@ -114,7 +114,7 @@ class Checkpoints:
     def _settle(self, progress: Progress) -> None:
         """Point to the newest checkpoint, and remove those that are neither among the newest nor the best."""
         durable.write_text(self.folder / LATEST, f"step-{progress.step}")
-        for old in self._newest_first()[self.keep :]:
+        for old in self.newest_first()[self.keep :]:
             if old != self.folder / f"step-{progress.best_step}":
                 shutil.rmtree(old, ignore_errors=True)
 
@@ -139,7 +139,8 @@ class Checkpoints:
             raise FolderError(f"{path}: is a checkpoint of another run; put it back where it belongs")
         return state
 
-    def _newest_first(self) -> list[Path]:
+    def newest_first(self) -> list[Path]:
+        """The folders of the checkpoints."""
         steps = {p: _step_of(p) for p in self.folder.glob("step-*") if p.is_dir()}
         return sorted((p for p, step in steps.items() if step is not None), key=lambda p: -(steps[p] or 0))
 

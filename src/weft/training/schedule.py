@@ -11,7 +11,9 @@ def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps:
     `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al. 2017,
     equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
     final_fraction of it at max_steps (Loshchilov and Hutter 2017), `step` is multiplied by decay_factor every
-    decay_every steps, `constant` stays.
+    decay_every steps, `constant` stays, and `wsd` (warm-up, stable, decay) stays until the last decay_fraction
+    of max_steps, in which it falls to final_fraction of it as 1 - sqrt does (Haegele et al. 2024, "Scaling Laws
+    and Compute-Optimal Training Beyond Fixed Training Durations").
     """
     warmup = settings.warmup_steps
     if settings.schedule == "noam":
@@ -28,4 +30,8 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
         return settings.final_fraction + (1 - settings.final_fraction) * half_wave
     if settings.schedule == "step":
         return settings.decay_factor ** (step // settings.decay_every)
+    if settings.schedule == "wsd":
+        stable = max(steps - settings.decay_fraction * (steps + settings.warmup_steps), 0.0)
+        fallen = math.sqrt(min(max(step - stable, 0.0) / max(steps - stable, 1e-9), 1.0))
+        return settings.final_fraction + (1 - settings.final_fraction) * (1 - fallen)
     return 1.0

@@ -1,0 +1,201 @@
+"""What a classifier does with one text: its vectors, every layer's and head's attention, and what each token adds.
+
+Shapes: the legend in `weft.model.attention`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from weft.data.tokenizer import BOS_ID, PAD_ID
+from weft.inspection.tokens import MAX_TOKENS, Vectors, embedded, rounded, some_text, stacked
+from weft.model.attention import AttentionRecord
+from weft.model.classifier import TransformerClassifier
+from weft.model.ngrams import ngram_hashes
+from weft.predict.text import evaluating
+from weft.tasks.classification import Classification
+
+MAX_LABELS = 5  # whose contributions are found
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What each token adds to the log-probability of one label.
+
+    `gradient` is the sum of gradient times vector over the token's numbers, wherever its vector enters; that of an
+    n-gram is shared by its tokens (Simonyan et al. 2013, "Deep Inside Convolutional Networks"; Denil et al. 2014,
+    "Extraction of Salient Sentences"). `left_out` is by how much the log-probability falls where the token is not
+    there; `agreement` is the correlation of the two, None where it is not defined. Of a symbol at the beginning,
+    which cannot be left out, `left_out` is 0.
+    """
+
+    label: str
+    gradient: list[float]
+    left_out: list[float]
+    agreement: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary, rounded to four decimals."""
+        return {
+            "label": self.label,
+            "gradient": rounded(self.gradient),
+            "left_out": rounded(self.left_out),
+            "agreement": None if self.agreement is None else round(self.agreement, 4),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationInspection:
+    """One text and its label.
+
+    `labels` and `probabilities` are all of them, the most probable first; `contributions` are those of the first
+    ones. `encoder` has the maps, of shape (layers, H, L, L), none for a model that is a bag of n-grams alone.
+    """
+
+    text: str
+    lang: str
+    ids: list[int]
+    pieces: list[str]
+    labels: list[str]
+    probabilities: list[float]
+    contributions: list[Contributions]
+    encoder: Float[Tensor, "layers H L L"]
+    vectors: Vectors
+    max_len: int
+    cut: bool
+
+    @property
+    def notes(self) -> list[str]:
+        """What to say beside it."""
+        return [f"the text was cut after {self.max_len} tokens"] if self.cut else []
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary; numbers are rounded to four decimals."""
+        return {
+            "task": "classification",
+            "text": self.text,
+            "lang": self.lang,
+            "cut": self.cut,
+            "max_len": self.max_len,
+            "tokens": {"pieces": self.pieces, "ids": self.ids, "vectors": self.vectors.to_json()},
+            "labels": [
+                {"label": label, "probability": round(p, 4)}
+                for label, p in zip(self.labels, self.probabilities, strict=True)
+            ],
+            "contributions": [c.to_json() for c in self.contributions],
+            "attention": {"encoder": rounded(self.encoder.tolist())},
+        }
+
+
+def inspect_classification(task: Classification, text: str) -> ClassificationInspection:
+    """Classify a text and look at the model meanwhile.
+
+    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first. Raises
+    UsageError for a text with nothing in it.
+    """
+    line, (tokenizer,), model, config = some_text(text), task.tokenizers, task.model, task.config
+    first = [BOS_ID] if task.predictor().first_token else []
+    limit = min(MAX_TOKENS, config.max_len)
+    ids = tokenizer.encode(line)
+    row, record = [*first, *ids[:limit]], AttentionRecord()
+    given = torch.tensor([row], device=task.machine.device)  # not below, where it could not be differentiated by
+    with evaluating(model):
+        logits = model(given, record)
+        probabilities = (logits.sigmoid() if config.multi_label else logits.softmax(-1))[0].float().cpu()
+        order = probabilities.argsort(descending=True, stable=True).tolist()
+        left_out = _left_out(task, row, len(first))
+        vectors = _vectors(model, given)
+    with torch.enable_grad():
+        gradients = [_gradient(task, given, label) for label in order[:MAX_LABELS]]
+    return ClassificationInspection(
+        text=line,
+        lang=config.lang,
+        ids=row,
+        pieces=tokenizer.pieces(row),
+        labels=[config.labels[i] for i in order],
+        probabilities=[float(probabilities[i]) for i in order],
+        contributions=[
+            Contributions(config.labels[i], g.tolist(), left_out[:, i].tolist(), _agreement(g, left_out[:, i]))
+            for i, g in zip(order, gradients, strict=False)
+        ],
+        encoder=stacked(record.encoder),
+        vectors=vectors,
+        max_len=limit,
+        cut=len(ids) > limit,
+    )
+
+
+def _log_probs(task: Classification, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
+    """Of each label: that it is the one, or, of several, that it holds."""
+    logits = logits.float()
+    return torch.nn.functional.logsigmoid(logits) if task.config.multi_label else logits.log_softmax(-1)
+
+
+def _left_out(task: Classification, row: list[int], fixed: int) -> Float[Tensor, "L C"]:
+    """By how much each label's log-probability falls where a token, not one of the first `fixed`, is missing."""
+    device = torch.device(task.machine.device)
+    whole = _log_probs(task, task.model(torch.tensor([row], device=device)))
+    falls = torch.zeros(len(row), whole.shape[1])
+    if len(row) > 1:
+        shorter = torch.tensor([row[:i] + row[i + 1 :] for i in range(fixed, len(row))], device=device)
+        falls[fixed:] = (whole - _log_probs(task, task.model(shorter))).cpu()
+    return falls
+
+
+def _gradient(task: Classification, ids: Int[Tensor, "1 L"], label: int) -> Float[Tensor, " L"]:
+    """Gradient times vector of each token, through the layers and through the bag."""
+    model, seen = task.model, []
+    hooks = []
+    if model.encoder is not None:
+        hooks.append(model.encoder.embedding.tokens.register_forward_hook(lambda *call: seen.append(call[2])))
+    was_training = model.training
+    model.eval()
+    try:
+        states = model.states(ids)
+        value = _log_probs(task, model.output(states))[0, label]
+    finally:
+        model.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    total = torch.zeros(ids.shape[1])
+    if seen:
+        (to_vectors,) = torch.autograd.grad(value, seen, retain_graph=True)
+        total += (to_vectors * seen[0])[0].sum(-1).float().cpu().detach()
+    if model.bag is not None:
+        (to_states,) = torch.autograd.grad(value, states)
+        total += _of_bag(model, ids, to_states[0, -model.bag.tokens.embedding_dim :])
+    return total
+
+
+def _of_bag(
+    model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
+) -> Float[Tensor, " L"]:
+    """The bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens."""
+    bag = model.bag
+    assert bag is not None
+    length = ids.shape[1]
+    total, count = (bag.tokens(ids)[0] @ gradient).detach().clone(), length
+    for n in bag.lengths if bag.hashed is not None else ():
+        hashes, valid = ngram_hashes(ids, n, bag.buckets, PAD_ID)
+        shares = (bag.hashed.weight[hashes[0]] @ gradient).detach() * valid[0]  # type: ignore[union-attr]
+        count += int(valid.sum())
+        for offset in range(n):
+            total[offset : offset + len(shares)] += shares[: length - offset] / n
+    return total.float().cpu() / count
+
+
+def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:
+    if model.encoder is not None:
+        return embedded(model.encoder.embedding, ids)
+    assert model.bag is not None
+    return Vectors(model.bag.tokens(ids)[0].float().cpu(), None)
+
+
+def _agreement(a: Float[Tensor, " L"], b: Float[Tensor, " L"]) -> float | None:
+    """Pearson's correlation."""
+    if len(a) < 3 or a.std() == 0 or b.std() == 0:
+        return None
+    return float(torch.corrcoef(torch.stack([a, b]))[0, 1])

@@ -1,0 +1,107 @@
+"""What a language model does with one text: its vectors, every layer's and head's attention, and what comes next.
+
+Shapes: the legend in `weft.model.attention`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from weft.inspection.tokens import (
+    MAX_TOKENS,
+    Choice,
+    Vectors,
+    alternatives,
+    embedded,
+    rounded,
+    some_text,
+    stacked,
+)
+from weft.model.attention import AttentionRecord
+from weft.predict.text import evaluating
+from weft.tasks.language_modelling import LanguageModelling
+
+NUM_NEXT = 20
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageInspection:
+    """One text as the model reads it.
+
+    Pieces and ids begin with the symbol that a document begins with. `chosen[t]` is token t + 1 as it stands
+    there, `alternatives[t]` are the most probable ones at its place, `next` those after the last. `decoder` has
+    the maps, of shape (layers, H, T, T): what the model looked at when it had read each token.
+    """
+
+    text: str
+    lang: str
+    ids: list[int]
+    pieces: list[str]
+    chosen: list[Choice]
+    alternatives: list[list[Choice]]
+    next: list[Choice]
+    decoder: Float[Tensor, "layers H T T"]
+    vectors: Vectors
+    max_len: int
+    cut: bool
+
+    @property
+    def notes(self) -> list[str]:
+        """What to say beside it."""
+        return [f"the text was cut after {self.max_len - 1} tokens"] if self.cut else []
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary; weights and probabilities are rounded to four decimals."""
+        return {
+            "task": "language-modelling",
+            "text": self.text,
+            "lang": self.lang,
+            "cut": self.cut,
+            "max_len": self.max_len,
+            "tokens": {
+                "pieces": self.pieces,
+                "ids": self.ids,
+                "probabilities": [round(c.probability, 4) for c in self.chosen],
+                "alternatives": [[c.to_json() for c in row] for row in self.alternatives],
+                "vectors": self.vectors.to_json(),
+            },
+            "next": [c.to_json() for c in self.next],
+            "attention": {"decoder": rounded(self.decoder.tolist())},
+        }
+
+
+def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
+    """Read a text and look at the model meanwhile.
+
+    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises UsageError for a
+    text with nothing in it.
+    """
+    line, (tokenizer,), model = some_text(text), task.tokenizers, task.model
+    ids = tokenizer.encode(line)
+    limit = min(MAX_TOKENS, task.config.window_len)
+    row = [task.predictor().start_id, *ids[: limit - 1]]
+    record = AttentionRecord()
+    with evaluating(model):
+        given = torch.tensor([row], device=task.machine.device)
+        probabilities = model(given, None, record)[0].float().softmax(-1).cpu()
+        beside = [part(given, len(row), None) for part in (model.ngrams, model.matches) if part is not None]
+        vectors = embedded(model.embedding, given, beside)
+    pieces = tokenizer.pieces(row)
+    return LanguageInspection(
+        text=line,
+        lang=task.config.lang,
+        ids=row,
+        pieces=pieces,
+        chosen=[
+            Choice(p, i, float(q[i])) for p, i, q in zip(pieces[1:], row[1:], probabilities[:-1], strict=True)
+        ],
+        alternatives=alternatives(tokenizer, probabilities[:-1]),
+        next=alternatives(tokenizer, probabilities[-1:], NUM_NEXT)[0],
+        decoder=stacked(record.decoder),
+        vectors=vectors,
+        max_len=limit,
+        cut=len(ids) >= limit,
+    )

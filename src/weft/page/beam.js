@@ -1,0 +1,168 @@
+/* The steps of the decoder, its beam as a tree, and the words that belong together. */
+
+let step = 1;
+
+function drawSteps() {
+  if (data.task !== "translation") return;
+  byId("steps-section").hidden = false;
+  byId("step").max = SIDES.target.pieces.length;
+  byId("step").setAttribute("aria-label", say("steps-title"));
+  byId("step-before").setAttribute("aria-label", say("before"));
+  byId("step-after").setAttribute("aria-label", say("after"));
+  drawStep();
+}
+
+// What the decoder has, looks at and may choose at the step; tinted by the chosen head of cross-attention.
+function drawStep() {
+  if (data.task !== "translation") return;
+  const { source, target } = SIDES;
+  const { layer, head } = shown.kind === "cross" ? shown : { layer: data.attention.cross.length - 1, head: MEAN };
+  const weights = weightsOf("cross", layer, head)[step - 1];
+  const token = (piece, kind, weight = 0) => {
+    const element = make("span", { class: `token ${kind}` }, make("bdi", {}, ...label(piece)));
+    element.style.setProperty("--shade", shade(weight));
+    return element;
+  };
+  byId("step").value = step;
+  byId("step-reading").textContent = say("step", { step, steps: target.pieces.length });
+  byId("step-source").lang = source.lang;
+  byId("step-target").lang = target.lang;
+  byId("step-source").replaceChildren(...source.pieces.map((piece, i) => token(piece, "", weights[i])));
+  const written = target.pieces.slice(0, step).map((piece, i) => token(piece, i === step - 1 ? "marked" : ""));
+  byId("step-target").replaceChildren(token("<bos>", "faint"), ...written);
+  drawChoices(byId("step-choices"), considered(step - 1), target.lang, target.ids[step - 1]);
+}
+
+function goToStep(next) {
+  step = Math.min(Math.max(next, 1), SIDES.target.pieces.length);
+  drawStep();
+}
+
+/* The beam: a column for each step, a row for each branch */
+
+const COLUMN = 76;
+const ROW = 22;
+const SOME_BRANCHES = 40; // more of them are shown only if asked for
+const beam = { all: null, at: 0 };
+
+// Nodes with their places: branches one below the other, the most probable first; the root is number -1.
+function laidOut(nodes, all) {
+  const children = new Map([[-1, []], ...nodes.map((_, i) => [i, []])]);
+  nodes.forEach((node, i) => children.get(node.parent ?? -1).push(i));
+  const isShort = (i) => nodes[i].fate === "dropped" && !nodes[i].is_best; // born at one step and gone at the next
+  const places = new Map();
+  let row = 0;
+  const place = (i, column) => {
+    const below = children.get(i).filter((child) => all || !isShort(child));
+    below.sort((a, b) => nodes[b].is_best - nodes[a].is_best || nodes[b].log_prob - nodes[a].log_prob);
+    places.set(i, { column, row });
+    below.forEach((child, k) => {
+      if (k > 0) row += 1;
+      place(child, column + 1);
+    });
+  };
+  place(-1, 0);
+  return { places, rows: row + 1, columns: Math.max(...[...places.values()].map((p) => p.column)) + 1 };
+}
+
+function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(byId("tree").namespaceURI, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function drawBeam() {
+  if (data.task !== "translation") return;
+  const { nodes, beam_size, length_penalty } = data.beam;
+  beam.all ??= nodes.filter((node) => node.fate !== "goes on").length <= SOME_BRANCHES;
+  byId("beam-section").hidden = false;
+  byId("beam-caption").textContent = say("beam-caption", { beam: beam_size, penalty: length_penalty });
+  const choose = (all) => {
+    beam.all = all;
+    drawBeam();
+    document.querySelector('input[name="beam-all"]:checked').focus();
+  };
+  const options = [[true, say("beam-all")], [false, say("beam-lasting")]];
+  byId("beam-controls").replaceChildren(choices(say("beam-shown"), "beam-all", options, beam.all, choose));
+  const { places, rows, columns } = laidOut(nodes, beam.all);
+  const x = (place) => 12 + place.column * COLUMN;
+  const y = (place) => 14 + place.row * ROW;
+  const picture = svg("svg", { width: (columns + 1) * COLUMN, height: rows * ROW + 10, role: "tree", "aria-label": say("beam-title") });
+  const start = svg("text", { x: 12, y: y(places.get(-1)) + 4, class: "faint" });
+  start.textContent = "<bos>";
+  for (const [i, place] of places) {
+    if (i < 0) continue;
+    const before = places.get(nodes[i].parent ?? -1);
+    const bend = `M${x(before) + 50} ${y(before)}H${x(place) - 12}V${y(place)}H${x(place) - 4}`;
+    picture.append(svg("path", { d: bend, class: nodes[i].is_best ? "best" : "" }));
+  }
+  picture.append(start, ...[...places].filter(([i]) => i >= 0).map(([i, place]) => branch(nodes[i], i, x(place), y(place) + 4)));
+  picture.id = "tree";
+  byId("beam").replaceChildren(picture);
+  beam.places = places;
+  beam.at = places.has(beam.at) ? beam.at : 0;
+  picture.querySelector(`[data-node="${beam.at}"]`)?.setAttribute("tabindex", "0");
+  byId("beam-reading").textContent = nodes.length ? readingOfNode(beam.at) : "";
+}
+
+function branch(node, i, x, y) {
+  const group = svg("g", { role: "treeitem", tabindex: "-1", "data-node": i, "aria-label": readingOfNode(i), class: node.is_best ? "best" : "" });
+  const text = svg("text", { x, y, class: node.fate === "dropped" ? "faint" : "" });
+  const piece = node.piece.replace(/^▁(?=.)/u, "");
+  const end = { dropped: " ×", ended: ` ${node.score?.toFixed(2)}` }[node.fate] ?? "";
+  text.textContent = (piece.length > 8 ? `${piece.slice(0, 7)}…` : piece) + end;
+  group.append(text);
+  group.addEventListener("pointerenter", () => (byId("beam-reading").textContent = readingOfNode(i)));
+  group.addEventListener("focus", () => goToNode(i));
+  return group;
+}
+
+function readingOfNode(i) {
+  const node = data.beam.nodes[i];
+  const fate = say(`fate-${node.fate}`, { next: node.step + 1, score: node.score?.toFixed(3) });
+  const values = { step: node.step, piece: quoted(node.piece), probability: number(node.probability), total: node.log_prob.toFixed(3) };
+  return say("beam-reading", { ...values, fate });
+}
+
+function goToNode(i) {
+  byId("beam").querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+  beam.at = i;
+  byId("beam").querySelector(`[data-node="${i}"]`).setAttribute("tabindex", "0");
+  byId("beam-reading").textContent = readingOfNode(i);
+}
+
+// Left and right along a branch, up and down among the nodes of a step.
+function moveInBeam(event) {
+  const here = beam.places.get(beam.at);
+  const near = [...beam.places].filter(([i]) => i >= 0);
+  const inStep = (down) =>
+    near
+      .filter(([, p]) => p.column === here.column && (p.row - here.row) * down > 0)
+      .sort(([, a], [, b]) => (a.row - b.row) * down)[0]?.[0];
+  const after = near.filter(([i]) => data.beam.nodes[i].parent === beam.at).sort(([, a], [, b]) => a.row - b.row)[0]?.[0];
+  const steps = { ArrowLeft: data.beam.nodes[beam.at].parent, ArrowRight: after, ArrowUp: inStep(-1), ArrowDown: inStep(1) };
+  if (!(event.key in steps)) return;
+  event.preventDefault();
+  const next = steps[event.key];
+  if (next !== undefined && next !== null) byId("beam").querySelector(`[data-node="${next}"]`).focus();
+}
+
+function drawAlignment() {
+  if (data.task !== "translation" || data.alignment.pairs.length === 0) return;
+  const { source, target, pairs } = data.alignment;
+  byId("alignment-section").hidden = false;
+  byId("alignment").replaceChildren(
+    ...target.map((word, t) => {
+      const from = pairs.filter(([, other]) => other === t).map(([s]) => source[s]);
+      return make("div", {}, make("dt", { lang: SIDES.target.lang }, word), make("dd", { lang: SIDES.source.lang }, from.join(" ")));
+    }),
+  );
+}
+
+function listenToBeam() {
+  byId("step").addEventListener("input", (event) => goToStep(Number(event.target.value)));
+  byId("step-before").addEventListener("click", () => goToStep(step - 1));
+  byId("step-after").addEventListener("click", () => goToStep(step + 1));
+  byId("beam").addEventListener("keydown", moveInBeam);
+}

@@ -1,0 +1,170 @@
+/* The text as tokens and as vectors, and what every section draws with. */
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+
+// What is read or written: of a translation two sides, else one.
+const SIDES =
+  data.task === "translation"
+    ? { source: { ...data.source, lang: data.src_lang }, target: { ...data.target, lang: data.tgt_lang } }
+    : { text: { ...data.tokens, lang: data.lang } };
+const WRITTEN = { translation: "target", "language-modelling": "text" }[data.task]; // the side that has probabilities
+const OFFSET = data.task === "language-modelling" ? 1 : 0; // the first token of a document is given
+
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+// A piece with its space mark, ▁, paler than its letters.
+function label(piece) {
+  if (!piece.startsWith("▁") || piece === "▁") return [piece];
+  const space = make("span", { class: "space" }, "▁");
+  return [space, piece.slice(1)];
+}
+
+// A piece in a sentence of our own: without its space mark, in quotes.
+const quoted = (piece) => `“${piece.replace(/^▁(?=.)/u, "")}”`;
+
+// Colour grows with the square root of a weight, so that small weights can be told apart.
+const shade = (weight) => Math.sqrt(weight).toFixed(3);
+const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.toFixed(3));
+
+function bar(probability) {
+  const filled = make("i");
+  filled.style.setProperty("--probability", probability);
+  return make("span", { class: "bar", "aria-hidden": "true" }, filled);
+}
+
+// A group of radio buttons, of which `chosen` is on; `options` are values with their texts.
+function choices(legend, name, options, chosen, choose) {
+  const group = make("fieldset", {}, make("legend", {}, legend));
+  for (const [value, text] of options) {
+    const input = make("input", { type: "radio", name, value, autocomplete: "off" });
+    input.checked = value === chosen;
+    input.addEventListener("change", () => choose(value));
+    group.append(make("label", {}, input, make("span", {}, `${text}`)));
+  }
+  return group;
+}
+
+// A list of choices with their probabilities; `id` is the one that was taken.
+function drawChoices(list, rows, lang, id = null) {
+  list.lang = lang;
+  list.replaceChildren(
+    ...rows.map((choice) => {
+      const item = make("li", choice.id === id ? { class: "chosen" } : {});
+      const piece = make("b", { title: choice.piece }, ...label(choice.piece));
+      item.append(piece, make("span", {}, number(choice.probability)), bar(choice.probability));
+      return item;
+    }),
+  );
+}
+
+// The probability of a token of the written side, null where it was given.
+const probabilityOf = (index) => SIDES[WRITTEN].probabilities[index - OFFSET] ?? null;
+
+// The most probable tokens at a place, and the one that stands there.
+function considered(index) {
+  const { alternatives, ids, pieces } = SIDES[WRITTEN];
+  const rows = alternatives[index - OFFSET].slice();
+  if (!rows.some((choice) => choice.id === ids[index])) {
+    rows.push({ piece: pieces[index], id: ids[index], probability: probabilityOf(index) });
+  }
+  return rows;
+}
+
+function drawConsidered(index) {
+  const { ids, lang, pieces } = SIDES[WRITTEN];
+  if (index < OFFSET || index >= pieces.length) return;
+  const [before, after] = say("most-probable", { piece: "\n" }).split("\n");
+  byId("considered-title").replaceChildren(before, make("bdi", { lang }, quoted(pieces[index])), after);
+  drawChoices(byId("considered"), considered(index), lang, ids[index]);
+}
+
+function drawSentences() {
+  byId("sentences").replaceChildren(
+    ...Object.entries(SIDES).map(([side, { lang, pieces, ids }]) => {
+      const tokens = make("div", { class: "tokens", id: side, lang });
+      tokens.append(...pieces.map((piece, index) => tokenButton(side, index, piece, ids[index])));
+      return make("div", { class: "sentence" }, make("span", { class: "lang" }, lang), tokens);
+    }),
+  );
+  byId("considered-box").hidden = !WRITTEN;
+  byId("tokens-caption").textContent = say("tokens-caption") + (WRITTEN ? ` ${say("tokens-probability")}` : "");
+}
+
+function tokenButton(side, index, piece, id) {
+  const button = make("button", { class: "token", type: "button" }, make("bdi", {}, ...label(piece)), make("small", {}, `${id}`));
+  const probability = side === WRITTEN ? probabilityOf(index) : null;
+  if (probability !== null) {
+    button.append(bar(probability));
+    button.setAttribute("aria-label", say("probability", { piece: quoted(piece), value: number(probability) }));
+  }
+  const place = () => placeOfToken(side, index);
+  button.addEventListener("focus", () => pin(place()));
+  button.addEventListener("click", () => pin(place()));
+  button.addEventListener("pointerenter", () => point(place()));
+  button.addEventListener("pointerleave", () => point(pinned));
+  return button;
+}
+
+/* Vectors as a heat map: a row for each token */
+
+const vectors = { side: Object.keys(SIDES)[0], part: "sum" };
+
+function numbersOf({ side, part }) {
+  const { tokens, positions } = SIDES[side].vectors;
+  if (part === "tokens" || !positions) return tokens;
+  if (part === "positions") return positions;
+  return tokens.map((row, i) => row.map((value, j) => value + positions[i][j]));
+}
+
+function drawVectors() {
+  const { width, positions, tokens } = SIDES[vectors.side].vectors;
+  const parts = positions ? ["tokens", "positions", "sum"] : [];
+  const choose = (name) => (value) => {
+    vectors[name] = value;
+    drawVectors();
+    document.querySelector(`input[name="vectors-${name}"]:checked`).focus();
+  };
+  byId("vectors-controls").replaceChildren();
+  if (Object.keys(SIDES).length > 1) {
+    const sides = Object.keys(SIDES).map((side) => [side, say(side)]);
+    byId("vectors-controls").append(choices(say("side"), "vectors-side", sides, vectors.side, choose("side")));
+  }
+  if (parts.length) {
+    const named = parts.map((part) => [part, say(`vector-${part}`)]);
+    byId("vectors-controls").append(choices(say("part"), "vectors-part", named, vectors.part, choose("part")));
+  }
+  const values = { shown: tokens[0].length, width };
+  byId("vectors-caption").textContent = say(positions ? "vectors-caption" : "vectors-alone", values);
+  paintVectors();
+}
+
+function paintVectors() {
+  const rows = numbersOf(vectors);
+  const largest = Math.max(...rows.flat().map(Math.abs), 1e-9);
+  const colours = ["--heat", "--warm"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim().split(/\s+/));
+  byId("vectors").replaceChildren(
+    ...SIDES[vectors.side].pieces.map((piece, i) => {
+      const image = new ImageData(rows[i].length, 1);
+      rows[i].forEach((value, j) => {
+        image.data.set([...colours[value < 0 ? 1 : 0], Math.round(255 * Math.sqrt(Math.abs(value) / largest))], 4 * j);
+      });
+      const canvas = make("canvas", { width: rows[i].length, height: 1, "aria-hidden": "true" });
+      canvas.getContext("2d").putImageData(image, 0, 0);
+      canvas.addEventListener("pointermove", (event) => readVector(event, piece, rows[i]));
+      return make("div", { class: "vector" }, make("bdi", { title: piece, lang: SIDES[vectors.side].lang }, ...label(piece)), canvas);
+    }),
+  );
+}
+
+function readVector(event, piece, row) {
+  const box = event.target.getBoundingClientRect();
+  const column = Math.min(row.length - 1, Math.max(0, Math.floor((row.length * (event.clientX - box.left)) / box.width)));
+  const values = { piece: quoted(piece), column: column + 1, value: row[column].toFixed(3) };
+  byId("vectors-reading").textContent = say("vector-reading", values);
+}

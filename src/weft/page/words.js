@@ -1,0 +1,225 @@
+"use strict";
+
+/* Everything that the page says, in English and in Chinese. {name} stands for a value. */
+
+const WORDS = {
+  en: {
+    language: "Language",
+    noscript: "This page draws its pictures with JavaScript, which is switched off.",
+    title: "What the model does with a text",
+    "title-translation": "How the model translated this",
+    "title-language-modelling": "How the model reads this",
+    "title-classification": "How the model labelled this",
+    "tokens-title": "Tokens",
+    "tokens-caption":
+      "The text is cut into the pieces of the model’s vocabulary, each with its number; ▁ marks a space " +
+      "(Vaswani et al. 2017, section 5.1).",
+    "tokens-probability":
+      "The line under a token is the probability that the model gave it, out of all tokens it knows; below stand the " +
+      "most probable ones at the marked place (Vaswani et al. 2017, section 3.4).",
+    "vectors-title": "Vectors",
+    "vectors-caption":
+      "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
+      "below: the token’s own vector, the vector of its position, and their sum, which the first layer reads (Vaswani " +
+      "et al. 2017, sections 3.4 and 3.5).",
+    "vectors-alone":
+      "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
+      "below. This model adds no positions to them (Vaswani et al. 2017, section 3.4).",
+    "vector-tokens": "token",
+    "vector-positions": "position",
+    "vector-sum": "sum",
+    "vector-reading": "{piece}, number {column}: {value}",
+    side: "Text",
+    part: "Vector",
+    source: "source",
+    target: "target",
+    text: "text",
+    "attention-title": "Attention",
+    kind: "Kind",
+    layer: "Layer",
+    head: "Head",
+    mean: "mean",
+    "layer-head": "Layer and head",
+    "name-mean": "Layer {layer}, mean of heads",
+    "name-head": "Layer {layer}, head {head}",
+    "overview-caption":
+      "Every head of every layer: a row for each layer, the mean of its heads first; choose one to see it large " +
+      "(Vaswani et al. 2017, section 3.2.2).",
+    scale: "Colours from weight 0, faint, to weight 1, strong",
+    keep: "Keep beside",
+    forget: "Put away",
+    "kept-caption": "Kept to compare with: {name}.",
+    "mean-caption": " Shown is the mean of the layer’s heads, which the model itself never forms.",
+    "kind-cross": "Cross",
+    "kind-encoder": "Encoder",
+    "kind-decoder": "Decoder",
+    "map-cross": "Cross-attention",
+    "map-encoder": "Encoder self-attention",
+    "map-decoder": "Decoder self-attention",
+    "caption-cross":
+      "Each row is a target token and each column a source token: the stronger the colour, the more the decoder looked " +
+      "at that source token while it wrote the target token (Vaswani et al. 2017, section 3.2.3).",
+    "caption-encoder":
+      "Rows and columns are the tokens that are read: the stronger the colour, the more the encoder looked at the " +
+      "column’s token to understand the row’s (Vaswani et al. 2017, section 3.2.3).",
+    "caption-decoder":
+      "Each row is a target token as it is written and each column a token before it, <bos> the start: the stronger the " +
+      "colour, the more the decoder looked back at it; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
+    "caption-causal":
+      "Each row is a token that was read last and each column one before it: the stronger the colour, the more the model " +
+      "looked back at it to foretell the next; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
+    "looked-at": "Everything that looks at {key}",
+    "looks-at": "{query} looks at {key}: {weight}",
+    "looks-most": "{query} looks most at {key}: {weight}",
+    probability: "{piece}, probability {value}",
+    "most-probable": "Most probable at {piece}",
+    "steps-title": "Step by step",
+    step: "Step {step} of {steps}",
+    before: "Step before",
+    after: "Next step",
+    "steps-caption":
+      "The decoder writes one token after the other: it has what stands before the marked place, looks at the source, " +
+      "tinted by the chosen head, and gives every token it knows a probability (Vaswani et al. 2017, section 3.1).",
+    "beam-title": "Beam search",
+    "beam-caption":
+      "Of all beginnings the search keeps the {beam} most probable at each step. Bold is the way to the translation; × " +
+      "ends a branch that was dropped there; a number is the score of what ended, its log-probability divided by " +
+      "((5 + length) / 6)^{penalty} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1).",
+    "beam-all": "all branches",
+    "beam-lasting": "branches of two steps and more",
+    "beam-shown": "Show",
+    "beam-reading": "Step {step}, {piece}: probability {probability}, log-probability so far {total}; {fate}",
+    "fate-goes on": "it goes on",
+    "fate-dropped": "dropped at step {next}",
+    "fate-ended": "ended with score {score}",
+    "fate-open": "still open when the search had its answer",
+    "alignment-title": "Word alignment",
+    "alignment-caption":
+      "For each word of the translation the source words that its tokens looked at most, by the last layer’s mean of " +
+      "heads: a hint, not a dictionary (Bahdanau et al. 2015, section 5.2.1).",
+    "next-title": "What comes next",
+    "next-caption":
+      "The most probable tokens after the text, with their probabilities (Vaswani et al. 2017, section 3.4).",
+    "labels-title": "Label",
+    "labels-caption": "The probability of each label, the most probable first.",
+    "reasons-title": "What each token adds",
+    "reasons-caption":
+      "By how much each token raises (blue) or lowers (orange) the log-probability of the label: by gradient times vector " +
+      "(Denil et al. 2014), and by what is lost where the token is left out.",
+    agreement: "The two agree with a correlation of {value}.",
+    "no-agreement": "The two cannot be compared on so few tokens.",
+    label: "Label",
+    token: "Token",
+    gradient: "Gradient × vector",
+    "left-out": "Left out",
+    "note-cut": "The text was longer: only its first {count} tokens are shown.",
+    "note-unfinished": "The translation found no end and was cut at its limit.",
+  },
+  zh: {
+    language: "语言",
+    noscript: "本页用 JavaScript 绘图，而它已被关闭。",
+    title: "模型如何处理一段文字",
+    "title-translation": "模型是怎样翻译的",
+    "title-language-modelling": "模型是怎样阅读的",
+    "title-classification": "模型是怎样分类的",
+    "tokens-title": "词元",
+    "tokens-caption": "文字被切成模型词表中的片段，每个片段都有编号；▁ 表示空格（Vaswani 等 2017，5.1 节）。",
+    "tokens-probability":
+      "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元（Vaswani 等 2017，3.4 节）。",
+    "vectors-title": "向量",
+    "vectors-caption":
+      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零：词元自身的向量、位置的向量，" +
+      "以及两者之和，即第一层读到的内容（Vaswani 等 2017，3.4 和 3.5 节）。",
+    "vectors-alone":
+      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零。这个模型不加位置向量" +
+      "（Vaswani 等 2017，3.4 节）。",
+    "vector-tokens": "词元",
+    "vector-positions": "位置",
+    "vector-sum": "和",
+    "vector-reading": "{piece}，第 {column} 个数：{value}",
+    side: "文字",
+    part: "向量",
+    source: "源文",
+    target: "译文",
+    text: "文字",
+    "attention-title": "注意力",
+    kind: "种类",
+    layer: "层",
+    head: "头",
+    mean: "平均",
+    "layer-head": "层与头",
+    "name-mean": "第 {layer} 层，各头平均",
+    "name-head": "第 {layer} 层，第 {head} 个头",
+    "overview-caption": "每一层的每个头：一行一层，先是各头的平均；选一个放大来看（Vaswani 等 2017，3.2.2 节）。",
+    scale: "颜色由浅到深，表示权重从 0 到 1",
+    keep: "留在旁边",
+    forget: "收起",
+    "kept-caption": "留作比较：{name}。",
+    "mean-caption": "这里显示的是该层各头的平均，模型自己并不计算它。",
+    "kind-cross": "交叉",
+    "kind-encoder": "编码器",
+    "kind-decoder": "解码器",
+    "map-cross": "交叉注意力",
+    "map-encoder": "编码器自注意力",
+    "map-decoder": "解码器自注意力",
+    "caption-cross":
+      "每行是一个译文词元，每列是一个源文词元：颜色越深，解码器在写这个译文词元时越关注那个源文词元（Vaswani 等 2017，3.2.3 节）。",
+    "caption-encoder":
+      "行和列都是读入的词元：颜色越深，编码器在理解该行的词元时越关注该列的词元（Vaswani 等 2017，3.2.3 节）。",
+    "caption-decoder":
+      "每行是正在写的译文词元，每列是它之前的一个词元，<bos> 是开头：颜色越深，解码器越多回看它；未来是看不见的" +
+      "（Vaswani 等 2017，3.2.3 节）。",
+    "caption-causal":
+      "每行是最后读到的词元，每列是它之前的一个词元：颜色越深，模型在预测下一个词元时越多回看它；未来是看不见的" +
+      "（Vaswani 等 2017，3.2.3 节）。",
+    "looked-at": "所有关注 {key} 的词元",
+    "looks-at": "{query} 关注 {key}：{weight}",
+    "looks-most": "{query} 最关注 {key}：{weight}",
+    probability: "{piece}，概率 {value}",
+    "most-probable": "{piece} 处最可能的词元",
+    "steps-title": "逐步解码",
+    step: "第 {step} 步，共 {steps} 步",
+    before: "上一步",
+    after: "下一步",
+    "steps-caption":
+      "解码器一个接一个地写词元：它已有标记位置之前的内容，按所选的头关注源文（以深浅表示），并给每个已知词元一个概率" +
+      "（Vaswani 等 2017，3.1 节）。",
+    "beam-title": "束搜索",
+    "beam-caption":
+      "搜索在每一步只保留最可能的 {beam} 个开头。粗体是通向译文的路径；× 表示分支在此被放弃；数字是已结束者的得分，" +
+      "即对数概率除以 ((5 + 长度) / 6)^{penalty}（Wu 等 2016，式 14；Vaswani 等 2017，6.1 节）。",
+    "beam-all": "所有分支",
+    "beam-lasting": "两步及以上的分支",
+    "beam-shown": "显示",
+    "beam-reading": "第 {step} 步，{piece}：概率 {probability}，累计对数概率 {total}；{fate}",
+    "fate-goes on": "继续",
+    "fate-dropped": "在第 {next} 步被放弃",
+    "fate-ended": "结束，得分 {score}",
+    "fate-open": "搜索得出答案时仍未结束",
+    "alignment-title": "词对齐",
+    "alignment-caption":
+      "译文的每个词，以及写它时最关注的源文词（最后一层各头的平均）：只是线索，不是词典（Bahdanau 等 2015，5.2.1 节）。",
+    "next-title": "接下来是什么",
+    "next-caption": "这段文字之后最可能的词元及其概率（Vaswani 等 2017，3.4 节）。",
+    "labels-title": "标签",
+    "labels-caption": "每个标签的概率，最可能的在前。",
+    "reasons-title": "每个词元的贡献",
+    "reasons-caption":
+      "每个词元使该标签的对数概率升高（蓝）或降低（橙）多少：用梯度乘以向量（Denil 等 2014），以及去掉该词元后损失多少。",
+    agreement: "两者的相关系数是 {value}。",
+    "no-agreement": "词元太少，两者无法比较。",
+    label: "标签",
+    token: "词元",
+    gradient: "梯度 × 向量",
+    "left-out": "去掉后",
+    "note-cut": "文字更长：这里只显示前 {count} 个词元。",
+    "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
+  },
+};
+
+let language = navigator.language.startsWith("zh") ? "zh" : "en";
+
+// A sentence of the page with its values filled in.
+function say(key, values = {}) {
+  return WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
