@@ -205,7 +205,7 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
             "holds a model for translation, which cannot generate",
         ),
         (["generate", "LANGUAGE", "--draft", "NONE"], "no such folder"),
-        (["inspect", "LANGUAGE", "a cat", "--output", "x.json"], "holds a model for language-modelling"),
+        (["inspect", "NONE", "a cat", "--output", "x.json"], "no such folder"),
         (["generate", "NONE"], "no such folder"),
         (["score", "NONE"], "no such folder"),
     ],

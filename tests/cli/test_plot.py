@@ -165,3 +165,11 @@ def test_letters_that_cannot_be_drawn_are_said(
         "no installed font draws 和我茶; install one that does (for Chinese, fonts-noto-cjk)" in ended.messages[0]
     )
     assert command("plot", "history", run, "--output", svg).messages == [f"written to {svg}"]
+
+
+def test_inspect_writes_word_alignments(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    ended = command("inspect", tiny_folder, "cat sees dog.", "--output", tmp_path / "words.pharaoh")
+    assert (ended.code, ended.messages) == (0, [f"written to {tmp_path / 'words.pharaoh'}"])
+    pairs = (tmp_path / "words.pharaoh").read_text().split()
+    assert len(pairs) == len({pair.split("-")[1] for pair in pairs}) == 3
+    assert all(int(pair.split("-")[0]) < 3 for pair in pairs)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.inspection.attention import inspect_translation
+from weft.inspection.translation import inspect_translation
 from weft.machine import choose_machine
 from weft.predict.translator import Translator
 from weft.tasks.translation import Translation
