@@ -46,6 +46,11 @@ def small(tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactor
     return out
 
 
+def test_it_knows_what_it_was_trained_on(tiny_folder: Path, small: Path) -> None:
+    name = Path("run", "train-hashes.npy")
+    assert (small / name).read_bytes() == (tiny_folder / name).read_bytes()
+
+
 def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(tiny_folder: Path, small: Path) -> None:
     before, after = load_file(tiny_folder / WEIGHTS), load_file(small / WEIGHTS)
     int8 = {name for name, tensor in after.items() if tensor.dtype == torch.int8}

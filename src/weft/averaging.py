@@ -10,9 +10,16 @@ from pathlib import Path
 from safetensors.torch import load_file
 from torch import Tensor
 
-from weft import durable
 from weft.errors import FolderError, UsageError
-from weft.model_folder import CARD, WEIGHTS, StoredModel, open_model_folder, run_files, save_model_folder
+from weft.model_folder import (
+    CARD,
+    WEIGHTS,
+    StoredModel,
+    keep_train_hashes,
+    open_model_folder,
+    run_files,
+    save_model_folder,
+)
 from weft.training.checkpoint import Checkpoints, load_state
 
 
@@ -98,7 +105,4 @@ def _write(stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Se
     )
     facts = {"averaged": len(names), "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest()}
     save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts)
-    hashes = run_files(stored.folder).train_hashes
-    if hashes.is_file():  # so that scores on what the first was trained on are told
-        durable.make_folder(run_files(out).folder)
-        durable.write_bytes(run_files(out).train_hashes, hashes.read_bytes())
+    keep_train_hashes(stored.folder, out)

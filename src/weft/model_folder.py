@@ -281,6 +281,14 @@ def save_model_folder(
     durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
 
 
+def keep_train_hashes(folder: Path, out: Path) -> None:
+    """Let a model made from that of `folder` know, too, what it was trained on, where that is known."""
+    hashes = run_files(folder).train_hashes
+    if hashes.is_file():
+        durable.make_folder(run_files(out).folder)
+        durable.write_bytes(run_files(out).train_hashes, hashes.read_bytes())
+
+
 def open_model_folder(folder: Path) -> StoredModel:
     """Check a model folder and read everything but the weights.
 

@@ -32,6 +32,7 @@ from weft.model_folder import (
     CARD,
     SCALES,
     WEIGHTS,
+    keep_train_hashes,
     open_model_folder,
     quantized_names,
     save_model_folder,
@@ -284,4 +285,5 @@ def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Ten
     facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
     tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
     save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors)
+    keep_train_hashes(folder, out)
     durable.write_json(out / REPORT, asdict(found))
