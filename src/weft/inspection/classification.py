@@ -96,10 +96,10 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first. Raises
     UsageError for a text with nothing in it.
     """
-    line, (tokenizer,), model, config = some_text(text), task.tokenizers, task.model, task.config
+    (tokenizer,), model, config = task.tokenizers, task.model, task.config
+    line, ids = some_text(text, tokenizer)
     first = [BOS_ID] if task.predictor().first_token else []
     limit = min(MAX_TOKENS, config.max_len)
-    ids = tokenizer.encode(line)
     row, record = [*first, *ids[:limit]], AttentionRecord()
     given = torch.tensor([row], device=task.machine.device)  # not below, where it could not be differentiated by
     with evaluating(model):

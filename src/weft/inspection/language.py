@@ -79,8 +79,8 @@ def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises UsageError for a
     text with nothing in it.
     """
-    line, (tokenizer,), model = some_text(text), task.tokenizers, task.model
-    ids = tokenizer.encode(line)
+    (tokenizer,), model = task.tokenizers, task.model
+    line, ids = some_text(text, tokenizer)
     limit = min(MAX_TOKENS, task.config.window_len)
     row = [task.predictor().start_id, *ids[: limit - 1]]
     record = AttentionRecord()

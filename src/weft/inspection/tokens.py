@@ -63,12 +63,13 @@ def embedded(
     return Vectors(tokens, table.float().cpu() if table.shape[1] == tokens.shape[1] else None)
 
 
-def some_text(text: str) -> str:
-    """The text as the model reads it. Raises UsageError where there is nothing in it."""
+def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
+    """The text as the model reads it, and its ids. Raises UsageError where there is nothing in it."""
     line = one_line(replace_surrogates(text))
-    if not line:
+    ids = tokenizer.encode(line)
+    if not line or not ids:
         raise UsageError("there is no text to inspect; give a sentence")
-    return line
+    return line, ids
 
 
 def alternatives(

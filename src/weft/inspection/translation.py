@@ -109,8 +109,7 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first.
     Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
-    line = some_text(text)
-    ids = task.tokenizers[0].encode(line)
+    line, ids = some_text(text, task.tokenizers[0])
     limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with evaluating(task.model):
