@@ -45,9 +45,10 @@ data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
 data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
 data.store: config durable data.tokenizer
-data.batches: config data.store data.tokenizer
+data.noise: data.store data.tokenizer
+data.batches: config data.noise data.store data.tokenizer
 data.windows: data.batches data.store data.tokenizer
-data.label_batches: data.batches data.store data.tokenizer
+data.label_batches: data.batches data.noise data.store data.tokenizer
 
 model.cache:
 model.positions: config machine
@@ -72,6 +73,7 @@ training.memory: training.distributed training.loss training.trainer
 training.schedule: config machine
 training.distributed: kernels training.loss
 training.optimizer: config machine training.distributed
+training.moving_average: training.distributed
 training.checkpoint: config machine durable
 training.trackers:
 training.log: config machine durable training.checkpoint training.trackers

@@ -194,6 +194,58 @@ def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_
     assert a == b != c
 
 
+NOISE = (
+    "tokenizer.src.kind=bpe",
+    "tokenizer.tgt.kind=bpe",
+    "batches.bpe_dropout=0.2",
+    "batches.word_dropout=0.1",
+    "training.r_drop=1.0",
+    "training.ema_decay=0.8",
+    "model.layer_dropout=0.3",
+    "model.num_decoder_layers=2",
+)
+
+
+def test_with_every_kind_of_noise_an_interrupted_run_goes_on_to_the_same_weights(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(*NOISE, out=tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        at_step(patch, 7, interrupt)
+        with pytest.raises(Interrupted):
+            train(*NOISE)
+    assert train(*NOISE).step == 12
+    ours, whole = (tmp_path / name / "model.safetensors" for name in ("out", "whole"))
+    assert ours.read_bytes() == whole.read_bytes()
+    step = run_files(tmp_path / "out").checkpoints / "step-12"
+    assert ours.read_bytes() == (step / "average.safetensors").read_bytes()
+    assert ours.read_bytes() != (step / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("setting", NOISE[2:7])
+def test_each_kind_of_noise_makes_another_model(train: Train, tmp_path: Path, setting: str) -> None:
+    found = []
+    for name, settings in (("plain", ()), ("noisy", (setting,))):
+        train("training.max_steps=3", *NOISE[:2], *settings, out=tmp_path / name)
+        found.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert found[0] != found[1]
+
+
+PLAIN = ("model.dropout=0.0", "training.optimizer=sgd")
+
+
+def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) -> None:
+    for name, weight in (("plain", 0.0), ("twice", 5.0)):
+        train("training.max_steps=3", *PLAIN, f"training.r_drop={weight}", out=tmp_path / name)
+    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+    torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
+
+
+def test_bpe_dropout_without_merges_is_refused(train: Train) -> None:
+    with pytest.raises(UsageError, match=r"batches\.bpe_dropout needs a bpe tokenizer, not word; leave it out"):
+        train("batches.bpe_dropout=0.1")
+
+
 # How a run ends badly
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import weft
 from weft.config import ClassificationRecipe
@@ -152,6 +153,40 @@ def mean_loss(model: Classifier, text: LabelledText) -> float:
     answers = model.classify(text.texts)
     true = torch.tensor([answer.probabilities[one] for answer, (one,) in zip(answers, text.labels, strict=True)])
     return float(-true.log().mean())
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path, pooling: str) -> None:
+    for name, weight in (("plain", 0.0), ("twice", 5.0)):
+        settings = ("training.max_steps=3", f"model.pooling={pooling}", f"training.r_drop={weight}")
+        train(*settings, "model.dropout=0.0", "training.optimizer=sgd", out=tmp_path / name)
+    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+    torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
+
+
+def test_with_noise_an_interrupted_run_goes_on_to_the_same_weights(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = (
+        "tokenizer.kind=bpe",
+        "batches.bpe_dropout=0.3",
+        "batches.word_dropout=0.1",
+        "model.layer_dropout=0.3",
+    )
+    train(*noise, out=tmp_path / "whole")
+    step = Trainer._take_step
+
+    def interrupted(self: Any) -> None:
+        if self.progress.step == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", interrupted)
+        with pytest.raises(Interrupted):
+            train(*noise)
+    train(*noise)
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
 
 
 # What a run leaves behind

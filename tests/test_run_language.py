@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import weft
 from weft import durable
@@ -106,6 +108,15 @@ def evaluate(folder: Path, *data: str) -> Any:
 
 def weights(out: Path) -> bytes:
     return (out / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("packing", ["stream", "packed"])
+def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path, packing: str) -> None:
+    for name, weight in (("plain", 0.0), ("twice", 5.0)):
+        settings = ("training.max_steps=3", f"batches.packing={packing}", f"training.r_drop={weight}")
+        train(*settings, "model.dropout=0.0", "training.optimizer=sgd", out=tmp_path / name)
+    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+    torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
 # What a run leaves behind

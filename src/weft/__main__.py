@@ -1,21 +1,27 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
 import sys
-from typing import cast
 
-import typer
-
-from weft.errors import WeftError
-
-# What the option parser raises: the base of this class, whose module moves between versions of typer.
-OptionError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 LEFT = 130  # the exit code of a process that Ctrl-C ended
 
 
 def main() -> None:
-    """Run a verb; exit with the code that its outcome has."""
-    from weft.cli import app
+    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb is loaded."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        print("weft: left at once; what was saved stays", file=sys.stderr)
+        sys.exit(LEFT)
 
+
+def _run() -> None:
+    import typer
+
+    from weft.cli import app
+    from weft.errors import WeftError
+
+    # What the option parser raises: the base of this class, whose module moves between versions of typer.
+    option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         code = app(standalone_mode=False)
         if code == LEFT:
@@ -24,14 +30,14 @@ def main() -> None:
     except WeftError as error:
         print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
         sys.exit(error.exit_code)
-    except OptionError as error:
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except option_error as error:
         verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
         asked = getattr(getattr(error, "ctx", None), "command_path", verb)
-        print(f"weft: {error.format_message().rstrip('.')}; see {asked} --help", file=sys.stderr)
+        said = getattr(error, "format_message", error.__str__)()
+        print(f"weft: {said.rstrip('.')}; see {asked} --help", file=sys.stderr)
         sys.exit(2)
-    except (KeyboardInterrupt, typer.Abort):
-        print("weft: left at once; what was saved stays", file=sys.stderr)
-        sys.exit(LEFT)
 
 
 if __name__ == "__main__":

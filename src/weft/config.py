@@ -96,10 +96,12 @@ class TokenizerSection(Section):
 
 
 class BatchesSection(Section):
-    """The size of one micro-batch: sentences, or padded source and target tokens (4,096 by default)."""
+    """The size of one micro-batch, sentences or padded source and target tokens (4,096 by default); its noise."""
 
     tokens_per_batch: Count | None = None
     batch_size: Count | None = None
+    bpe_dropout: Fraction = 0.0
+    word_dropout: Fraction = 0.0
 
     @model_validator(mode="after")
     def _one_measure(self) -> "BatchesSection":
@@ -131,6 +133,7 @@ class LayerShape(Section):
     dropout: Fraction = 0.1
     attention_dropout: Fraction = 0.0
     activation_dropout: Fraction = 0.0
+    layer_dropout: Fraction = 0.0
     norm: Literal["layer", "rms"] = "layer"
     norm_first: bool = True
     sandwich_norm: bool = False
@@ -256,6 +259,7 @@ class TrainingSection(Section):
     eval_every: Count | None = None
     save_every: Count | None = None
     patience: Count | None = None
+    ema_decay: Fraction = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     optimizer: Literal["adam", "adamw", "sgd", "muon"] = "adam"
     learning_rate: Annotated[float, Field(gt=0.0)] = 0.001
@@ -270,6 +274,7 @@ class TrainingSection(Section):
     decay_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.2
     final_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
     label_smoothing: Fraction = 0.1
+    r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
     grad_accum_steps: Count = 1
     precision: Literal["auto", "float32", "tf32", "bfloat16", "float16"] = "auto"

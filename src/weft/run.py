@@ -439,7 +439,7 @@ def _publish(
     if (best := checkpoints.load_best(verdict.best_step)) is not None:
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
-                parameter.copy_(best.model[name])
+                parameter.copy_(best.best_weights[name])
         if verdict.best_step and best.progress.step != verdict.best_step:
             verdict.best_step, verdict.dev = best.progress.best_step, dict(best.progress.best_scores)
     verdict.notes += checkpoints.notes

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.training.loss import ClassLoss
+from weft.training.loss import ClassLoss, twice
 
 TEXTS, LABELS = 7, 5
 ONE = torch.tensor([4, 0, 3, 3, 1, 2, 4])
@@ -184,3 +184,25 @@ def test_the_output_function_makes_the_logits(logits: Tensor, truth: Tensor) -> 
     projected = loss_for(truth)(logits, lambda states: states @ weight, truth)
     direct = loss_for(truth)(logits @ weight, identity, truth)
     torch.testing.assert_close(projected.loss_sum, direct.loss_sum)
+
+
+# R-Drop
+
+
+def test_r_drop_of_one_label(logits: Tensor) -> None:
+    other = logits.detach() * torch.linspace(0.5, 1.5, LABELS)
+    sums = ClassLoss(0.1, r_drop=2.0)(torch.cat([logits, other]), identity, *twice(ONE))
+    p, q = logits.log_softmax(-1), other.log_softmax(-1)
+    apart = F.kl_div(p, q, log_target=True, reduction="sum") + F.kl_div(q, p, log_target=True, reduction="sum")
+    halves = [ClassLoss(0.1)(half, identity, ONE).loss_sum for half in (logits, other)]
+    torch.testing.assert_close(sums.loss_sum, sum(halves) / 2 + 2.0 / 4 * apart)
+    assert sums.num_tokens == TEXTS
+
+
+def test_r_drop_of_several_labels(logits: Tensor, several: Tensor) -> None:
+    """Each label is a yes or no of its own: its divergence is (p - q)(logit of p - logit of q)."""
+    other = logits.detach() * torch.linspace(0.5, 1.5, LABELS)
+    sums = ClassLoss(0.0, multi_label=True, r_drop=2.0)(torch.cat([logits, other]), identity, *twice(several))
+    apart = ((logits.sigmoid() - other.sigmoid()) * (logits - other)).sum()
+    halves = [ClassLoss(0.0, multi_label=True)(half, identity, several).loss_sum for half in (logits, other)]
+    torch.testing.assert_close(sums.loss_sum, sum(halves) / 2 + 2.0 / 4 * apart)

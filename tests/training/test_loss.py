@@ -7,7 +7,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.training.loss import CHUNK_ROWS, CrossEntropy, smoothed_cross_entropy, smoothed_target
+from weft.training.loss import (
+    CHUNK_ROWS,
+    CrossEntropy,
+    divergence,
+    smoothed_cross_entropy,
+    smoothed_target,
+    twice,
+)
 
 PAD, VOCAB = 0, 11
 TGT_OUT = torch.tensor([[5, 7, 3], [4, 3, PAD], [3, PAD, PAD]])
@@ -131,3 +138,43 @@ def test_however_many_chunks_it_is_the_plain_form(rows: int, smoothing: float) -
     (grad,) = torch.autograd.grad(3 * sums.loss_sum, logits)
     (expected,) = torch.autograd.grad(3 * plain, logits)
     torch.testing.assert_close(grad, expected)
+
+
+# R-Drop
+
+
+def test_the_divergence_by_hand() -> None:
+    """(1/2, 1/2) and (1/4, 3/4): (1/2 - 1/4) log 2 + (1/2 - 3/4) log 2/3 = log(3) / 4."""
+    p, q = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]]).log()
+    assert float(divergence(p, q)) == pytest.approx(math.log(3) / 4)
+    assert float(divergence(q + 5, p - 3)) == pytest.approx(math.log(3) / 4)
+    assert float(divergence(p, p)) == 0.0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_r_drop_is_the_mean_of_both_copies_and_how_far_they_differ(smoothing: float) -> None:
+    """Against torch's own divergence, forward and gradients, over more rows than are taken at a time."""
+    torch.manual_seed(4)
+    tgt_out = torch.randint(0, VOCAB, (70, 9))  # with padding here and there
+    assert tgt_out.numel() > 2 * CHUNK_ROWS
+    logits = (2 * torch.randn(140, 9, VOCAB)).requires_grad_()
+    sums = CrossEntropy(smoothing, PAD, r_drop=3.0)(logits, identity, *twice(tgt_out))
+    real = tgt_out != PAD
+    first, second = (half.log_softmax(-1)[real] for half in logits.chunk(2))
+    apart = F.kl_div(first, second, log_target=True, reduction="sum")
+    apart = apart + F.kl_div(second, first, log_target=True, reduction="sum")
+    both = smoothed_cross_entropy(logits.flatten(0, 1), torch.cat([tgt_out, tgt_out]).flatten(), smoothing, PAD)
+    expected = both[0] / 2 + 3.0 / 4 * apart
+    torch.testing.assert_close(sums.loss_sum, expected)
+    torch.testing.assert_close(sums.nll_sum, both[1] / 2)
+    assert sums.num_tokens == int(real.sum())
+    grads = [torch.autograd.grad(loss, logits)[0] for loss in (sums.loss_sum, expected)]
+    torch.testing.assert_close(*grads)
+
+
+def test_of_two_equal_copies_r_drop_is_the_plain_loss(logits: Tensor) -> None:
+    plain = CrossEntropy(0.1, PAD)(logits, identity, TGT_OUT)
+    sums = CrossEntropy(0.1, PAD, r_drop=5.0)(torch.cat([logits, logits]), identity, *twice(TGT_OUT))
+    torch.testing.assert_close(sums.loss_sum, plain.loss_sum)
+    torch.testing.assert_close(sums.nll_sum, plain.nll_sum)
+    assert sums.num_tokens == plain.num_tokens

@@ -148,6 +148,72 @@ def raise_at(step: int, error: BaseException) -> Scores:
     return evaluate
 
 
+# A moving average
+
+
+def test_the_average_is_what_is_scored_and_kept_beside_the_weights(tmp_path: Path) -> None:
+    seen: list[Tensor] = []
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        seen.append(run.model.projection.bias.detach().clone())
+        return {"dev_bleu": float(step)}
+
+    run = build_trainer(tmp_path / "a", Plan(6, 3, 3), evaluate, ema_decay=0.8)
+    run.run()
+    plain = build_trainer(tmp_path / "b", Plan(6, 3, 3))
+    plain.run()
+    kept = run.checkpoints.load_latest()
+    assert kept is not None
+    assert kept.average["projection.bias"].equal(seen[1])
+    assert kept.best_weights is kept.average
+    assert not kept.average["projection.bias"].equal(kept.model["projection.bias"])
+    for name, value in plain.state().model.items():  # the weights themselves know nothing of it
+        assert kept.model[name].equal(value)
+    assert plain.state().best_weights.keys() == kept.average.keys()
+    assert plain.state().average == {}
+
+
+def test_a_run_with_an_average_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    straight = build_trainer(tmp_path / "a", Plan(7, 9, 2), ema_decay=0.9)
+    straight.run()
+    build_trainer(tmp_path / "b", Plan(4, 9, 2), ema_decay=0.9).run()
+    resumed = build_trainer(tmp_path / "b", Plan(7, 9, 2), ema_decay=0.9)
+    resumed.run()
+    assert_same_state(resumed.state(), straight.state())
+    assert [n for n, t in straight.state().average.items() if not t.equal(resumed.state().average[n])] == []
+
+
+def test_a_checkpoint_without_the_average_is_refused(tmp_path: Path) -> None:
+    build_trainer(tmp_path, Plan(2, 9, 2)).run()
+    with pytest.raises(FolderError, match="averaged weights of a checkpoint are missing"):
+        build_trainer(tmp_path, Plan(4, 9, 2), ema_decay=0.9).run()
+
+
+# Layers that are left out
+
+
+def test_a_layer_left_out_of_the_first_step_is_no_obstacle_to_going_on(tmp_path: Path) -> None:
+    """Its moments are kept as zeros; the same layers are left out again, whatever was stopped."""
+    shape = SHAPE.model_copy(update={"layer_dropout": 0.8, "num_decoder_layers": 3})
+
+    def build(folder: str, steps: int) -> "Trainer[Batch]":
+        torch.manual_seed(11)
+        model = Seq2SeqTransformer(shape, VOCAB, VOCAB, joint=True)
+        return build_trainer(tmp_path / folder, Plan(steps, 9, 1), model=model)
+
+    straight = build("a", 5)
+    straight.run()
+    for steps in range(1, 6):
+        build("b", steps).run()
+    resumed = build("b", 5)
+    resumed.run()
+    assert_same_state(resumed.state(), straight.state())
+    first = build("c", 1)
+    first.run()
+    moments = [t for name, t in first.state().optimizer.items() if name.endswith("exp_avg")]
+    assert any(not t.any() for t in moments), "no layer was left out of the first step: choose another seed"
+
+
 # How an update is put together
 
 

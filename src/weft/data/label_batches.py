@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.batches import even, round_rows, slices
+from weft.data.noise import Noise, padded_rows
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import PAD_ID
 
@@ -63,13 +64,14 @@ class LabelBatches:
         batch_size: int | None,
         seed: int,
         first_id: int | None = None,
+        noise: Noise | None = None,
     ) -> None:
         """Limit a batch by padded tokens (`first_id` included), or by texts; with neither, 4,096 tokens.
 
         `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for a model that
-        pools its first token. A row longer than the limit is a batch of its own.
+        pools its first token. A row longer than the limit is a batch of its own. Lengths are without `noise`.
         """
-        self._rows = _Rows(store, labels, first_id)
+        self._rows, self._noise = _Rows(store, labels, first_id), noise
         self._tokens, self._batch_size, self._seed = tokens_per_batch or DEFAULT_TOKENS, batch_size, seed
         self._epoch = -1
         self._plan: list[Positions] = []
@@ -83,6 +85,8 @@ class LabelBatches:
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
             raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
+        if self._noise is not None:
+            return self._rows.collate_noisy(plan[position], self._noise, epoch)
         return self._rows.collate(plan[position])
 
     def _planned(self, epoch: int) -> list[Positions]:
@@ -142,13 +146,17 @@ class _Rows:
         ids[inside] = self._store.ids[(starts[:, None] + places)[inside]]
         if self._first_id is not None:
             ids[:, 0] = self._first_id
-        return LabelBatch(
-            ids=torch.from_numpy(ids),
-            labels=torch.from_numpy(self._labels[self._store.rows[rows]]),
-            rows=rows,
-            num_src_tokens=int(lens.sum()),
-            num_tgt_tokens=len(rows),
-        )
+        return self._batch(ids, rows, int(lens.sum()))
+
+    def collate_noisy(self, rows: Positions, noise: Noise, epoch: int) -> LabelBatch:
+        before = [] if self._first_id is None else [self._first_id]
+        drawn = [noise.of(epoch, int(row), self._store.ids_of(row))[0] for row in rows]
+        ids = padded_rows([[*before, *read] for _, read in drawn], noise.max_len + self._before)
+        return self._batch(ids, rows, int((ids != PAD_ID).sum()))
+
+    def _batch(self, ids: npt.NDArray[np.int64], rows: Positions, num_src_tokens: int) -> LabelBatch:
+        labels = torch.from_numpy(self._labels[self._store.rows[rows]])
+        return LabelBatch(torch.from_numpy(ids), labels, rows, num_src_tokens, len(rows))
 
 
 def _cut(order: Positions, batch_size: int) -> list[Positions]:

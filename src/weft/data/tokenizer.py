@@ -108,6 +108,15 @@ class Tokenizer:
         spelled = b"".join(piece_bytes(piece, self.settings.kind) for piece in pieces)
         return spelled.removeprefix(b" ") if begins and has_leading_space(self.settings.kind) else spelled
 
+    def words(self, ids: Sequence[int]) -> list[str]:
+        """What the ids spell as the pre-tokens that no piece goes beyond, in the tokenizer's own alphabet.
+
+        Raises UnicodeDecodeError where they break off inside a character, as those of a text that was cut may.
+        """
+        text = self.spell(ids, begins=False).decode("utf-8")
+        splitter = self._inner.pre_tokenizer
+        return [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
+
     def normalize(self, text: str) -> str:
         """The text as the model knows it: exactly what `decode(encode(text))` gives."""
         prepared = self._prepare(text)

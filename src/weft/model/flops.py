@@ -5,7 +5,8 @@ the optimizer and all padding are left out, as is whatever is computed twice.
 
 A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for Neural Language
 Models", section 2.1); attention 12 x H x K for each query and each key of its text, a third of them forward
-(Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a causal mask hides are counted too.
+(Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a causal mask hides are counted too. Of layers
+that layer dropout leaves out, the others' share is counted.
 """
 
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from torch import Tensor, nn
 from weft.model.attention import MultiHeadAttention
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
-from weft.model.layers import DecoderLayer
+from weft.model.layers import DecoderLayer, Layer
 from weft.model.transformer import Seq2SeqTransformer
 
+Number = int | float
 _NONE = torch.zeros(0, dtype=torch.int64)
 
 
@@ -31,12 +33,12 @@ class Cost:
     of a query and a key, both source tokens, both target tokens, or one of each.
     """
 
-    src: int = 0
-    tgt: int = 0
-    text: int = 0
-    src_pair: int = 0
-    tgt_pair: int = 0
-    cross_pair: int = 0
+    src: Number = 0
+    tgt: Number = 0
+    text: Number = 0
+    src_pair: Number = 0
+    tgt_pair: Number = 0
+    cross_pair: Number = 0
 
     def of(self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE) -> float:
         """FLOPs of texts with so many source and target tokens; of either side there may be none."""
@@ -52,26 +54,35 @@ def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
     """The encoder meets source tokens, and so do the keys and values of attention over the memory."""
     decoder = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
     memory = sum(_weights(layer.cross_attention.key, layer.cross_attention.value) for layer in decoder)
+    taken = _taken(model)
     return Cost(
-        src=6 * (_weights(model.encoder) + memory),
-        tgt=6 * (_weights(model.decoder, model.projection) - memory),
-        src_pair=12 * _width(model.encoder),
-        tgt_pair=12 * sum(_width(layer.self_attention) for layer in decoder),
-        cross_pair=12 * sum(_width(layer.cross_attention) for layer in decoder),
+        src=6 * taken * (_weights(model.encoder) + memory),
+        tgt=6 * (taken * (_weights(model.decoder) - memory) + _weights(model.projection)),
+        src_pair=12 * taken * _width(model.encoder),
+        tgt_pair=12 * taken * sum(_width(layer.self_attention) for layer in decoder),
+        cross_pair=12 * taken * sum(_width(layer.cross_attention) for layer in decoder),
     )
 
 
 def causal_cost(model: CausalTransformer) -> Cost:
     """All tokens are target tokens; the tables of n-grams and matches are lookups."""
-    return Cost(tgt=6 * _weights(model.decoder, model.projection), tgt_pair=12 * _width(model.decoder))
+    taken = _taken(model)
+    each = taken * _weights(model.decoder) + _weights(model.projection)
+    return Cost(tgt=6 * each, tgt_pair=12 * taken * _width(model.decoder))
 
 
 def classifier_cost(model: TransformerClassifier) -> Cost:
     """The encoder meets source tokens, the head texts; a bag alone is lookups, and nothing is counted of it."""
     if model.encoder is None:
         return Cost()
-    layers = model.encoder.layers
-    return Cost(src=6 * _weights(layers), text=6 * _weights(model.projection), src_pair=12 * _width(layers))
+    layers, taken = model.encoder.layers, _taken(model)
+    head = 6 * _weights(model.projection)
+    return Cost(src=6 * taken * _weights(layers), text=head, src_pair=12 * taken * _width(layers))
+
+
+def _taken(model: nn.Module) -> float:
+    """The share of its layers that a step takes."""
+    return 1 - max((m.layer_dropout for m in model.modules() if isinstance(m, Layer)), default=0.0)
 
 
 def _weights(*parts: nn.Module) -> int:

@@ -5,6 +5,7 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -83,11 +84,26 @@ class Residual(nn.Module):
         return operations.add_dropped(x, y, self.dropout)
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention over the source, then feed-forward."""
+class Layer(nn.Module):
+    """What all layers have in common: in training each is left out as a whole with probability `layer_dropout`.
+
+    Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section 3.2.
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
+        self.layer_dropout = shape.layer_dropout
+
+    def is_left_out(self) -> bool:
+        """Drawn anew at each call; never where nothing is trained."""
+        return self.training and self.layer_dropout > 0 and float(torch.rand(())) < self.layer_dropout
+
+
+class EncoderLayer(Layer):
+    """Self-attention over the source, then feed-forward."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__(shape)
         self.self_attention = build_attention(shape)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
@@ -98,6 +114,8 @@ class EncoderLayer(nn.Module):
         mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B S D"]:
+        if self.is_left_out():
+            return x
         maps = None if record is None else record.encoder
 
         def look_around(y: Tensor) -> Tensor:
@@ -107,11 +125,11 @@ class EncoderLayer(nn.Module):
         return self.residuals[1](x, self.feed_forward)
 
 
-class CausalLayer(nn.Module):
+class CausalLayer(Layer):
     """An encoder layer that looks back alone: self-attention over the positions so far, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__()
+        super().__init__(shape)
         self.self_attention = build_attention(shape)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
@@ -124,16 +142,18 @@ class CausalLayer(nn.Module):
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
         """x holds the new positions alone; what came before them is in the past, and so will they be."""
+        if self.is_left_out():
+            return x, past
         maps = None if record is None else record.decoder
         x, past = _look_back(self.residuals[0], self.self_attention, x, past, mask, maps)
         return self.residuals[1](x, self.feed_forward), past
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Self-attention over the target so far, attention over the memory, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__()
+        super().__init__(shape)
         self.self_attention = build_attention(shape)
         self.cross_attention = build_attention(shape, rotary=False)  # two texts have no positions in common
         self.feed_forward = build_feed_forward(shape)
@@ -153,6 +173,8 @@ class DecoderLayer(nn.Module):
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
         """x holds the new positions alone; what came before them is in the cache, and so will they be."""
+        if self.is_left_out():
+            return x, cache
         self_maps = None if record is None else record.decoder
         cross_maps = None if record is None else record.cross
         memory = cache.memory

@@ -37,11 +37,12 @@ from weft.tasks.task import (
     keep_samples,
     load_into,
     load_tokenizers,
+    noise_of,
     refuse_other_size,
     refuse_other_task,
 )
 from weft.texts import Sources, Texts, gather_rows
-from weft.training.loss import ClassLoss, LossSums
+from weft.training.loss import ClassLoss, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring
 _SHOWN_CHARS = 200  # of a sample
@@ -112,7 +113,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             weights="float32",
         )
         weights = class_weights(recipe, texts.train)
-        loss = ClassLoss(recipe.training.label_smoothing, config.multi_label, weights)
+        settings = recipe.training
+        loss = ClassLoss(settings.label_smoothing, config.multi_label, weights, settings.r_drop)
         torch.manual_seed(recipe.training.seed)
         return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, loss)
 
@@ -129,21 +131,24 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         self, stores: Path, texts: Texts[LabelledText], recipe: ClassificationRecipe
     ) -> Prepared[LabelBatch]:
         store = self._store(stores, "train", texts.train, texts)
-        size, labels = recipe.batches, self._truth(texts.train)
+        size, labels, seed = recipe.batches, self._truth(texts.train), recipe.training.seed
+        noise = noise_of(size, self.tokenizers, seed, self.config.max_len)
         batches = LabelBatches(
-            store, labels, size.tokens_per_batch, size.batch_size, recipe.training.seed, first_id=self._first_id
+            store, labels, size.tokens_per_batch, size.batch_size, seed, first_id=self._first_id, noise=noise
         )
         return Prepared(batches, self._describe(store, texts.train), tuple(self._lost(store)))
 
     def compute_loss(self, batch: LabelBatch) -> LossSums:
         device = torch.device(self.machine.device)
-        packing = Packing.of(batch.ids != PAD_ID, device=device) if self.machine.packs else None
+        ids, labels = twice(batch.ids, batch.labels) if self.loss.r_drop else (batch.ids, batch.labels)
+        packing = Packing.of(ids != PAD_ID, device=device) if self.machine.packs else None
         with self.machine.autocast():
-            states = self.model.states(batch.ids.to(device), packing=packing)
-            return self.loss(states, self.model.output, batch.labels.to(device))
+            states = self.model.states(ids.to(device), packing=packing)
+            return self.loss(states, self.model.output, labels.to(device))
 
     def flops(self, batch: LabelBatch) -> float:
-        return self._cost.of((batch.ids != PAD_ID).sum(1))
+        cost = self._cost.of((batch.ids != PAD_ID).sum(1))
+        return 2 * cost if self.loss.r_drop else cost
 
     @cached_property
     def _cost(self) -> Cost:

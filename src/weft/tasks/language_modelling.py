@@ -38,7 +38,7 @@ from weft.tasks.task import (
     refuse_other_task,
 )
 from weft.texts import Sources, Texts, gather_documents
-from weft.training.loss import CrossEntropy, LossSums
+from weft.training.loss import CrossEntropy, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring
 _PROMPT_CHARS = 80
@@ -100,7 +100,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         )
         torch.manual_seed(recipe.training.seed)
         model = _build_model(config).to(machine.prepare())
-        return cls(config, (tokenizer,), model, machine, CrossEntropy(recipe.training.label_smoothing, PAD_ID))
+        settings = recipe.training
+        loss = CrossEntropy(settings.label_smoothing, PAD_ID, settings.r_drop)
+        return cls(config, (tokenizer,), model, machine, loss)
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
@@ -125,7 +127,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             return self._loss(batch, self.loss)
 
     def flops(self, batch: WindowBatch) -> float:
-        return self._cost.of(tgt_lens=batch.lens())
+        cost = self._cost.of(tgt_lens=batch.lens())
+        return 2 * cost if self.loss.r_drop else cost
 
     @cached_property
     def _cost(self) -> Cost:
@@ -172,6 +175,10 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:
         device = torch.device(self.machine.device)
+        if loss.r_drop:
+            segments = None if batch.segments is None else twice(batch.segments)[0]
+            tgt_in, tgt_out = twice(batch.tgt_in, batch.tgt_out)
+            batch = WindowBatch(tgt_in, tgt_out, segments, 2 * batch.num_tgt_tokens)
         segments = None if batch.segments is None else batch.segments.to(device)
         tgt_in, tgt_out = batch.tgt_in.to(device), batch.tgt_out.to(device)
         if self.machine.packs and torch.is_grad_enabled():

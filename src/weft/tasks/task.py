@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from weft import durable, model_folder
-from weft.config import Recipe, SideSection
+from weft.config import BatchesSection, Recipe, SideSection
 from weft.data.check.finding import counted
+from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
@@ -262,6 +263,19 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
     paths = [folder / f"{number}.json" for number in range(len(sides))]
     loaded = [load_tokenizer(p.read_bytes(), side, str(p)) for p, side in zip(paths, sides, strict=True)]
     return tuple(loaded[i] for i in manifest["order"])
+
+
+def noise_of(section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max_len: int) -> Noise | None:
+    """The noise that a recipe asks for, of one tokenizer a side. Raises UsageError where none has merges."""
+    if not section.bpe_dropout and not section.word_dropout:
+        return None
+    if section.bpe_dropout and all(tokenizer.settings.kind != "bpe" for tokenizer in sides):
+        kinds = " and ".join(dict.fromkeys(tokenizer.settings.kind for tokenizer in sides))
+        raise UsageError(
+            f"batches.bpe_dropout needs a bpe tokenizer, not {kinds}; leave it out, or change the kind"
+        )
+    drops = {"bpe_dropout": section.bpe_dropout, "word_dropout": section.word_dropout}
+    return Noise(sides, seed=seed, max_len=max_len, **drops)
 
 
 def keep_samples(path: Path, step: int, samples: Iterable[Mapping[str, Any]]) -> None:

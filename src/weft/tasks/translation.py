@@ -42,11 +42,12 @@ from weft.tasks.task import (
     keep_samples,
     load_into,
     load_tokenizers,
+    noise_of,
     refuse_other_size,
     refuse_other_task,
 )
 from weft.texts import Sources, Texts, gather_pairs
-from weft.training.loss import CrossEntropy, LossSums
+from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
 
@@ -118,7 +119,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         )
         torch.manual_seed(recipe.training.seed)
         model = _build_model(config).to(machine.prepare())
-        return cls(config, (src, tgt), model, machine, CrossEntropy(recipe.training.label_smoothing, PAD_ID))
+        settings = recipe.training
+        loss = CrossEntropy(settings.label_smoothing, PAD_ID, settings.r_drop)
+        return cls(config, (src, tgt), model, machine, loss)
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
@@ -134,24 +137,29 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def prepare(self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe) -> Prepared[Batch]:
         store = self._store(stores, "train", texts.train, texts)
-        size = recipe.batches
-        batches = Batches(store, size.tokens_per_batch, size.batch_size, recipe.training.seed)
+        size, seed = recipe.batches, recipe.training.seed
+        noise = noise_of(size, self.tokenizers, seed, self.config.max_src_len - 1)
+        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed, noise)
         lost = (f"left out of training: {counted(n, 'pairs')} ({why})" for why, n in store.dropped.items() if n)
         return Prepared(batches, self._describe(store), tuple(lost))
 
     def compute_loss(self, batch: Batch) -> LossSums:
         device = torch.device(self.machine.device)
-        src, tgt_in, tgt_out = (ids.to(device) for ids in (batch.src, batch.tgt_in, batch.tgt_out))
+        sides: tuple[Tensor, ...] = (batch.src, batch.tgt_in, batch.tgt_out)
+        sides = twice(*sides) if self.loss.r_drop else sides
+        real = sides[0] != PAD_ID, sides[2] != PAD_ID
+        src, tgt_in, tgt_out = (ids.to(device) for ids in sides)
         with self.machine.autocast():
             if self.machine.packs and isinstance(self.model, Seq2SeqTransformer):
-                mine, theirs = (Packing.of(ids != PAD_ID, device=device) for ids in (batch.src, batch.tgt_out))
+                mine, theirs = (Packing.of(kept, device=device) for kept in real)
                 states, tgt_out = self.model.packed_states(src, tgt_in, (mine, theirs)), theirs.pack(tgt_out)
             else:
                 states = self.model.states(src, tgt_in)
             return self.loss(states, self.model.output, tgt_out, self.model.projection)
 
     def flops(self, batch: Batch) -> float:
-        return self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))
+        cost = self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))
+        return 2 * cost if self.loss.r_drop else cost
 
     @cached_property
     def _cost(self) -> Cost:

@@ -20,6 +20,7 @@ from weft import durable
 from weft.errors import FolderError
 
 MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
+AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
 FORMAT = 3  # of the files above, kept in the manifest
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
@@ -48,11 +49,20 @@ class Progress:
 
 @dataclass(frozen=True)
 class State:
-    """Everything a run needs to go on as if it had never stopped."""
+    """Everything a run needs to go on as if it had never stopped.
+
+    `average` is the moving average of the weights; empty where the run keeps none.
+    """
 
     model: Mapping[str, Tensor]
     optimizer: Mapping[str, Tensor]
     progress: Progress
+    average: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def best_weights(self) -> Mapping[str, Tensor]:
+        """What was scored, and is to be used: the average where there is one."""
+        return self.average or self.model
 
 
 class Checkpoints:
@@ -75,6 +85,8 @@ class Checkpoints:
         with durable.writing_folder(path, facts, replace=True) as temporary:
             save_file(dict(state.model), temporary / MODEL)
             save_file(dict(state.optimizer), temporary / OPTIMIZER)
+            if state.average:
+                save_file(dict(state.average), temporary / AVERAGE)
             durable.write_json(temporary / PROGRESS, asdict(state.progress))
         self._settle(state.progress)
         return path
@@ -159,7 +171,8 @@ def load_state(path: Path) -> State:
         raise FolderError(
             f"{path / PROGRESS}: does not hold {', '.join(sorted(names))}; not this version's progress"
         )
-    return State(read_tensors(path / MODEL), read_tensors(path / OPTIMIZER), Progress(**written))
+    average = read_tensors(path / AVERAGE) if AVERAGE in manifest["files"] else {}
+    return State(read_tensors(path / MODEL), read_tensors(path / OPTIMIZER), Progress(**written), average)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -82,6 +82,10 @@ class World:
         """With `fsdp`, leave each process a part of every parameter; before an optimizer is built over them."""
         if self.size == 1 or self.parallel == "ddp":
             return
+        if _leaves_layers_out(model):
+            raise UsageError(
+                "model.layer_dropout needs training.parallel = ddp: with fsdp all processes take the same layers"
+            )
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # of views, which nothing here writes to
         mesh = init_device_mesh(_device().type, (self.size,))
         for part in (*outermost_layers(model), model):
@@ -95,7 +99,9 @@ class World:
         """`compute_loss` such that its backward pass leaves the mean of all processes' gradients in each."""
         if self.size == 1 or self.parallel == "fsdp":
             return compute_loss
-        self._reducer = DistributedDataParallel(_LossOf(model, compute_loss))
+        loss, uneven = _LossOf(model, compute_loss), _leaves_layers_out(model)
+        warnings.filterwarnings("ignore", message="find_unused_parameters=True")  # of steps that leave none out
+        self._reducer = DistributedDataParallel(loss, find_unused_parameters=uneven)
         return self._reducer
 
     @contextlib.contextmanager
@@ -207,6 +213,11 @@ def outermost_layers(module: nn.Module) -> list[nn.Module]:
     if isinstance(module, nn.ModuleList):
         return list(module)
     return [layer for child in module.children() for layer in outermost_layers(child)]
+
+
+def _leaves_layers_out(model: nn.Module) -> bool:
+    """Whether a forward pass may do without some parameters, others in each process."""
+    return any(getattr(layer, "layer_dropout", 0.0) > 0 for layer in outermost_layers(model))
 
 
 class _LossOf(nn.Module):

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from weft.kernels import operations
 
@@ -34,10 +35,13 @@ class CrossEntropy:
     The true token has 1 - label_smoothing, padding has nothing, and the V - 2 other tokens share the rest
     (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the Kullback-Leibler
     divergence to the same target; the values differ by the target's entropy.
+
+    With `r_drop` the rows are there twice (`twice`), and how far both differ is added, see `r_dropped`.
     """
 
     label_smoothing: float = 0.0
     pad_id: int = 0
+    r_drop: float = 0.0
 
     def __call__(
         self,
@@ -48,12 +52,54 @@ class CrossEntropy:
     ) -> LossSums:
         """Over the logits that `output` makes of the states; where it does no more than `projection`, say so."""
         labels, share = tgt_out.flatten(), self.label_smoothing
-        if projection and states.requires_grad and operations.is_native(states, projection.weight):
-            loss, nll = operations.cross_entropy(states.flatten(0, -2), projection, labels, share, self.pad_id)
-        else:
-            logits = output(states).flatten(0, -2)
-            loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
-        return LossSums(loss, nll, int((tgt_out != self.pad_id).sum()))
+        num_tokens = int((tgt_out != self.pad_id).sum())
+        fused = projection if states.requires_grad and not self.r_drop else None
+        if fused and operations.is_native(states, fused.weight):
+            loss, nll = operations.cross_entropy(states.flatten(0, -2), fused, labels, share, self.pad_id)
+            return LossSums(loss, nll, num_tokens)
+        logits = output(states).flatten(0, -2)
+        loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
+        sums = LossSums(loss, nll, num_tokens)
+        if not self.r_drop:
+            return sums
+        return r_dropped(sums, _apart_in_chunks(logits, labels != self.pad_id), self.r_drop)
+
+
+def twice(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Each with all its rows once more behind them, so that dropout leaves out other things of either copy."""
+    return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
+
+
+def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
+    """The sums of rows that were there twice: the mean of both copies, and weight / 4 times how far they differ.
+
+    `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et al. 2021,
+    "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of the usual size.
+    """
+    return LossSums(both.loss_sum / 2 + apart * (weight / 4), both.nll_sum / 2, both.num_tokens // 2)
+
+
+def divergence(first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
+    """KL(P || Q) + KL(Q || P) of the distributions that logits stand for: sum of (p - q)(log p - log q)."""
+    p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
+    return ((p.exp() - q.exp()) * (p - q)).sum(-1)
+
+
+def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor, ""]:
+    """The divergence between the first half of the rows and the second, summed where they are `real`.
+
+    Some rows at a time, computed again on the way back: their probabilities never exist all at once.
+    """
+    (first, second), (real, _) = logits.chunk(2), real.chunk(2)
+
+    def of(a: Tensor, b: Tensor, counted: Tensor) -> Tensor:
+        return (divergence(a, b) * counted).sum()
+
+    sums = []
+    for start in range(0, len(first), CHUNK_ROWS):
+        part = (x[start : start + CHUNK_ROWS] for x in (first, second, real))
+        sums.append(checkpoint(of, *part, use_reentrant=False, preserve_rng_state=False))
+    return torch.stack(sums).sum()
 
 
 def smoothed_cross_entropy(
@@ -130,12 +176,14 @@ class ClassLoss:
 
     One label a text: softmax, smoothed over all labels. Several: one yes or no for each label, smoothed towards
     one half (Szegedy et al. 2016, section 7, with two classes), summed over the labels. `weights` are factors of
-    the loss of each label. `nll_sum` is neither smoothed nor weighted.
+    the loss of each label. `nll_sum` is neither smoothed nor weighted. With `r_drop` the texts are there twice, as
+    for `CrossEntropy`.
     """
 
     label_smoothing: float = 0.0
     multi_label: bool = False
     weights: Tensor | None = None
+    r_drop: float = 0.0
 
     def __call__(
         self, states: Float[Tensor, "B D"], output: Callable[[Tensor], Tensor], labels: Tensor
@@ -150,4 +198,12 @@ class ClassLoss:
             smoothing = self.label_smoothing
             loss = F.cross_entropy(logits, labels, weights, reduction="sum", label_smoothing=smoothing)
             nll = F.cross_entropy(logits.detach(), labels, reduction="sum")
-        return LossSums(loss, nll, len(labels))
+        sums = LossSums(loss, nll, len(labels))
+        return r_dropped(sums, self._apart(logits), self.r_drop) if self.r_drop else sums
+
+    def _apart(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, ""]:
+        """How far both copies of the texts differ; of a yes or no, the logits are those of yes against no's 0."""
+        if self.multi_label:
+            logits = torch.stack([logits, torch.zeros_like(logits)], dim=-1)
+        first, second = logits.chunk(2)
+        return divergence(first, second).sum()

@@ -75,6 +75,13 @@ def _decayed(
     ]
 
 
+def fill_gradients(model: nn.Module) -> None:
+    """Zeros where a layer was left out of all of an update, so that its moments go on like the others'."""
+    for parameter in model.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the rate of every group."""
     for group in optimizer.param_groups:

@@ -25,7 +25,13 @@ from weft.training.checkpoint import Checkpoints, Progress, State
 from weft.training.distributed import World, clip_gradients, copy_into, whole
 from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
-from weft.training.optimizer import load_optimizer_tensors, optimizer_tensors, set_learning_rate
+from weft.training.moving_average import MovingAverage
+from weft.training.optimizer import (
+    fill_gradients,
+    load_optimizer_tensors,
+    optimizer_tensors,
+    set_learning_rate,
+)
 
 LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000  # of a float16 loss, and updates without overflow until it is doubled
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
@@ -99,6 +105,7 @@ class Trainer(Generic[B]):
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
         self.seconds_at_peak, self.saved, self.world = seconds_at_peak, saved, world or World()
         self.parts = parts
+        self.average = MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.compute_loss = self.world.joined(model, compute_loss)
         self.scales_loss = scales_loss
         self.progress = Progress(loss_scale=LARGEST_SCALE if scales_loss else 1.0)
@@ -133,7 +140,8 @@ class Trainer(Generic[B]):
     def state(self) -> State:
         """What a checkpoint holds now; of several processes, each must ask."""
         weights = {name: whole(p) for name, p in self.model.named_parameters()}
-        return State(weights, optimizer_tensors(self.optimizer), self.progress)
+        average = self.average.tensors() if self.average else {}
+        return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
 
     def restore(self, state: State) -> None:
         """Stand where `state` was taken. Raises FolderError where it is not this model's, or not whole."""
@@ -143,6 +151,8 @@ class Trainer(Generic[B]):
         for name, parameter in self.model.named_parameters():
             copy_into(parameter, state.model[name])
         load_optimizer_tensors(self.optimizer, state.optimizer, begun=state.progress.step > 0)
+        if self.average:
+            self.average.restore(state.average)
         self.progress = state.progress
 
     def _finished(self) -> bool:
@@ -193,6 +203,8 @@ class Trainer(Generic[B]):
             self.optimizer.step()
         self.optimizer.zero_grad()
         self.progress.step += 1
+        if self.average:
+            self.average.update(self.progress.step)
         if self.scales_loss and self.progress.step - self.progress.scale_set >= GROW_AFTER:
             self._set_scale(min(2 * self.progress.loss_scale, LARGEST_SCALE))
         self.progress.tokens += int(tokens)
@@ -217,6 +229,7 @@ class Trainer(Generic[B]):
         for number, (place, part) in enumerate(work, start=1):
             with self.world.adding_up(last=number == len(work)):
                 loss_sum += self._forward_backward(place, part, num_tgt_tokens)
+        fill_gradients(self.model)
         norm = clip_gradients(self.model, self.settings.grad_clip_norm, self.progress.loss_scale)
         return self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1), norm
 
@@ -274,7 +287,8 @@ class Trainer(Generic[B]):
         self.model.eval()
         try:
             self._evaluating = True
-            with self._naming_memory("the evaluation on dev"):
+            averaged = self.average.in_place() if self.average else contextlib.nullcontext()
+            with self._naming_memory("the evaluation on dev"), averaged:
                 scores = dict(self.evaluate(self.progress.step))
         except _PutOff:
             return False

@@ -1,0 +1,61 @@
+"""A moving average of the weights: scored and published in their place, while training goes on with them."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import FolderError
+from weft.training.distributed import copy_into, whole
+
+
+class MovingAverage:
+    """After each update `decay` of the average stays, and the weights make up the rest.
+
+    While few updates have been made, less of it stays, (1 + n) / (10 + n) after n of them, so that what was drawn
+    at random is soon forgotten. Source: Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by
+    Averaging"; with this start, TensorFlow's ExponentialMovingAverage.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        """Of the model's weights as they are now, sharded where they are."""
+        self._names = [name for name, _ in model.named_parameters()]
+        self._weights: list[Tensor] = list(model.parameters())
+        self._average = [p.detach().clone() for p in self._weights]
+        self._decay = decay
+
+    def update(self, step: int) -> None:
+        """Take in the weights after optimizer step `step`, counted from 1."""
+        decay = min(self._decay, (1 + step) / (10 + step))
+        with torch.no_grad():
+            torch._foreach_lerp_(self._average, self._weights, 1 - decay)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The model has the averaged weights inside the block, and its own, bit for bit, behind it."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The averaged weights by name; of several processes, each must ask."""
+        return {name: whole(tensor) for name, tensor in zip(self._names, self._average, strict=True)}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Stand where `tensors` were taken. Raises FolderError where they are not of this model."""
+        if {n: t.shape for n, t in tensors.items()} != {
+            n: t.shape for n, t in zip(self._names, self._average, strict=True)
+        }:
+            raise FolderError("the averaged weights of a checkpoint are missing, or not this run's; restore it")
+        for name, average in zip(self._names, self._average, strict=True):
+            copy_into(average, tensors[name])
+
+    def _swap(self) -> None:
+        with torch.no_grad():
+            for weight, average in zip(self._weights, self._average, strict=True):
+                held = weight.clone()
+                weight.copy_(average)
+                average.copy_(held)
