@@ -45,7 +45,7 @@ data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
 data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
 data.store: config durable data.tokenizer
-data.noise: data.store data.tokenizer
+data.noise: data.pipeline data.store data.tokenizer
 data.batches: config data.noise data.store data.tokenizer
 data.windows: data.batches data.store data.tokenizer
 data.label_batches: data.batches data.noise data.store data.tokenizer

@@ -6,17 +6,21 @@ Machine Translation Systems for WMT 16", section 2.5, where whole words are drop
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from math import log, log1p
 from random import Random
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.data.pipeline import byte_letters
 from weft.data.store import Ids
 from weft.data.tokenizer import PAD_ID, UNK_ID, Tokenizer
 
 Draw = Callable[[], float]
+REMEMBERED = 2**15  # words
 _UNMERGED = 2**62  # the rank of two pieces that are no merge
 
 
@@ -56,7 +60,10 @@ class Noise:
 
 
 class BpeCutter:
-    """Cuts text that a BPE tokenizer has cut already once more, each merge left out with some probability."""
+    """Cuts text that a BPE tokenizer has cut already once more, each merge left out with some probability.
+
+    What words go through from letters to their usual pieces is remembered, for most merges go as ever.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         model = json.loads(tokenizer.to_json())["model"]
@@ -66,31 +73,74 @@ class BpeCutter:
         self._merges = {
             (self._ids[a], self._ids[b]): (rank, self._ids[a + b]) for rank, (a, b) in enumerate(model["merges"])
         }
+        space = byte_letters(" ")
+        self._begins = {i for piece, i in self._ids.items() if piece.startswith(space)}
+        self._known = lru_cache(REMEMBERED)(self._ways)
 
     def cut(self, ids: list[int], dropout: float, draw: Draw) -> list[int]:
-        """Ids that spell the same; with a dropout of 0 these very ids. What is no whole UTF-8 stays as it is."""
+        """Ids that spell the same; with a dropout of 0 these very ids."""
+        scale = 1 / log1p(-dropout) if dropout else 0.0
+        found: list[int] = []
+        for word in self._spaced(ids):
+            for way in self._known(word):
+                # How many merges go as ever before one is left out: geometrically distributed.
+                merges = int(log(1 - draw()) * scale) if dropout else len(way)
+                found += way[-1] if merges >= len(way) - 1 else self._otherwise(way, merges, dropout, draw)
+        return found
+
+    def _spaced(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
+        """The ids from one piece that begins with a space to the next; no pre-token goes over such a place."""
+        start, begins = 0, self._begins
+        for i in range(1, len(ids)):
+            if ids[i] in begins:
+                yield tuple(ids[start:i])
+                start = i
+        yield tuple(ids[start:])
+
+    def _ways(self, ids: tuple[int, ...]) -> list[list[list[int]]]:
+        """For each word that the ids spell its pieces after none of its merges, one, two ... and all of them.
+
+        What is no whole UTF-8, as where a text was cut off, has only its pieces.
+        """
         try:
             words = self._tokenizer.words(ids)
-        except UnicodeDecodeError:  # a text that was cut off inside a character
-            return ids
-        return [i for word in words for i in self._merged([self._ids[letter] for letter in word], dropout, draw)]
+        except UnicodeDecodeError:
+            return [[list(ids)]]
+        return [self._way([self._ids[letter] for letter in word]) for word in words]
 
-    def _merged(self, pieces: list[int], dropout: float, draw: Draw) -> list[int]:
-        """Merge the earliest pair of those that are not left out this time, until none is left.
+    def _way(self, pieces: list[int]) -> list[list[int]]:
+        way = [pieces]
+        while len(after := self._merged(list(way[-1]), -1, 0.0, float, once=True)) < len(way[-1]):
+            way.append(after)
+        return way
 
-        Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is anything drawn.
+    def _otherwise(self, way: list[list[int]], merges: int, dropout: float, draw: Draw) -> list[int]:
+        """The pieces where so many merges went as ever and the next was left out, once."""
+        pieces, usual = way[merges], way[merges + 1]
+        left_out = next(i for i, (a, b) in enumerate(zip(pieces, usual, strict=False)) if a != b)
+        return self._merged(list(pieces), left_out, dropout, draw)
+
+    def _merged(
+        self, pieces: list[int], left_out: int, dropout: float, draw: Draw, once: bool = False
+    ) -> list[int]:
+        """The pieces with the earliest pair merged of those that are not left out, `once` or until none is left.
+
+        Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is anything drawn. The
+        pair at `left_out` is left out of the first merge.
         """
         merges = self._merges
-        while len(pieces) > 1:
+        while True:
             first, place, into = _UNMERGED, 0, 0
             for i, pair in enumerate(pairwise(pieces)):
                 found = merges.get(pair)
-                if found is not None and found[0] < first and draw() >= dropout:
+                if found is not None and found[0] < first and i != left_out and draw() >= dropout:
                     (first, into), place = found, i
             if first == _UNMERGED:
-                break
+                return pieces
             pieces[place : place + 2] = [into]
-        return pieces
+            left_out = -1
+            if once:
+                return pieces
 
 
 def padded_rows(rows: Sequence[Sequence[int]], most: int) -> npt.NDArray[np.int64]:
