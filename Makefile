@@ -12,15 +12,18 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/weft demo
 
-# Two sessions of tests beside each other, each on one thread; their words are kept apart where make can.
+# Two sessions of tests beside each other, each on one thread; their words are kept apart where make can. One has whole
+# runs and the command line, the other every room by itself.
+DOORS := tests/faults tests/cli $(sort $(wildcard tests/test_run*.py))
+
 test: style
 	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors
 
 test-rooms: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" --ignore tests/faults --ignore tests/cli
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(addprefix --ignore ,$(DOORS))
 
 test-doors: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" tests/faults tests/cli
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(DOORS)
 
 test-long: style
 	$(BIN)/python -m pytest -q
