@@ -101,3 +101,12 @@ def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: 
     assert sizes == [(128, 128, 128)]
     monkeypatch.setattr(machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0)
     assert machine._best_precision(torch.device("cpu"))[0] == "bfloat16"
+
+
+def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("weft.machine.usable_cores", lambda: 4)
+    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    said = "4 threads were no faster than 1, as other work keeps the cores busy"
+    assert said in choose_machine("float32").describe()
+    assert said not in choose_machine("float32", threads=1).describe()

@@ -82,9 +82,11 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    asked, cores = threads, usable_cores()
     threads = threads or _useful_threads(device)
-    cores = usable_cores()
     crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
+    if not asked and device == "cpu" and threads < cores:
+        crowd = f"; {cores} threads were no faster than {threads}, as other work keeps the cores busy"
     torch.set_num_threads(threads)
     if precision == "auto":
         precision, reason = _best_precision(torch.device(device))
