@@ -241,3 +241,18 @@ def test_K8_another_batch_size_or_precision_is_refused(tmp_path: Path, ranks: Ra
         ended = ranks(2, out, setting)
         assert ended.returncode != 0
         assert shown in ended.stderr
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_K8_the_average_of_several_processes_is_that_of_one(tmp_path: Path, ranks: Ranks, parallel: str) -> None:
+    """What is published: whole and alike, whether each process keeps all of it or a part, also after a stop."""
+    settings = (f"training.parallel={parallel}", "training.ema_decay=0.8")
+    settings = (*settings, "training.optimizer=sgd", "training.learning_rate=1.0")
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    for count, folder, steps in ((1, whole, 6), (2, out, 3), (2, out, 6)):
+        ended = ranks(count, folder, *settings, f"training.max_steps={steps}", "training.eval_every=3")
+        assert ended.returncode == 0, ended.stderr[-3000:]
+    ours, alone = (load_file(folder / "run/checkpoints/step-6/average.safetensors") for folder in (out, whole))
+    assert distance(ours, alone) < 1e-5
+    weights = load_file(out / "run/checkpoints/step-6/model.safetensors")
+    assert distance(weights, ours) > 1e-3

@@ -192,6 +192,16 @@ def copy_into(parameter: Tensor, tensor: Tensor) -> None:
         parameter.copy_(like(tensor, parameter))
 
 
+def part_again(model: nn.Module) -> None:
+    """Let go of parameters that a forward pass without its way back, as of an evaluation, has left whole.
+
+    Else what is written into the parts would not be seen by the next one.
+    """
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
 def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) -> float:
     """Scale all gradients down to a common norm of at most `limit`; the norm before.
 

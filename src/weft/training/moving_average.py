@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import FolderError
-from weft.training.distributed import copy_into, whole
+from weft.training.distributed import copy_into, part_again, whole
 
 
 class MovingAverage:
@@ -20,6 +20,7 @@ class MovingAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         """Of the model's weights as they are now, sharded where they are."""
+        self._model = model
         self._names = [name for name, _ in model.named_parameters()]
         self._weights: list[Tensor] = list(model.parameters())
         self._average = [p.detach().clone() for p in self._weights]
@@ -54,6 +55,7 @@ class MovingAverage:
             copy_into(average, tensors[name])
 
     def _swap(self) -> None:
+        part_again(self._model)
         with torch.no_grad():
             for weight, average in zip(self._weights, self._average, strict=True):
                 held = weight.clone()

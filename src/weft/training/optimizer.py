@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from weft.config import TrainingSection
 from weft.errors import FolderError
@@ -21,7 +22,8 @@ def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.
         return MuonAdamW(hidden, _decayed(others, vectors, settings), settings)
     groups = _decayed(matrices, vectors, settings)
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, fused=True)
+        fused = not any(isinstance(p, DTensor) for p in matrices)  # PyTorch has no fused SGD of sharded parameters
+        return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, fused=fused)
     kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, lr=settings.learning_rate, betas=settings.betas, eps=settings.eps, fused=True)
 
