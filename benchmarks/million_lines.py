@@ -31,7 +31,7 @@ def write_lines(path: Path, count: int) -> None:
 def translate(command: Sequence[str], partial: Path, size: int | None) -> tuple[float, float, bool]:
     """Seconds, peak memory in MiB, and whether it ended by itself: killed once the partial file is so large."""
     began, peak = time.monotonic(), 0.0
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    with partial.with_suffix(".said").open("w+b") as said, subprocess.Popen(command, stderr=said) as process:
         while process.poll() is None:
             peak = max(peak, memory_of(process.pid))
             if size is not None and partial.is_file() and partial.stat().st_size > size:
@@ -40,8 +40,7 @@ def translate(command: Sequence[str], partial: Path, size: int | None) -> tuple[
             time.sleep(0.2)
         code = process.returncode
         if code not in (0, -9):
-            assert process.stderr is not None
-            raise SystemExit(process.stderr.read().decode())
+            raise SystemExit(partial.with_suffix(".said").read_text("utf-8"))
     return time.monotonic() - began, peak, code == 0
 
 
