@@ -85,7 +85,7 @@ run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
  model_folder predict tasks
-averaging: model_folder training.checkpoint
+averaging: model_folder recipe_file training.checkpoint
 comparison: data.check data.corpus data.documents data.labelled evaluation machine predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\
  run run_record tasks training.log

@@ -232,6 +232,7 @@ def test_each_kind_of_noise_makes_another_model(train: Train, tmp_path: Path, se
 
 
 PLAIN = ("model.dropout=0.0", "training.optimizer=sgd")
+SIDES = ("src", "tgt")
 
 
 def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) -> None:
@@ -241,9 +242,21 @@ def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) ->
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
-def test_bpe_dropout_without_merges_is_refused(train: Train) -> None:
-    with pytest.raises(UsageError, match=r"batches\.bpe_dropout needs a bpe tokenizer, not word; leave it out"):
-        train("batches.bpe_dropout=0.1")
+@pytest.mark.parametrize("kind", ["word", "auto"])
+def test_bpe_dropout_without_merges_is_refused(
+    train: Train, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once where the recipe says the kind, else when the text has chosen it."""
+    monkeypatch.setattr("weft.data.tokenizer.is_spaceless", lambda scripts: True)
+    chosen, kinds = (
+        {"word": "word", "auto": "character"}[kind],
+        (f"tokenizer.{side}.kind={kind}" for side in SIDES),
+    )
+    with pytest.raises(
+        UsageError, match=rf"batches\.bpe_dropout needs a bpe tokenizer, not {chosen}; leave it out"
+    ):
+        train("batches.bpe_dropout=0.1", *kinds)
+    assert (tmp_path / "out").exists() == (kind == "auto")
 
 
 # How a run ends badly

@@ -20,6 +20,7 @@ from weft.model_folder import (
     run_files,
     save_model_folder,
 )
+from weft.recipe_file import recipe_difference
 from weft.training.checkpoint import Checkpoints, load_state
 
 
@@ -67,12 +68,13 @@ def _checkpoints(folder: Path, last: int | None) -> list[Path]:
 
 
 def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
-    mine, theirs = (
-        {k: v for k, v in model.config.model_dump(mode="json").items() if k != "weft_version"}
-        for model in (first, other)
-    )
-    if differing := [key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)]:
-        raise FolderError(f"{other.folder}: has another {min(differing)} than {first.folder}; only like models")
+    differing = recipe_difference(first.config, other.config)
+    differing.pop("weft_version", None)
+    if differing:
+        key, (mine, theirs) = min(differing.items())
+        raise FolderError(
+            f"{other.folder}: has {key} = {theirs}, {first.folder} has {mine}; only like models can be averaged"
+        )
     if first.tokenizers != other.tokenizers:
         raise FolderError(f"{other.folder}: has another tokenizer than {first.folder}; give models that share one")
 

@@ -64,8 +64,10 @@ class Difference:
 
     def lines(self) -> list[str]:
         """For a person to read."""
-        shown = {"text": self.text, "wanted": self.wanted, "first": self.first, "second": self.second}
-        return [f"{self.where}  {self.gain:+.2f}", *(f"  {name:7}{text}" for name, text in shown.items() if text)]
+        given = {"text": self.text, "wanted": self.wanted}
+        shown = {name: text for name, text in given.items() if text}
+        shown |= {"first": self.first or "(empty)", "second": self.second or "(empty)"}
+        return [f"{self.where}  {self.gain:+.2f}", *(f"  {name:7}{text}" for name, text in shown.items())]
 
 
 @dataclass(frozen=True)

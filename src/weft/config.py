@@ -334,6 +334,11 @@ class TranslationRecipe(Recipe):
     model: ModelSection = Seq2SeqSection()
     decoding: DecodingSection = DecodingSection()
 
+    @model_validator(mode="after")
+    def _merges_to_leave_out(self) -> "TranslationRecipe":
+        _refuse_bpe_dropout(self.batches, self.tokenizer.src.kind, self.tokenizer.tgt.kind)
+        return self
+
 
 class LanguageRecipe(Recipe):
     """Documents to a causal language model."""
@@ -363,6 +368,20 @@ class ClassificationRecipe(Recipe):
     batches: BatchesSection = BatchesSection()
     model: ClassifierSection = ClassifierSection()
     training: ClassifierTrainingSection = ClassifierTrainingSection()
+
+    @model_validator(mode="after")
+    def _merges_to_leave_out(self) -> "ClassificationRecipe":
+        _refuse_bpe_dropout(self.batches, self.tokenizer.kind)
+        return self
+
+
+def _refuse_bpe_dropout(batches: BatchesSection, *kinds: str) -> None:
+    """Of kinds that the text is yet to choose, it is judged when they are known."""
+    if batches.bpe_dropout and not {"bpe", "auto"} & set(kinds):
+        named = " and ".join(dict.fromkeys(kinds))
+        raise ValueError(
+            f"batches.bpe_dropout needs a bpe tokenizer, not {named}; leave it out, or change the kind"
+        )
 
 
 RECIPES: dict[str, type[Recipe]] = {

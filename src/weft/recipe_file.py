@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from weft.config import RECIPES, Recipe, RecurrentSection, TranslationRecipe
 from weft.errors import UsageError
@@ -52,7 +52,7 @@ def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     return recipe
 
 
-def recipe_difference(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
+def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
     """Dotted keys whose values differ, each with the old and the new value."""
     a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
     return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}

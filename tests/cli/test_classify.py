@@ -172,6 +172,7 @@ def test_several_labels(command: Command, several: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--input", "none.txt"], 2, "--input none.txt: no such file"),
+        (["--input", "/dev/null"], 2, "--input /dev/null: is no file; give it as standard input"),
         (["cat", "--input", "none.txt"], 2, "give texts or --input, not both"),
         (["cat", "--beam-size", "2"], 2, "--beam-size"),
     ],

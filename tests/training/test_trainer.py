@@ -642,3 +642,17 @@ def test_evaluation_is_without_dropout_and_training_with_it(tmp_path: Path) -> N
     trainer.run()
     assert modes == [False, False]
     assert trainer.model.training
+
+
+def test_a_bleu_of_chance_does_not_make_a_step_the_best(tmp_path: Path) -> None:
+    """Below 1 it counts as nothing and the loss decides; from there on BLEU does."""
+    bleu, loss = {2: 0.9, 4: 0.0, 6: 1.5, 8: 0.7}, {2: 4.3, 4: 3.9, 6: 4.0, 8: 3.0}
+    bests = []
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        bests.append(trainer.progress.best_step)
+        return {"dev_bleu": bleu[step], "dev_loss": loss[step]}
+
+    trainer = build_trainer(tmp_path, Plan(8, 2, 9), evaluate)
+    trainer.run()
+    assert [*bests, trainer.progress.best_step] == [0, 2, 4, 6, 6]

@@ -55,9 +55,9 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     """The input as bytes that can be read twice: arguments, a file, or all of a piped standard input."""
     if path is not None:
         if not path.is_file():
-            raise UsageError(
-                f"--input {path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}"
-            )
+            why = "is a folder; name a file in it" if path.is_dir() else "no such file"
+            piped = path.exists() and not path.is_dir()
+            raise UsageError(f"--input {path}: {'is no file; give it as standard input' if piped else why}")
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():

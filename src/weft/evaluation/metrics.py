@@ -48,7 +48,8 @@ class TranslationScores:
 
     def summary(self) -> str:
         """One line."""
-        return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature})"
+        empty = f"  {self.num_empty:,} of {self.num_sentences:,} hypotheses are empty" if self.num_empty else ""
+        return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature}){empty}"
 
     def lines(self) -> list[str]:
         """For a person to read."""

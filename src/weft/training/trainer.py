@@ -34,6 +34,7 @@ from weft.training.optimizer import (
 )
 
 LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000  # of a float16 loss, and updates without overflow until it is doubled
+LEAST = {"dev_bleu": 1.0}  # below it a score is chance: a few words that happen to be right
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
@@ -355,5 +356,6 @@ def seed_random(seed: int, *place: int) -> None:
 
 
 def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:
-    """What is greater is better. A young model's BLEU is zero each time, and its loss alone tells progress."""
-    return tuple(-value if name.endswith("loss") else value for name, value in [*scores.items()][:2])
+    """What is greater is better. A young model's BLEU says nothing, and its loss alone tells progress."""
+    first_two = [*scores.items()][:2]
+    return tuple(-v if n.endswith("loss") else v if v >= LEAST.get(n, v) else 0.0 for n, v in first_two)

@@ -129,6 +129,24 @@ class TestFindings:
         assert (finding.severity, finding.count, line_of(finding)) == ("note", 1, 302)
         assert found(corpus(made(300) * 2), "duplicates").severity == "warning"
 
+    def test_one_text_beside_many_others(self) -> None:
+        pairs = [(src, "Das ist alles.") for src, _ in made(300)]
+        finding = found(corpus(pairs), "one-text")
+        assert (finding.severity, finding.count, line_of(finding)) == ("fatal", 300, 1)
+        assert "the same target stands beside 300 different sources" in finding.message
+        turned = found(corpus([(tgt, src) for src, tgt in pairs]), "one-text")
+        assert "the same source stands beside 300 different targets" in turned.message
+        some = made(300)
+        some[100:160] = pairs[100:160]
+        finding = found(corpus(some), "one-text")
+        assert (finding.severity, finding.count, line_of(finding)) == ("warning", 60, 101)
+        some[115:160] = made(300)[115:160]
+        assert "one-text" not in codes(corpus(some), "note", "warning", "fatal")
+
+    def test_the_same_pair_again_and_again_is_no_text_beside_many(self) -> None:
+        same = corpus([*made(200), *[("Hello.", "Hallo.")] * 200])
+        assert "one-text" not in codes(same, "note", "warning", "fatal")
+
     @pytest.mark.parametrize("character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f"])
     def test_control_characters(self, character: str) -> None:
         pairs = made(300)

@@ -1,6 +1,7 @@
 """What in parallel text would make training wrong: the checks of pairs, one short function each."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,6 +21,7 @@ WRONG_SHARE = 0.05  # of the pairs: from here on training would learn the mistak
 _UNLIKE_LENGTHS = 4.0  # spreads of the corpus's own length ratio
 _UNLIKE_FACTOR = 1.8  # and at least so many times longer, for where nearly all ratios are the same
 _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
+_MANY, _MUCH = 20, 0.1  # a text beside so many others, and so great a share of the pairs, is no coincidence
 _LETTER = re.compile(r"[^\W\d_]{2}")
 # Where a language is written in one script, files whose scripts are the other way round have changed places.
 _SCRIPT_OF = {
@@ -94,6 +96,7 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
         *_unlike_lengths(pairs),
         *_unlike_numbers(pairs),
         *_repeated(pairs),
+        *_one_text(pairs),
         *wrong_script(pairs.rows, pairs.sides),
         *misread(pairs.rows, pairs.sides),
         *control_characters(pairs.rows, pairs.sides),
@@ -227,6 +230,21 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     what = "the source has occurred before with another translation"
     remedy = "nothing to do if both are right; a model gives one of them"
     yield from rows.shares(several, "several-translations", what, remedy, 0.5)
+
+
+def _one_text(pairs: PairText) -> Iterator[Finding]:
+    """A text that stands beside many different ones on the other side: what a model learns then is that text."""
+    sides = (("target", pairs.tgt.folded, "sources"), ("source", pairs.src.folded, "targets"))
+    distinct = set(zip(pairs.tgt.folded, pairs.src.folded, strict=True))
+    for place, (name, folded, others) in enumerate(sides):
+        text, times = Counter(pair[place] for pair in distinct).most_common(1)[0]
+        if text and times >= _MANY and times > _MUCH * len(distinct):
+            found = [i for i, own in enumerate(folded) if own == text]
+            what = f"the same {name} stands beside {times:,} different {others}"
+            remedy = (
+                "look whether a column or a file was filled with one line; a model would learn to say it always"
+            )
+            yield from pairs.rows.shares(found, "one-text", what, remedy, _MUCH, 0.5)
 
 
 def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:
