@@ -34,6 +34,14 @@ def test_causes_with_evidence_and_remedy(
     }
 
 
+def test_few_rows_are_said_to_be_few(
+    command: Command, tiny_folder: Path, write_pairs: Callable[[int], str]
+) -> None:
+    ended = command("diagnose", tiny_folder, write_pairs(3))
+    assert (ended.code, ended.err) == (0, "")
+    assert "few-rows-given: the text has 3 pairs: what they show, or do not show, may be chance" in ended.lines
+
+
 def test_no_folder(command: Command, tmp_path: Path) -> None:
     ended = command("diagnose", tmp_path / "none")
     assert ended.code == 5

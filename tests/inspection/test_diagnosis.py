@@ -11,7 +11,9 @@ import pytest
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.inspection.diagnosis import Cause, diagnose
+from weft.inspection.probe import Probe
 from weft.machine import Machine
+from weft.predict.prediction import Prediction
 
 Pair = tuple[str, str]
 
@@ -82,7 +84,7 @@ class Broken:
 
 BROKEN = {
     "too-few-steps": Broken(steps=8),
-    "not-learning": Broken(steps=20, settings=["training.learning_rate=1e-7"]),
+    "not-learning": Broken(steps=80, settings=["training.learning_rate=1e-7"]),
     "over-fitting": Broken(few),
     "too-little-text": Broken(few, steps=40),
     "source-ignored": Broken(shifted),
@@ -150,6 +152,114 @@ def test_names_a_text_that_was_trained_on(tiny_folder: Path, write_pairs: Callab
     (cause,) = diagnose(tiny_folder, [write_pairs(216)], PLAIN)
     assert cause.code == "contaminated-test"
     assert "of 216 pairs" in cause.evidence
+    assert "contaminated" not in cause.evidence, "its code says it"
+
+
+def test_a_model_of_one_target_is_not_taken_for_one_of_the_other_direction(
+    tmp_path: Path, parts: tuple[list[Pair], ...], tiny_settings: tuple[str, ...]
+) -> None:
+    train, _, data = parts
+    joint = ("tokenizer.joint=true", "tokenizer.src.kind=bpe", "tokenizer.tgt.kind=bpe")
+    weft.train(
+        out=tmp_path / "model",
+        train=write(tmp_path / "train.en-de.tsv", [(a, "Maus mag Maus.") for a, _ in train]),
+        settings=(*tiny_settings, *joint, "training.max_steps=100", "data.dev_size=0", "data.test_size=0"),
+        allow_bad_data=True,
+        quiet=True,
+    )
+    found = codes(diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN))
+    assert "one-translation" in found
+    assert "wrong-direction" not in found
+    (cause,) = diagnose(tmp_path / "model", [], PLAIN)
+    assert cause.code == "not-judged"
+    assert "no dev or test text" in cause.evidence
+
+
+@pytest.mark.parametrize(("exchanged", "is_wrong"), [(5.82, False), (1.2, True)])
+def test_only_a_clear_difference_tells_the_direction_and_hides_nothing_else(
+    exchanged: float,
+    is_wrong: bool,
+    tiny_folder: Path,
+    parts: tuple[list[Pair], ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = parts[2]
+    sources = {a for a, _ in data}
+
+    def loss(self: Probe) -> tuple[float, float]:
+        return (6.36 if self.text.src[0] in sources else exchanged), 0.9
+
+    monkeypatch.setattr(Probe, "own", property(loss))
+    answer_with(monkeypatch, "Maus.")
+    found = codes(diagnose(tiny_folder, [write(tmp_path / "x.en-de.tsv", data)], PLAIN))
+    assert ("wrong-direction" in found) == is_wrong
+    assert "one-translation" in found
+
+
+def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
+    tmp_path: Path, parts: tuple[list[Pair], ...], tiny_settings: tuple[str, ...]
+) -> None:
+    train, dev, data = parts
+    weft.train(
+        out=tmp_path / "model",
+        train=write(tmp_path / "train.en-de.tsv", train),
+        dev=write(tmp_path / "dev.en-de.tsv", dev),
+        settings=(*tiny_settings, "training.max_steps=20", "training.warmup_steps=4000", "data.test_size=0"),
+        quiet=True,
+    )
+    found = diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN)
+    assert found[0].code == "too-few-steps"
+    assert "within its warm-up of 4,000" in found[0].evidence
+    blaming_else = {"not-learning", "knows-nothing-of-this", "source-ignored", "no-end-symbol"}
+    assert not blaming_else & set(codes(found))
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Let translators say the same of everything."""
+
+    def answers(self: Probe) -> list[Prediction]:
+        return [Prediction(text, 0.0, False, 1, [], []) for _ in self.text.src]
+
+    monkeypatch.setattr(Probe, "predictions", property(answers))
+
+
+def causes_of(folder: Path, data: str) -> dict[str, Cause]:
+    return {cause.code: cause for cause in diagnose(folder, [data], PLAIN) if cause.code != "contaminated-test"}
+
+
+def test_empty_translations_are_named_as_such(
+    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, "")
+    found = causes_of(tiny_folder, write_pairs(40))
+    assert not {"one-translation", "too-short", "too-long"} & found.keys()
+    assert "40 of 40" in found["empty-translations"].evidence
+
+
+def test_advises_nothing_that_is_set_already(
+    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, "Maus.")
+    cause = causes_of(tiny_folder, write_pairs(40))["too-short"]
+    assert "length_penalty is 1, its beam_size 5" in cause.evidence
+    assert "--length-penalty above 1" in cause.remedy
+    assert "--beam-size" not in cause.remedy
+
+
+def test_shows_no_text_that_breaks_off_inside_characters(
+    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, "\ufffd" * 9)
+    cause = causes_of(tiny_folder, write_pairs(40))["one-translation"]
+    assert "40 of 40" in cause.evidence
+    assert "\ufffd" not in cause.evidence
+
+
+def test_says_that_few_rows_tell_little(tiny_folder: Path, write_pairs: Callable[[int], str]) -> None:
+    found = diagnose(tiny_folder, [write_pairs(3)], PLAIN)
+    assert found[-1].code == "few-rows-given"
+    assert "3 pairs" in found[-1].evidence
 
 
 def test_names_how_a_run_ended_that_left_no_model(
@@ -198,21 +308,21 @@ def train_classifier(here: Path, rare_share: int) -> tuple[Path, str]:
     return here / "model", str(here / "data.csv")
 
 
-def train_language_model(here: Path, steps: int) -> tuple[Path, str]:
+def train_language_model(here: Path, steps: int, warmup: int = 5) -> tuple[Path, str]:
     sentences = [f"the {a} {b} was {c}." for a, b, c in product(OTHER_WORDS, OTHER_WORDS, ("warm", "cold", "new"))]
     Random(2).shuffle(sentences)
     (here / "train.txt").write_text("\n\n".join(sentences[:90]))
     (here / "data.txt").write_text("\n\n".join(sentences[90:]))
     shape = ("model.d_model=24", "model.d_ff=48", "model.num_heads=2", "model.num_decoder_layers=1")
     of_text = ("tokenizer.kind=character", "batches.window_len=30", "batches.batch_size=8")
-    schedule = ("training.learning_rate=0.01", "training.warmup_steps=5", f"training.max_steps={steps}")
+    schedule = ("training.learning_rate=0.01", f"training.warmup_steps={warmup}", f"training.max_steps={steps}")
     settings = (
         "task=language-modelling",
         *PLAIN_RUN,
         *shape,
         *of_text,
         *schedule,
-        f"training.eval_every={steps // 6}",
+        f"training.eval_every={max(steps // 6, 1)}",
     )
     weft.train(out=here / "model", train=str(here / "train.txt"), settings=settings, quiet=True)
     return here / "model", str(here / "data.txt")
@@ -227,6 +337,38 @@ def test_names_a_language_model_that_was_hardly_trained(tmp_path: Path) -> None:
     folder, data = train_language_model(tmp_path, 12)
     assert codes(diagnose(folder, [data], PLAIN)) == ["too-few-steps"]
     assert codes(diagnose(folder, [], PLAIN)) == ["too-few-steps"]
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(5, 0), (5, 100), (40, 4000)])
+def test_a_language_model_of_few_steps_is_not_said_to_learn_nothing(
+    steps: int, warmup: int, tmp_path: Path
+) -> None:
+    folder, data = train_language_model(tmp_path, steps, warmup)
+    assert codes(diagnose(folder, [data], PLAIN)) == ["too-few-steps"]
+
+
+def test_names_labels_that_the_model_does_not_know(tmp_path: Path) -> None:
+    folder, data = train_classifier(tmp_path, 2)
+    lines = Path(data).read_text().replace(",no", ",de").split("\n")
+    some = tmp_path / "some.csv"
+    some.write_text("\n".join(lines))
+    (cause,) = diagnose(folder, [str(some)], PLAIN)
+    assert cause.code == "unknown-labels"
+    assert "'de' (18 rows" in cause.evidence
+    none = tmp_path / "none.csv"
+    none.write_text(some.read_text().replace(",yes", ",en").replace("bread", "Brötchen überhaupt"))
+    found = causes_of(folder, str(none))
+    assert "1 other label" in found["unknown-labels"].evidence
+    assert "one-label" not in found
+
+
+def test_does_not_advise_the_kind_of_tokenizer_that_the_model_has(tmp_path: Path) -> None:
+    folder, data = train_classifier(tmp_path, 2)
+    rows = "".join(f"Grüße über Überdruß №{i},{'no' if i % 2 else 'yes'}\n" for i in range(30))
+    Path(data).write_text(f"text,label\n{rows}")
+    cause = causes_of(folder, data)["unknown-words"]
+    assert "the tokenizer (bpe" in cause.evidence
+    assert "kind bpe" not in cause.remedy
 
 
 def test_finds_nothing_in_a_healthy_translator(

@@ -248,17 +248,52 @@ def test_the_tree_of_an_inspection_is_in_its_file(inspection: TranslationInspect
 
 
 def test_words_are_aligned_by_what_their_tokens_look_at() -> None:
-    src, tgt = ["▁I", "▁drink", "▁te", "a", ".", "<eos>"], ["我", "喝", "茶", "。", "<eos>"]
-    attention = torch.zeros(5, 6)
-    for t, s in enumerate([0, 1, 3, 5, 5]):
-        attention[t, s] = 1.0
+    src, tgt = spelled(" I", " drink", " te", "a", ".", ""), spelled("我", "喝", "茶", "。", "")
+    attention = looking_at([0, 1, 3, 5, 5], 6)
     attention[3, 4] = 0.5  # less than the end has, which is no word
     found = align_words(attention, tgt, src, (True, True))
     assert found.src == ["I", "drink", "tea."]
     assert found.tgt == ["我", "喝", "茶", "。"]
     assert found.pharaoh() == "0-0 1-1 2-2 2-3"
     assert found.lines() == ["我\tI", "喝\tdrink", "茶\ttea.", "。\ttea."]
-    assert align_words(attention[:1], ["<eos>"], src, (True, True)).pharaoh() == ""
+    assert align_words(attention[:1], [b""], src, (True, True)).pharaoh() == ""
+
+
+def spelled(*pieces: str) -> list[bytes]:
+    return [piece.encode() for piece in pieces]
+
+
+def looking_at(places: Sequence[int], count: int) -> Tensor:
+    return torch.nn.functional.one_hot(torch.tensor(places), count).float()
+
+
+def in_bytes(text: str) -> list[bytes]:
+    return [bytes([byte]) for byte in text.encode()]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ([b" ", *in_bytes("日本語"), b" ", *in_bytes("Ü"), b"n", *in_bytes("ï"), b"code"], ["日本語", "Ünïcode"]),
+        ([*spelled("我", "吃"), *in_bytes("饕餮"), *spelled("了")], ["我", "吃", "饕餮", "了"]),
+        ([*spelled(" a", " ", "b", " ")], ["a", "b"]),
+        (spelled("c", "a", "t", " ", "日", "本", "!"), ["cat", "日", "本", "!"]),
+        ([b" be", *in_bytes("本")[:2]], ["be\N{REPLACEMENT CHARACTER}"]),
+        ([b" "], []),
+    ],
+)
+def test_a_word_in_bytes_is_spelled(pieces: list[bytes], words: list[str]) -> None:
+    attention = looking_at(range(len(pieces)), len(pieces))
+    found = align_words(attention, pieces, pieces, (False, False))
+    assert found.src == found.tgt == words
+    assert found.pairs == [(n, n) for n in range(len(words))]
+
+
+def test_an_alignment_has_the_words_of_the_text(task: Translation) -> None:
+    found = inspect_text(task, "日本語 Ünïcode 😀")
+    assert isinstance(found, TranslationInspection)
+    assert any("[1/3]" in piece for piece in found.src_pieces)
+    assert found.alignment.src == ["日本語", "Ünïcode", "😀"]
 
 
 def test_alignments_are_written(inspection: TranslationInspection, tmp_path: Path) -> None:

@@ -292,8 +292,50 @@ def test_vectors_of_each_side_and_part(page, inspection):
             expected = 255 * (numbers.abs() / numbers.abs().max()).sqrt()
             drawn = page.locator("#vectors canvas").evaluate_all(script)
             assert [number for row in drawn for number in row] == pytest.approx(expected.flatten().tolist(), abs=4)
+    assert "arrow keys" in page.locator("#vectors-reading").inner_text()
     page.locator("#vectors canvas").first.hover()
     assert "number" in page.locator("#vectors-reading").inner_text()
+
+
+def test_vectors_are_read_by_keyboard(page, inspection):
+    page.locator("#vectors-box").focus()
+    numbers = (inspection.src_vectors.tokens + inspection.src_vectors.positions).tolist()
+    row, column = 0, 0
+    for key, down, right in (("ArrowDown", 1, 0), ("ArrowRight", 0, 1), ("ArrowUp", -1, 0), ("End", 0, 20)):
+        page.keyboard.press(key)
+        row, column = row + down, column + right
+        reading = page.locator("#vectors-reading").inner_text()
+        assert f"number {column + 1}: " in reading
+        value = float(reading.rsplit(": ", 1)[1])
+        assert value == pytest.approx(numbers[row][column], abs=0.0021)  # two summands, each of three decimals
+    frame = page.locator("#vectors .frame").bounding_box()
+    canvas = page.locator("#vectors canvas").first.bounding_box()
+    assert frame["x"] + frame["width"] == pytest.approx(canvas["x"] + canvas["width"], abs=1)
+    page.keyboard.press("Home")
+    assert "number 1: " in page.locator("#vectors-reading").inner_text()
+
+
+def test_many_vectors_scroll_in_a_box(open_page, inspection):
+    count = 127
+    vectors = Vectors(torch.randn(count, 30, generator=torch.Generator().manual_seed(4)), None)
+    source = {"src_ids": [5] * count, "src_pieces": ["▁word"] * count, "src_vectors": vectors}
+    maps = {
+        "encoder": torch.full((1, 1, count, count), 1 / count),
+        "cross": torch.full((1, 1, len(inspection.tgt_ids), count), 1 / count),
+    }
+    page = open_page(replace(inspection, **source, **maps))
+    assert page.locator("#vectors-box").bounding_box()["height"] <= 520
+    page.locator("#vectors-box").focus()
+    for _ in range(count):
+        page.keyboard.press("ArrowDown")
+    assert is_inside(page.locator("#vectors .frame").bounding_box(), page.locator("#vectors-box").bounding_box())
+
+
+def is_inside(inner, outer) -> bool:
+    return all(
+        outer[at] - 3 <= inner[at] and inner[at] + inner[size] <= outer[at] + outer[size] + 3
+        for at, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def test_a_map_is_kept_beside_another(page, inspection):
@@ -308,6 +350,63 @@ def test_a_map_is_kept_beside_another(page, inspection):
     assert page.locator("#kept td.here").count() == page.locator("#map td.here").count() == 1
     page.locator("#keep").click()
     assert page.locator("#kept-box").is_hidden()
+
+
+@pytest.mark.parametrize("kind", ["Encoder", "Decoder"])
+def test_a_map_is_kept_beside_one_of_another_kind(page, inspection, kind):
+    page.locator("#keep").click()
+    choose(page, kind)
+    assert page.locator("#kept-box").is_visible()
+    assert "Cross-attention, Layer 4" in page.locator("#kept-caption").inner_text()
+    kept = page.locator("#kept td:not(.corner)").evaluate_all(
+        "cells => cells.map(c => Number(c.style.getPropertyValue('--shade')))"
+    )
+    assert kept == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    names = "all => all.map(e => e.title)"
+    assert page.locator("#kept th[scope=row]").evaluate_all(names) == inspection.tgt_pieces
+    assert page.locator("#kept th[scope=col]").evaluate_all(names) == inspection.src_pieces
+    page.locator("#map tbody tr").nth(3).locator("td").nth(2).click()
+    marked = page.locator("#kept th.marked").evaluate_all(names)
+    assert marked == [inspection.src_pieces[2] if kind == "Encoder" else inspection.tgt_pieces[3]]
+    choose(page, "中文")
+    assert "交叉注意力" in page.locator("#kept-caption").inner_text()
+    page.locator("#keep").click()
+    assert page.locator("#kept-box").is_hidden()
+    assert page.locator("#kept-caption").inner_text() == ""
+
+
+def places(page) -> dict[str, list[int]]:
+    """Which tokens are marked above, and which steps are shown below."""
+    script = "all => all.map(t => [...t.parentNode.children].indexOf(t))"
+    return {side: page.locator(f"#{side} .marked").evaluate_all(script) for side in ("source", "target")}
+
+
+def test_all_pictures_speak_of_the_same_place(page, inspection):
+    page.locator("#target button").nth(2).click()
+    for kind in ("Encoder", "Decoder", "Cross"):
+        choose(page, kind)
+        page.mouse.move(1, 1)
+        assert places(page)["target"] == [2]
+        assert f"“{inspection.tgt_pieces[2]}”" in page.locator("#considered-title").inner_text()
+        assert page.locator("#step").input_value() == "3"
+        if kind != "Encoder":
+            assert page.locator("#reading").inner_text().startswith(f"“{inspection.tgt_pieces[2]}” looks")
+    choose(page, "Encoder")
+    page.locator("#target button").nth(4).click()
+    assert page.locator("#step").input_value() == "5"
+    page.locator("#step-before").click()
+    assert places(page)["target"] == [3]
+    choose(page, "Cross")
+    page.locator("#step-before").click()
+    assert places(page)["target"] == [2]
+    assert page.locator("#map th[scope=row].marked").get_attribute("title") == inspection.tgt_pieces[2]
+
+
+def test_a_source_token_is_carried_to_the_encoder(page, inspection):
+    page.locator("#source button").nth(3).click()
+    choose(page, "Encoder")
+    page.mouse.move(1, 1)
+    assert places(page) == {"source": [3], "target": [0]}
 
 
 def test_the_decoder_step_by_step(page, inspection):
@@ -346,6 +445,41 @@ def test_the_beam_is_a_tree_with_every_branch(page, inspection):
     assert page.locator("#beam [role=treeitem]").count() <= len(nodes)
 
 
+def test_the_node_of_the_beam_is_in_view(open_page, inspection):
+    page = open_page(inspection, width=360)
+    box, nodes = page.locator("#beam"), inspection.beam.nodes
+    best = [number for number, node in enumerate(nodes) if node.is_best]
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert page.evaluate("window.scrollY") == 0
+    assert page.locator("#beam [tabindex='0']").get_attribute("data-node") == str(best[0])
+    choose(page, "all branches")
+    page.locator("#beam [tabindex='0']").focus()
+    for key in ("End", "Home", *["ArrowRight"] * (len(best) - 1), *["ArrowDown"] * 5, "Home", "ArrowDown", "End"):
+        page.keyboard.press(key)
+        at = page.locator("#beam g:focus")
+        assert is_inside(at.bounding_box(), box.bounding_box())
+        assert is_inside(at.bounding_box(), {"x": 0, "y": 0, "width": 360, "height": 800})
+        if key == "End":
+            assert nodes[int(at.get_attribute("data-node"))].fate != "goes on"
+        if key == "Home":
+            assert nodes[int(at.get_attribute("data-node"))].parent is None
+
+
+def test_the_beam_begins_on_the_best_way(open_page, inspection):
+    first, second = inspection.beam.nodes[:2]
+    assert first.step == second.step == 1
+    nodes = [replace(node, is_best=False) for node in inspection.beam.nodes]
+    nodes[1] = replace(second, is_best=True)
+    page = open_page(replace(inspection, beam=replace(inspection.beam, nodes=nodes)))
+    assert page.locator("#beam-reading").inner_text().startswith(f"Step 1, “{second.piece}”")
+
+
+def test_the_texts_stand_at_the_top(page, inspection):
+    assert page.locator("#texts dd").all_inner_texts() == [inspection.text, inspection.translation]
+    assert page.locator("#texts dd").nth(1).get_attribute("lang") == "zh"
+    assert "The stronger the colour of a token" in page.locator("#tokens-caption").inner_text()
+
+
 def test_words_that_belong_together(page, inspection):
     assert page.locator("#alignment dt").all_inner_texts() == inspection.alignment.tgt
 
@@ -372,12 +506,17 @@ def language() -> LanguageInspection:
 def test_a_language_model_shows_what_comes_next(open_page, language):
     page = open_page(language, width=360)
     assert page.title() == "How the model reads this: To be, or"
+    assert page.locator("#text .marked bdi").all_inner_texts() == ["▁To"]
+    assert page.locator("#considered-title").inner_text() == "Most probable at “To”"
     assert page.locator("#next li b").all_inner_texts() == ["▁not", "▁to", "▁be"]
     assert page.locator("#text button bdi").all_inner_texts() == language.pieces
     assert page.locator("#text .bar").count() == 4  # the first token is given
     assert shades(page) == pytest.approx(expected_shades(language.decoder[-1].mean(0)), abs=0.01)
     page.locator("#text button").nth(2).focus()
     assert "be" in page.locator("#considered-title").inner_text()
+    page.locator("#text button").first.focus()
+    assert page.locator("#considered-title").inner_text() == "“<eos>” is given: the model did not choose it"
+    assert page.locator("#considered li").count() == 0
     hidden = ["labels-section", "reasons-section", "steps-section", "beam-section", "alignment-section"]
     assert all(page.locator(f"#{section}").is_hidden() for section in hidden)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -412,3 +551,5 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
     assert page.locator("#attention-section").is_visible() == (layers > 0)
     assert "first 128 tokens" in page.locator("#notes").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    names = page.locator("#reasons tbody th").evaluate_all("all => all.map(e => [e.clientWidth, e.clientHeight])")
+    assert all(width > 30 and height < 40 for width, height in names)

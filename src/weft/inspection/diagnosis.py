@@ -8,23 +8,20 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import torch
-
 from weft import durable
-from weft.data.corpus import ParallelText
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, SMALLEST, UNK_ID, Tokenizer
+from weft.data.check.finding import counted
+from weft.data.check.rows import unknown_labels
+from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.errors import FolderError
 from weft.evaluation.language import LanguageScores
 from weft.inspection.history import History, read_history
+from weft.inspection.probe import Probe, exchanged
 from weft.machine import Machine
 from weft.model_folder import run_files
-from weft.predict.prediction import Prediction
-from weft.predict.text import evaluating
 from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
 from weft.tasks.task import Task, training_hashes
@@ -35,10 +32,16 @@ POOR_GAIN = 0.25  # of what a classifier could win over always naming the most f
 POOR_LOSS = 0.65  # of a language model, as a share of the loss of guessing: ln of the vocabulary's size
 MOST_ROWS = 400  # of a text are looked at, spread over all of it
 FEW_PAIRS, FEW_ROWS = 5000, 200
-_BATCH = 32
 _ENDED = ("done", "stopped early")
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
-OF_OTHER_TEXT = {"wrong-direction", "unknown-words", "longer-than-trained"}  # the text is to blame, not the run
+ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
+FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
+OF_OTHER_TEXT = {"unknown-labels", "unknown-words", "longer-than-trained"}  # the text is to blame, not the run
+OF_UNTRAINED = {
+    "knows-nothing-of-this",
+    "source-ignored",
+    "no-end-symbol",
+}  # what any model does that learned little
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,11 @@ class Run:
         return list(zip(*self.history.values(self.history.loss), strict=True))
 
     @property
+    def training(self) -> dict[str, Any]:
+        """The recipe's section of that name."""
+        return (self.settings or {}).get("training") or {}
+
+    @property
     def train_losses(self) -> list[tuple[int, float]]:
         return [] if self.history is None else self.history.losses
 
@@ -107,28 +115,49 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         return list(_of_unfinished(run))
     poor = _is_poor_by_run(task, run)
     if not data:
-        return list(_of_run(task, run)) if poor else []
+        return list(_of_run(task, run) if poor else _of_unjudged(run) if poor is None else ())
     text = task.read(data)
-    shared = task.shared_rows(text, training_hashes(folder))
-    remedy = "score the model on text that was not trained on; weft check finds such rows before training"
-    found = [Cause("contaminated-test", note, remedy) for note in shared]
-    bad, others = _of_text(task, text)
-    if "wrong-direction" not in (cause.code for cause in others):
-        found += _of_unknown(task, text)
-    wrong = {cause.code for cause in found + others} & OF_OTHER_TEXT
-    blamed = bad and not wrong if poor is None else poor
-    return [*found, *(_of_run(task, run) if blamed else ()), *others]
-
-
-def _of_text(task: Task[Any, Any, Any], text: Any) -> tuple[bool, list[Cause]]:
-    """Whether the model does badly with a text, and what is seen there."""
+    found: list[Cause] = []
     if isinstance(task, Translation):
         probe = Probe(task, text.select(_places(len(text))))
-        return probe.bleu < POOR_BLEU, list(_of_translations(probe))
-    if isinstance(task, Classification):
-        return _of_labels(task, text)
-    scores = task.evaluate(text)
-    return isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
+        found += _of_direction(probe)
+        if found:  # all else is asked of the text as the model should get it
+            probe, text = probe.exchanged, exchanged(text)
+        bad, others = probe.bleu < POOR_BLEU, list(_of_translations(probe))
+    elif isinstance(task, Classification):
+        bad, others = _of_labels(task, text)
+    else:
+        scores = task.evaluate(text)
+        bad, others = isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
+    remedy = "score the model on text that was not trained on; weft check finds such rows before training"
+    shared = task.shared_rows(text, training_hashes(folder))
+    found += [Cause("contaminated-test", note.removeprefix("contaminated: "), remedy) for note in shared]
+    found += _of_unknown(task, text)
+    wrong = {cause.code for cause in found + others} & OF_OTHER_TEXT
+    blamed = bad and not wrong if poor is None else poor
+    of_run = list(_of_run(task, run)) if blamed else []
+    if {"too-few-steps", "not-learning"} & {cause.code for cause in of_run}:
+        others = [cause for cause in others if cause.code not in OF_UNTRAINED]
+    return [*found, *of_run, *others, *_of_few_rows(task, len(text))]
+
+
+def _of_unjudged(run: Run) -> Iterator[Cause]:
+    why = "the folder holds no run" if run.verdict is None else "the run had no dev or test text"
+    yield Cause(
+        "not-judged",
+        f"{why}: nothing here says how good the model is",
+        "give text of the kind that it was trained on as well, and the model is tried with it",
+    )
+
+
+def _of_few_rows(task: Task[Any, Any, Any], count: int) -> Iterator[Cause]:
+    """Of a language model's documents one may be enough."""
+    if isinstance(task, Translation | Classification) and count < FEW_GIVEN:
+        yield Cause(
+            "few-rows-given",
+            f"the text has {counted(count, task.unit)}: what they show, or do not show, may be chance",
+            "give 100 or more",
+        )
 
 
 def _of_unfinished(run: Run) -> Iterator[Cause]:
@@ -144,8 +173,9 @@ def _of_unfinished(run: Run) -> Iterator[Cause]:
 
 def _of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
     """What its own figures say of the run of a model that does badly."""
-    yield from _of_loss(run, _chance(task))
-    yield from _of_dev(run)
+    hurried = list(_of_haste(run, _chance(task)))
+    yield from hurried or _of_level(run, _chance(task))
+    yield from _of_curves(run)
     few = {Translation: FEW_PAIRS, Classification: FEW_ROWS}.get(type(task), 0)
     if run.num_rows is not None and run.num_rows < few:
         yield Cause(
@@ -155,15 +185,43 @@ def _of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
         )
 
 
-def _of_loss(run: Run, chance: float) -> Iterator[Cause]:
-    """Each logged loss is a mean over some steps."""
+def _of_haste(run: Run, chance: float) -> Iterator[Cause]:
+    """Ended before it could learn: while the loss fell, in the warm-up or soon after it."""
+    what, curve = ("dev", run.dev_losses) if len(run.dev_losses) >= 3 else ("training", run.train_losses)
+    if not curve:
+        return
+    losses = [loss for _, loss in curve]
+    steps, before = curve[-1][0], next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
+    lowest = losses[-1] <= min(losses) * 1.001
+    warmup = run.training.get("warmup_steps") or 0
+    if len(curve) >= 3 and lowest and losses[-1] < 0.97 * before:
+        evidence = (
+            f"the {what} loss was still falling in the last third of {steps:,} steps, "
+            f"from {before:.2f} to {losses[-1]:.2f}"
+        )
+    elif lowest and steps <= warmup:
+        evidence = (
+            f"the run ended after {steps:,} steps, within its warm-up of {warmup:,}, in which the learning rate "
+            f"only rises; the {what} loss was {losses[-1]:.2f}"
+        )
+    elif steps < warmup + ENOUGH_STEPS and lowest and (len(curve) < 3 or losses[-1] > 0.9 * chance):
+        after = f" after {warmup:,} of warm-up" if warmup else ""
+        evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {losses[-1]:.2f} then"
+    else:
+        return
+    remedy = "raise training.max_steps; the same command then goes on from where it ended"
+    yield Cause("too-few-steps", evidence, remedy)
+
+
+def _of_level(run: Run, chance: float) -> Iterator[Cause]:
+    """Each logged loss is a mean over some steps, and smoothed where the recipe says so; those on dev are not."""
     losses = [loss for _, loss in run.train_losses]
     if not losses:
         return
-    rate = ((run.settings or {}).get("training") or {}).get("learning_rate")
+    rate = run.training.get("learning_rate")
     now = f"training.learning_rate is {rate:g}; " if rate else ""
     least, last = min(losses), mean(losses[-max(len(losses) // 4, 1) :])
-    if last > 0.9 * chance:
+    if min(last, *(loss for _, loss in run.dev_losses[-1:]), math.inf) > 0.9 * chance:
         yield Cause(
             "not-learning",
             f"the training loss was {last:.2f} nats a token in the end, and guessing has {chance:.2f}",
@@ -177,22 +235,9 @@ def _of_loss(run: Run, chance: float) -> Iterator[Cause]:
         )
 
 
-def _of_dev(run: Run) -> Iterator[Cause]:
-    """Trained too briefly, or by heart."""
+def _of_curves(run: Run) -> Iterator[Cause]:
+    """Trained by heart: dev and training go apart."""
     dev, train = run.dev_losses, run.train_losses
-    curve = dev if len(dev) >= 3 else train
-    if len(curve) < 3:
-        return
-    losses = [loss for _, loss in curve]
-    steps, before = curve[-1][0], next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
-    if losses[-1] <= min(losses) * 1.001 and losses[-1] < 0.97 * before:
-        what = "dev" if curve is dev else "training"
-        yield Cause(
-            "too-few-steps",
-            f"the {what} loss was still falling in the last third of {steps:,} steps, "
-            f"from {before:.2f} to {losses[-1]:.2f}",
-            "raise training.max_steps; the same command then goes on from where it ended",
-        )
     if len(dev) >= 2 and train:
         least, last, own = min(loss for _, loss in dev), dev[-1][1], train[-1][1]
         if last > 1.1 * least and own < 0.8 * last:
@@ -205,71 +250,21 @@ def _of_dev(run: Run) -> Iterator[Cause]:
             )
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What a translator does with some pairs; each figure is found when it is first asked for."""
-
-    task: Translation
-    text: ParallelText
-
-    @cached_property
-    def predictions(self) -> list[Prediction]:
-        """As `weft translate` gives them."""
-        return self.task.predictor().translate(self.text.src)
-
-    @cached_property
-    def bleu(self) -> float:
-        """Of these translations."""
-        return self.task.scores_of(self.text, self.predictions).bleu
-
-    @cached_property
-    def own(self) -> tuple[float, float]:
-        """Loss in nats a token, and the mean probability of the end where it is."""
-        return self._loss(self._rows(self.text.src, 0), self._rows(self.text.tgt, -1))
-
-    @cached_property
-    def by_other_sources(self) -> float:
-        """The loss of the targets beside the sources of other pairs."""
-        src = self._rows(self.text.src, 0)
-        return self._loss(src[1:] + src[:1], self._rows(self.text.tgt, -1))[0]
-
-    @cached_property
-    def by_swapped_sides(self) -> float:
-        """The loss where each side is taken for the other."""
-        return self._loss(self._rows(self.text.tgt, 0), self._rows(self.text.src, -1))[0]
-
-    def _rows(self, texts: Sequence[str], side: int) -> list[list[int]]:
-        tokenizer = self.task.tokenizers[side]
-        limit = self.task.config.max_src_len - 1 if side == 0 else self.task.model.max_len - 2
-        return [[*ids[:limit], EOS_ID] for ids in tokenizer.encode_batch(list(texts))]
-
-    def _loss(self, src: Sequence[list[int]], tgt: Sequence[list[int]]) -> tuple[float, float]:
-        total, count, ends = 0.0, 0, []
-        device = torch.device(self.task.machine.device)
-        with evaluating(self.task.model):
-            for first in range(0, len(src), _BATCH):
-                some = slice(first, first + _BATCH)
-                out = _padded(tgt[some]).to(device)
-                begun = _padded([[BOS_ID, *row[:-1]] for row in tgt[some]]).to(device)
-                logits = self.task.model(_padded(src[some]).to(device), begun)
-                found = logits.float().log_softmax(-1).gather(-1, out[..., None])[..., 0]
-                total -= float(found[out != PAD_ID].sum())
-                count += int((out != PAD_ID).sum())
-                ends += found[out == EOS_ID].exp().tolist()
-        return total / max(count, 1), sum(ends) / max(len(ends), 1)
+def _of_direction(probe: Probe) -> Iterator[Cause]:
+    """A model that knows neither order has a small difference too, and either way."""
+    config, loss, swapped = probe.task.config, probe.own[0], probe.exchanged.own[0]
+    if swapped < 0.8 * loss and swapped < 0.9 * _chance(probe.task):
+        yield Cause(
+            "wrong-direction",
+            f"with its sides exchanged the text costs {swapped:.2f} nats a token, not {loss:.2f}",
+            f"the model translates {config.src_lang} to {config.tgt_lang}; give the text in that order. What else "
+            "is said here is of the text with its sides exchanged",
+        )
 
 
 def _of_translations(probe: Probe) -> Iterator[Cause]:
-    config, count = probe.task.config, len(probe.text)
     loss, end = probe.own
     chance = _chance(probe.task)
-    if probe.by_swapped_sides < loss - 0.5:
-        yield Cause(
-            "wrong-direction",
-            f"with its sides exchanged the text costs {probe.by_swapped_sides:.2f} nats a token, not {loss:.2f}",
-            f"the model translates {config.src_lang} to {config.tgt_lang}; give the text in that order",
-        )
-        return
     if loss > 0.95 * chance:
         yield Cause(
             "knows-nothing-of-this",
@@ -289,17 +284,26 @@ def _of_translations(probe: Probe) -> Iterator[Cause]:
             f"where a target ends, the model gives the end a probability of {end:.3f} on average",
             "it has not learned to stop: train on whole sentences, none cut at data.max_len",
         )
-    yield from _of_outputs(probe, count)
+    yield from _of_outputs(probe)
 
 
-def _of_outputs(probe: Probe, count: int) -> Iterator[Cause]:
-    config, texts = probe.task.config, [p.text for p in probe.predictions]
+def _of_outputs(probe: Probe) -> Iterator[Cause]:
+    config, texts = probe.task.config, [p.text.strip() for p in probe.predictions]
+    count = len(texts)
+    if (empty := texts.count("")) >= 0.1 * count:
+        yield Cause(
+            "empty-translations",
+            f"{empty:,} of {count:,} translations are empty: the model takes the end for likeliest at once",
+            "train for longer or on more text; if weft translate --beam-size 1 gives text, so may "
+            f"--length-penalty above {config.decoding.length_penalty:g}",
+        )
     (common, often), (_, expected) = (Counter(some).most_common(1)[0] for some in (texts, probe.text.tgt))
-    if count >= 20 and often >= 0.3 * count and expected < 0.5 * often:
+    if common and count >= FEW_GIVEN and often >= 0.3 * count and expected < 0.5 * often:
         yield Cause(
             "one-translation",
-            f'{often:,} of {count:,} sources are translated as "{common[:60]}"',
-            "the training text has that target too often (weft check), or training.learning_rate was too high",
+            f"{often:,} of {count:,} sources get the same translation{_shown(common)}",
+            "does the training text have that target too often (weft check finds it)? else train for longer, or "
+            "with a smaller training.learning_rate",
         )
     if (again := sum(p.repetition for p in probe.predictions)) >= 0.1 * count:
         yield Cause(
@@ -314,14 +318,17 @@ def _of_outputs(probe: Probe, count: int) -> Iterator[Cause]:
             f"their source and {config.decoding.max_len_extra:,} more",
             "raise decoding.max_len_ratio; what does not end even so has not learned to",
         )
-    ours, wanted = sum(map(len, texts)), max(sum(map(len, probe.text.tgt)), 1)
+    written = [(text, target) for text, target in zip(texts, probe.text.tgt, strict=True) if text]
+    ours, wanted = (sum(map(len, side)) for side in zip(*written, strict=True)) if written else (1, 1)
     if not 0.75 <= ours / wanted <= 1.35:
-        decoding = config.decoding
+        penalty, beam = config.decoding.length_penalty, config.decoding.beam_size
+        short, search = ours < wanted, " --beam-size 5" if beam == 1 else ""
         yield Cause(
-            "too-short" if ours < wanted else "too-long",
+            "too-short" if short else "too-long",
             f"the translations have {100 * ours / wanted:.0f} % of the references' characters; the recipe's "
-            f"length_penalty is {decoding.length_penalty:g}, its beam_size {decoding.beam_size}",
-            "a larger length_penalty makes longer ones; weft translate --length-penalty 1 --beam-size 5 is usual",
+            f"length_penalty is {penalty:g}, its beam_size {beam}",
+            f"are the targets of the training text so {'short' if short else 'long'}, or was it trained too "
+            f"briefly? else weft translate{search} --length-penalty {'above' if short else 'below'} {penalty:g}",
         )
     limit = config.max_src_len - 1
     lengths = [len(ids) for ids in probe.task.tokenizers[0].encode_batch(probe.text.src)]
@@ -334,7 +341,14 @@ def _of_outputs(probe: Probe, count: int) -> Iterator[Cause]:
 
 
 def _of_labels(task: Classification, text: Any) -> tuple[bool, list[Cause]]:
-    """Whether a classifier does badly, and why."""
+    """Whether a classifier does badly, and why; where it does not know a label, by the other rows."""
+    if unknown := list(unknown_labels(task.config.labels, text, "the text")):
+        more = f"; the same holds for {counted(len(unknown) - 1, 'other labels')}" if len(unknown) > 1 else ""
+        cause = Cause("unknown-labels", f"{unknown[0].message}{more}", unknown[0].remedy)
+        strange = {i for finding in unknown for i in finding.rows}
+        rest = [i for i in range(len(text)) if i not in strange]
+        bad, others = _of_labels(task, text.select(rest)) if rest else (False, [])
+        return bad, [cause, *others]
     rows = _places(len(text))
     answers = task.predictor().classify([text.texts[i] for i in rows])
     wanted = [text.labels[i] for i in rows]
@@ -361,11 +375,15 @@ def _of_unknown(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
         kind = tokenizer.settings.kind
         share = _spelled_share(tokenizer, [texts[i] for i in _places(len(texts))])
         if share > SPELLED.get(kind, 1):
+            pieces = kind in ("bpe", "unigram")
+            better = (
+                "train with text of this kind too" if pieces else "for many rare words take tokenizer kind bpe"
+            )
             yield Cause(
                 "unknown-words",
                 f"{share:.0%} of the {name} is spelled byte by byte: the tokenizer ({kind}, "
                 f"{tokenizer.vocab_size:,} entries) has not learned these words",
-                "is this the language that the model was trained on? for many rare words take tokenizer kind bpe",
+                f"is this the language that the model was trained on? else {better}",
             )
 
 
@@ -392,6 +410,11 @@ def _is_poor_by_run(task: Task[Any, Any, Any], run: Run) -> bool | None:
     return losses[-1][1] > POOR_LOSS * _chance(task) if losses else None
 
 
+def _shown(text: str) -> str:
+    """To stand behind what is said of it; not where it breaks off inside characters."""
+    return f': "{text[:60]}"' if "\ufffd" not in text else ""
+
+
 def _chance(task: Task[Any, Any, Any]) -> float:
     """The loss of guessing, in nats."""
     if isinstance(task, Classification):
@@ -402,11 +425,6 @@ def _chance(task: Task[Any, Any, Any]) -> float:
 def _places(count: int) -> list[int]:
     """Numbers of at most MOST_ROWS rows, spread over all."""
     return [i * count // min(count, MOST_ROWS) for i in range(min(count, MOST_ROWS))]
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

@@ -120,6 +120,10 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         beam = grow_tree(task, row, beam_size or task.config.decoding.beam_size)
     src_pieces, pieces = task.tokenizers[0].pieces(row), task.tokenizers[1].pieces(tgt_ids)
     cross = stacked(record.cross)
+    src_spelled, spelled = (
+        [tokenizer.spell([i], begins=False) for i in some]
+        for tokenizer, some in zip(task.tokenizers, (row, tgt_ids), strict=True)
+    )
     return TranslationInspection(
         text=line,
         translation=one_line(task.tokenizers[1].decode(found.ids)),
@@ -137,7 +141,7 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         src_vectors=vectors[0],
         tgt_vectors=vectors[1],
         beam=beam,
-        alignment=align_words(cross[-1].mean(0), pieces, src_pieces, (found.finished, True)),
+        alignment=align_words(cross[-1].mean(0), spelled, src_spelled, (found.finished, True)),
         max_src_len=limit,
         cut=len(ids) >= limit,
         finished=found.finished,

@@ -4,9 +4,11 @@ const MEAN = -1;
 const KINDS = kindsOf();
 
 // What is shown, what is kept to compare it with, and which query (row) and key (column) is pointed at; null is none.
+// `asked` is the token whose probability is shown, of the side that has any: in whatever kind, it is marked above.
 const shown = { kind: Object.keys(KINDS)[0] ?? null, layer: Infinity, head: MEAN };
 let kept = null;
-let pinned = { row: 0, col: null };
+let pinned = { row: OFFSET, col: null };
+let asked = WRITTEN ? OFFSET : null;
 const active = { row: 0, col: 0 }; // the cell that the Tab key comes to
 
 const cells = (map = "map") => byId(map).tBodies[0].rows;
@@ -43,10 +45,20 @@ function placeOfToken(side, index) {
   return { row, col, asked: side === WRITTEN ? index : null };
 }
 
+// The token that is asked about at a place, null where the place is of another side.
+const askedAt = (place) => place.asked ?? (KINDS[shown.kind]?.rows === WRITTEN ? place.row : null);
+
+// A place of one kind of map in another: the same tokens, as far as they are in it.
+function carried({ row, col }, from, to) {
+  if (from === to) return { row, col };
+  const tokens = { [from.cols]: col === null ? null : col - from.offset, [from.rows]: row };
+  return { row: to.rows === WRITTEN ? asked : Math.max(tokens[to.rows] ?? 0, 0), col: null };
+}
+
 /* The large picture */
 
-function drawMap(id = "map") {
-  const { queries, keys, rows, cols } = KINDS[shown.kind];
+function drawMap(id = "map", kind = shown.kind) {
+  const { queries, keys, rows, cols } = KINDS[kind];
   const languages = [SIDES[rows].lang, SIDES[cols].lang];
   const header = (scope, piece, lang, ...inside) => make("th", { scope, lang, title: piece }, ...inside);
   const top = make("tr", {}, make("td", { class: "corner", role: "presentation" }));
@@ -73,14 +85,16 @@ function describeMap() {
   nameCell();
 }
 
-// The map as it is now stays beside the next ones, until it is put away or another kind is chosen.
+// The map as it is now stays beside the next ones, of its own kind or another, until it is put away.
 function keep(what) {
   kept = what;
   byId("keep").textContent = say(kept ? "forget" : "keep");
   byId("kept-box").hidden = !kept;
-  byId("kept-caption").textContent = kept ? say("kept-caption", { name: nameOf(kept.layer, kept.head) }) : "";
+  byId("kept-caption").textContent = "";
   if (!kept) return;
-  drawMap("kept");
+  const values = { kind: say(`map-${kept.kind}`), name: nameOf(kept.layer, kept.head) };
+  byId("kept-caption").textContent = say("kept-caption", values);
+  drawMap("kept", kept.kind);
   paintMap("kept", kept);
   point(pinned);
 }
@@ -138,7 +152,14 @@ function activate(place) {
 
 function pin(place) {
   pinned = place;
+  asked = askedAt(place) ?? asked;
   point(place);
+  drawStep();
+}
+
+// Ask about a token of the written side, whatever is shown.
+function ask(index) {
+  pin(KINDS[shown.kind]?.rows === WRITTEN ? { row: index, col: null } : { ...pinned, asked: index });
 }
 
 function point(place) {
@@ -147,14 +168,15 @@ function point(place) {
   const weights = rows ? weightsOf(shown.kind, shown.layer, shown.head) : [];
   byId("reading").textContent = rows ? readingOf(place, weights) : "";
   const { tinted, marked } = rows ? tintsOf(place, weights) : { tinted: {}, marked: {} };
+  const shownToken = askedAt(place) ?? asked;
+  if (WRITTEN) (marked[WRITTEN] ??= []).push(shownToken);
   for (const side of Object.keys(SIDES)) {
     [...byId(side).children].forEach((token, index) => {
       token.style.setProperty("--shade", shade(tinted[side]?.[index] ?? 0));
       token.classList.toggle("marked", marked[side]?.includes(index) ?? false);
     });
   }
-  const asked = place.asked ?? (rows && rows === WRITTEN && place.row !== null ? place.row + OFFSET : null);
-  if (asked !== null) drawConsidered(asked);
+  if (WRITTEN) drawConsidered(shownToken);
 }
 
 // How strongly to tint each token, and which ones to mark.
@@ -171,9 +193,10 @@ function tintsOf({ row, col }, weights) {
   return { tinted, marked };
 }
 
-function markMap({ row, col }) {
+function markMap(place) {
   for (const map of kept ? ["map", "kept"] : ["map"]) {
     for (const element of byId(map).querySelectorAll(".marked, .here")) element.classList.remove("marked", "here");
+    const { row, col } = map === "map" ? place : placeInKept(place);
     if (row !== null) {
       cells(map)[row].classList.add("marked");
       cells(map)[row].cells[0].classList.add("marked");
@@ -184,6 +207,13 @@ function markMap({ row, col }) {
     }
     if (row !== null && col !== null) cells(map)[row].cells[col + 1].classList.add("here");
   }
+}
+
+// The kept map may have other tokens: only rows and columns of the same side are marked in both.
+function placeInKept({ row, col }) {
+  const [here, there] = [KINDS[shown.kind], KINDS[kept.kind]];
+  const moved = col === null || here.cols !== there.cols ? null : col - here.offset + there.offset;
+  return { row: here.rows === there.rows ? row : null, col: there.keys[moved] === undefined ? null : moved };
 }
 
 /* Small multiples */
@@ -253,8 +283,9 @@ function checkControls() {
 }
 
 function show(changes) {
+  const before = KINDS[shown.kind];
   Object.assign(shown, changes);
-  if ("kind" in changes) startKind();
+  if ("kind" in changes) startKind(before);
   checkControls();
   paintMap();
   describeMap();
@@ -263,18 +294,18 @@ function show(changes) {
 }
 
 // Another kind has other tokens, and may have other layers and heads.
-function startKind() {
+function startKind(before) {
   const layers = data.attention[shown.kind];
   shown.layer = Math.min(shown.layer, layers.length - 1);
   shown.head = Math.min(shown.head, layers[0].length - 1);
-  pinned = { row: 0, col: null };
+  pinned = carried(pinned, before, KINDS[shown.kind]);
   const focused = document.activeElement?.name;
   drawControls();
   drawOverview();
   drawMap();
   Object.assign(active, { row: 0, col: 0 });
   cells()[0].cells[1].tabIndex = 0;
-  keep(null);
+  keep(kept);
   if (focused) document.querySelector(`input[name="${focused}"][value="${shown[focused]}"]`)?.focus();
 }
 

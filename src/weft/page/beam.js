@@ -1,7 +1,5 @@
 /* The steps of the decoder, its beam as a tree, and the words that belong together. */
 
-let step = 1;
-
 function drawSteps() {
   if (data.task !== "translation") return;
   byId("steps-section").hidden = false;
@@ -16,6 +14,7 @@ function drawSteps() {
 function drawStep() {
   if (data.task !== "translation") return;
   const { source, target } = SIDES;
+  const step = asked + 1;
   const { layer, head } = shown.kind === "cross" ? shown : { layer: data.attention.cross.length - 1, head: MEAN };
   const weights = weightsOf("cross", layer, head)[step - 1];
   const token = (piece, kind, weight = 0) => {
@@ -33,17 +32,15 @@ function drawStep() {
   drawChoices(byId("step-choices"), considered(step - 1), target.lang, target.ids[step - 1]);
 }
 
-function goToStep(next) {
-  step = Math.min(Math.max(next, 1), SIDES.target.pieces.length);
-  drawStep();
-}
+const goToStep = (next) => ask(Math.min(Math.max(next, 1), SIDES.target.pieces.length) - 1);
 
 /* The beam: a column for each step, a row for each branch */
 
-const COLUMN = 76;
+const WIDEST = 76; // pixels of a column at most
 const ROW = 22;
 const SOME_BRANCHES = 40; // more of them are shown only if asked for
-const beam = { all: null, at: 0 };
+const ROOM = 24; // pixels to be seen around the node that is come to
+const beam = { all: null, at: null };
 
 // Nodes with their places: branches one below the other, the most probable first; the root is number -1.
 function laidOut(nodes, all) {
@@ -86,32 +83,40 @@ function drawBeam() {
   const options = [[true, say("beam-all")], [false, say("beam-lasting")]];
   byId("beam-controls").replaceChildren(choices(say("beam-shown"), "beam-all", options, beam.all, choose));
   const { places, rows, columns } = laidOut(nodes, beam.all);
-  const x = (place) => 12 + place.column * COLUMN;
+  const column = Math.min(WIDEST, 26 + Math.max(46, ...nodes.map((node) => widthOf(shortened(node.piece)))));
+  const x = (place) => 12 + place.column * column;
   const y = (place) => 14 + place.row * ROW;
-  const picture = svg("svg", { width: (columns + 1) * COLUMN, height: rows * ROW + 10, role: "tree", "aria-label": say("beam-title") });
+  const picture = svg("svg", { width: columns * column + WIDEST, height: rows * ROW + 10, role: "tree", "aria-label": say("beam-title") });
   const start = svg("text", { x: 12, y: y(places.get(-1)) + 4, class: "faint" });
   start.textContent = "<bos>";
   for (const [i, place] of places) {
     if (i < 0) continue;
     const before = places.get(nodes[i].parent ?? -1);
-    const bend = `M${x(before) + 50} ${y(before)}H${x(place) - 12}V${y(place)}H${x(place) - 4}`;
+    const bend = `M${x(before) + column - 26} ${y(before)}H${x(place) - 12}V${y(place)}H${x(place) - 4}`;
     picture.append(svg("path", { d: bend, class: nodes[i].is_best ? "best" : "" }));
   }
   picture.append(start, ...[...places].filter(([i]) => i >= 0).map(([i, place]) => branch(nodes[i], i, x(place), y(place) + 4)));
   picture.id = "tree";
   byId("beam").replaceChildren(picture);
   beam.places = places;
-  beam.at = places.has(beam.at) ? beam.at : 0;
-  picture.querySelector(`[data-node="${beam.at}"]`)?.setAttribute("tabindex", "0");
-  byId("beam-reading").textContent = nodes.length ? readingOfNode(beam.at) : "";
+  const wished = [beam.at, nodes.findIndex((node) => node.is_best), ...places.keys()]; // an empty answer has no best way
+  const at = wished.find((i) => i >= 0 && places.has(i));
+  if (at !== undefined) goToNode(at);
 }
+
+function shortened(piece) {
+  const letters = [...piece.replace(/^▁(?=.)/u, "")];
+  return letters.length > 8 ? `${letters.slice(0, 7).join("")}…` : letters.join("");
+}
+
+// About how many pixels a label takes: Chinese letters and the like are wider.
+const widthOf = (text) => [...text].reduce((width, letter) => width + (letter > "\u2e80" ? 13 : 8), 0);
 
 function branch(node, i, x, y) {
   const group = svg("g", { role: "treeitem", tabindex: "-1", "data-node": i, "aria-label": readingOfNode(i), class: node.is_best ? "best" : "" });
   const text = svg("text", { x, y, class: node.fate === "dropped" ? "faint" : "" });
-  const piece = node.piece.replace(/^▁(?=.)/u, "");
   const end = { dropped: " ×", ended: ` ${node.score?.toFixed(2)}` }[node.fate] ?? "";
-  text.textContent = (piece.length > 8 ? `${piece.slice(0, 7)}…` : piece) + end;
+  text.textContent = shortened(node.piece) + end;
   group.append(text);
   group.addEventListener("pointerenter", () => (byId("beam-reading").textContent = readingOfNode(i)));
   group.addEventListener("focus", () => goToNode(i));
@@ -128,11 +133,21 @@ function readingOfNode(i) {
 function goToNode(i) {
   byId("beam").querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
   beam.at = i;
-  byId("beam").querySelector(`[data-node="${i}"]`).setAttribute("tabindex", "0");
+  const node = byId("beam").querySelector(`[data-node="${i}"]`);
+  node.setAttribute("tabindex", "0");
   byId("beam-reading").textContent = readingOfNode(i);
+  bringIntoBox(node);
 }
 
-// Left and right along a branch, up and down among the nodes of a step.
+// Scroll the box, and not the page, as little as it takes to see the node and some room around it.
+function bringIntoBox(node) {
+  const [inner, outer] = [node.getBoundingClientRect(), byId("beam").getBoundingClientRect()];
+  const way = (start, end, from, to) => (start - ROOM < from ? start - ROOM - from : Math.max(end + ROOM - to, 0));
+  const left = way(inner.left, inner.right, outer.left, outer.right);
+  byId("beam").scrollBy({ left, top: way(inner.top, inner.bottom, outer.top, outer.bottom), behavior: "instant" });
+}
+
+// Left and right along a branch, also to its ends, up and down among the nodes of a step.
 function moveInBeam(event) {
   const here = beam.places.get(beam.at);
   const near = [...beam.places].filter(([i]) => i >= 0);
@@ -140,12 +155,24 @@ function moveInBeam(event) {
     near
       .filter(([, p]) => p.column === here.column && (p.row - here.row) * down > 0)
       .sort(([, a], [, b]) => (a.row - b.row) * down)[0]?.[0];
-  const after = near.filter(([i]) => data.beam.nodes[i].parent === beam.at).sort(([, a], [, b]) => a.row - b.row)[0]?.[0];
-  const steps = { ArrowLeft: data.beam.nodes[beam.at].parent, ArrowRight: after, ArrowUp: inStep(-1), ArrowDown: inStep(1) };
+  const before = (node) => data.beam.nodes[node].parent ?? undefined;
+  const after = (node) => near.filter(([i]) => before(i) === node).sort(([, a], [, b]) => a.row - b.row)[0]?.[0];
+  const farthest = (next, node) => (next(node) === undefined ? node : farthest(next, next(node)));
+  const steps = {
+    ArrowLeft: () => before(beam.at),
+    ArrowRight: () => after(beam.at),
+    ArrowUp: () => inStep(-1),
+    ArrowDown: () => inStep(1),
+    Home: () => farthest(before, beam.at),
+    End: () => farthest(after, beam.at),
+  };
   if (!(event.key in steps)) return;
   event.preventDefault();
-  const next = steps[event.key];
-  if (next !== undefined && next !== null) byId("beam").querySelector(`[data-node="${next}"]`).focus();
+  const next = steps[event.key]();
+  if (next === undefined) return;
+  const node = byId("beam").querySelector(`[data-node="${next}"]`);
+  node.focus({ preventScroll: true });
+  node.scrollIntoView({ block: "nearest", inline: "nearest" }); // the page too, where the box is not all in view
 }
 
 function drawAlignment() {
@@ -162,7 +189,7 @@ function drawAlignment() {
 
 function listenToBeam() {
   byId("step").addEventListener("input", (event) => goToStep(Number(event.target.value)));
-  byId("step-before").addEventListener("click", () => goToStep(step - 1));
-  byId("step-after").addEventListener("click", () => goToStep(step + 1));
+  byId("step-before").addEventListener("click", () => goToStep(asked));
+  byId("step-after").addEventListener("click", () => goToStep(asked + 2));
   byId("beam").addEventListener("keydown", moveInBeam);
 }

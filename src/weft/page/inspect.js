@@ -24,6 +24,7 @@ function draw() {
   byId("title").textContent = say(`title-${data.task}`);
   for (const element of document.querySelectorAll("[data-say]")) element.textContent = say(element.dataset.say);
   drawLanguages();
+  drawTexts();
   drawNotes();
   drawSentences();
   drawLabels();
@@ -36,6 +37,7 @@ function draw() {
   if (!shown.kind) point(pinned);
 }
 
+listenToVectors();
 listenToMaps();
 listenToBeam();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

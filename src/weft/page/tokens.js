@@ -78,10 +78,20 @@ function considered(index) {
 
 function drawConsidered(index) {
   const { ids, lang, pieces } = SIDES[WRITTEN];
-  if (index < OFFSET || index >= pieces.length) return;
-  const [before, after] = say("most-probable", { piece: "\n" }).split("\n");
+  const given = index < OFFSET; // nothing was chosen there
+  const [before, after] = say(given ? "given" : "most-probable", { piece: "\n" }).split("\n");
   byId("considered-title").replaceChildren(before, make("bdi", { lang }, quoted(pieces[index])), after);
-  drawChoices(byId("considered"), considered(index), lang, ids[index]);
+  drawChoices(byId("considered"), given ? [] : considered(index), lang, ids[index]);
+}
+
+// A translator's text and translation as plain sentences.
+function drawTexts() {
+  byId("texts").hidden = data.task !== "translation";
+  if (byId("texts").hidden) return;
+  const pairs = [["source", data.text], ["target", data.translation]];
+  byId("texts").replaceChildren(
+    ...pairs.map(([side, text]) => make("div", {}, make("dt", {}, say(side)), make("dd", { lang: SIDES[side].lang, dir: "auto" }, text))),
+  );
 }
 
 function drawSentences() {
@@ -93,7 +103,8 @@ function drawSentences() {
     }),
   );
   byId("considered-box").hidden = !WRITTEN;
-  byId("tokens-caption").textContent = say("tokens-caption") + (WRITTEN ? ` ${say("tokens-probability")}` : "");
+  const captions = ["tokens-caption", ...(WRITTEN ? ["tokens-probability"] : []), ...(shown.kind ? ["tokens-tint"] : [])];
+  byId("tokens-caption").textContent = captions.map((key) => say(key)).join(language === "zh" ? "" : " ");
 }
 
 function tokenButton(side, index, piece, id) {
@@ -113,7 +124,8 @@ function tokenButton(side, index, piece, id) {
 
 /* Vectors as a heat map: a row for each token */
 
-const vectors = { side: Object.keys(SIDES)[0], part: "sum" };
+// `at` is the number that is read out, by its row and column; null is none.
+const vectors = { side: Object.keys(SIDES)[0], part: "sum", at: null };
 
 function numbersOf({ side, part }) {
   const { tokens, positions } = SIDES[side].vectors;
@@ -127,6 +139,7 @@ function drawVectors() {
   const parts = positions ? ["tokens", "positions", "sum"] : [];
   const choose = (name) => (value) => {
     vectors[name] = value;
+    if (name === "side") vectors.at = null;
     drawVectors();
     document.querySelector(`input[name="vectors-${name}"]:checked`).focus();
   };
@@ -141,6 +154,8 @@ function drawVectors() {
   }
   const values = { shown: tokens[0].length, width };
   byId("vectors-caption").textContent = say(positions ? "vectors-caption" : "vectors-alone", values);
+  byId("vectors-box").setAttribute("aria-label", say("vectors-title"));
+  byId("vectors-reading").textContent = say("vectors-hint");
   paintVectors();
 }
 
@@ -156,15 +171,52 @@ function paintVectors() {
       });
       const canvas = make("canvas", { width: rows[i].length, height: 1, "aria-hidden": "true" });
       canvas.getContext("2d").putImageData(image, 0, 0);
-      canvas.addEventListener("pointermove", (event) => readVector(event, piece, rows[i]));
+      canvas.addEventListener("pointermove", (event) => readVector(i, columnAt(event, rows[i].length)));
       return make("div", { class: "vector" }, make("bdi", { title: piece, lang: SIDES[vectors.side].lang }, ...label(piece)), canvas);
     }),
   );
+  if (vectors.at) readVector(...vectors.at);
 }
 
-function readVector(event, piece, row) {
+// The column of a row of so many numbers that the pointer is over.
+function columnAt(event, count) {
   const box = event.target.getBoundingClientRect();
-  const column = Math.min(row.length - 1, Math.max(0, Math.floor((row.length * (event.clientX - box.left)) / box.width)));
-  const values = { piece: quoted(piece), column: column + 1, value: row[column].toFixed(3) };
+  return Math.min(count - 1, Math.max(0, Math.floor((count * (event.clientX - box.left)) / box.width)));
+}
+
+// Read a number out and frame it.
+function readVector(row, column) {
+  vectors.at = [row, column];
+  const numbers = numbersOf(vectors)[row];
+  const values = { piece: quoted(SIDES[vectors.side].pieces[row]), column: column + 1, value: numbers[column].toFixed(3) };
   byId("vectors-reading").textContent = say("vector-reading", values);
+  document.querySelector(".vector .frame")?.remove();
+  const frame = make("i", { class: "frame" });
+  frame.style.setProperty("--column", column);
+  frame.style.setProperty("--columns", numbers.length);
+  byId("vectors").children[row].append(frame);
+}
+
+function moveInVectors(event) {
+  const rows = numbersOf(vectors);
+  const [row, column] = vectors.at ?? [0, 0];
+  const steps = {
+    ArrowUp: [row - 1, column],
+    ArrowDown: [row + 1, column],
+    ArrowLeft: [row, column - 1],
+    ArrowRight: [row, column + 1],
+    Home: [row, 0],
+    End: [row, Infinity],
+  };
+  if (!(event.key in steps)) return;
+  event.preventDefault();
+  const [nextRow, nextColumn] = steps[event.key];
+  const to = Math.min(Math.max(nextRow, 0), rows.length - 1);
+  readVector(to, Math.min(Math.max(nextColumn, 0), rows[to].length - 1));
+  document.querySelector(".vector .frame").scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+function listenToVectors() {
+  byId("vectors-box").addEventListener("keydown", moveInVectors);
+  byId("vectors-box").addEventListener("focus", () => readVector(...(vectors.at ?? [0, 0])));
 }

@@ -17,6 +17,9 @@ const WORDS = {
     "tokens-probability":
       "The line under a token is the probability that the model gave it, out of all tokens it knows; below stand the " +
       "most probable ones at the marked place (Vaswani et al. 2017, section 3.4).",
+    "tokens-tint":
+      "The stronger the colour of a token, the more attention there is between it and the marked one, in the picture that " +
+      "is chosen under Attention.",
     "vectors-title": "Vectors",
     "vectors-caption":
       "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
@@ -29,6 +32,7 @@ const WORDS = {
     "vector-positions": "position",
     "vector-sum": "sum",
     "vector-reading": "{piece}, number {column}: {value}",
+    "vectors-hint": "Point at a number to read it, or go there with the arrow keys.",
     side: "Text",
     part: "Vector",
     source: "source",
@@ -48,7 +52,7 @@ const WORDS = {
     scale: "Colours from weight 0, faint, to weight 1, strong",
     keep: "Keep beside",
     forget: "Put away",
-    "kept-caption": "Kept to compare with: {name}.",
+    "kept-caption": "Kept to compare with: {kind}, {name}.",
     "mean-caption": " Shown is the mean of the layer’s heads, which the model itself never forms.",
     "kind-cross": "Cross",
     "kind-encoder": "Encoder",
@@ -73,6 +77,7 @@ const WORDS = {
     "looks-most": "{query} looks most at {key}: {weight}",
     probability: "{piece}, probability {value}",
     "most-probable": "Most probable at {piece}",
+    given: "{piece} is given: the model did not choose it",
     "steps-title": "Step by step",
     step: "Step {step} of {steps}",
     before: "Step before",
@@ -126,6 +131,7 @@ const WORDS = {
     "tokens-caption": "文字被切成模型词表中的片段，每个片段都有编号；▁ 表示空格（Vaswani 等 2017，5.1 节）。",
     "tokens-probability":
       "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元（Vaswani 等 2017，3.4 节）。",
+    "tokens-tint": "词元的颜色越深，在“注意力”一节所选的图中，它与标记的词元之间的注意力就越强。",
     "vectors-title": "向量",
     "vectors-caption":
       "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零：词元自身的向量、位置的向量，" +
@@ -137,6 +143,7 @@ const WORDS = {
     "vector-positions": "位置",
     "vector-sum": "和",
     "vector-reading": "{piece}，第 {column} 个数：{value}",
+    "vectors-hint": "指向一个数即可读出它，也可用方向键移动。",
     side: "文字",
     part: "向量",
     source: "源文",
@@ -154,7 +161,7 @@ const WORDS = {
     scale: "颜色由浅到深，表示权重从 0 到 1",
     keep: "留在旁边",
     forget: "收起",
-    "kept-caption": "留作比较：{name}。",
+    "kept-caption": "留作比较：{kind}，{name}。",
     "mean-caption": "这里显示的是该层各头的平均，模型自己并不计算它。",
     "kind-cross": "交叉",
     "kind-encoder": "编码器",
@@ -177,6 +184,7 @@ const WORDS = {
     "looks-most": "{query} 最关注 {key}：{weight}",
     probability: "{piece}，概率 {value}",
     "most-probable": "{piece} 处最可能的词元",
+    given: "{piece} 是给定的，不是模型选的",
     "steps-title": "逐步解码",
     step: "第 {step} 步，共 {steps} 步",
     before: "上一步",

@@ -5,8 +5,9 @@ The attention is that of the decoder's last layer over the source, the mean of i
 Shapes: T target tokens, S source tokens, end symbols included; B rows.
 """
 
+import codecs
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -67,12 +68,13 @@ class WordAlignment:
 
 
 def align_words(
-    attention: Float[Tensor, "T S"], tgt: Sequence[str], src: Sequence[str], ends: tuple[bool, bool]
+    attention: Float[Tensor, "T S"], tgt: Sequence[bytes], src: Sequence[bytes], ends: tuple[bool, bool]
 ) -> WordAlignment:
     """For each target word the source words that its tokens looked at most, end symbols aside.
 
-    `ends` says whether target and source pieces end with one. A word is what white space delimits, and in scripts
-    without it (Han, kana, Thai and the like) a single piece.
+    `tgt` and `src` are what each token spells, spaces included; it need not be whole characters. `ends` says
+    whether target and source end with a symbol. A word is what white space delimits, and in scripts without it
+    (Han, kana, Thai and the like) a single piece, or all characters in a row that are spelled byte by byte.
     """
     tgt_words, src_words = (_words(some[: len(some) - end]) for some, end in ((tgt, ends[0]), (src, ends[1])))
     if not tgt_words or not src_words:
@@ -86,18 +88,35 @@ def align_words(
     return WordAlignment([w for w, _ in src_words], [w for w, _ in tgt_words], [(s, t) for t, s in sorted(pairs)])
 
 
-def _words(pieces: Sequence[str]) -> list[tuple[str, int]]:
-    """Each word, without marks of spaces, with the number of its pieces."""
+def _words(spelled: Sequence[bytes]) -> list[tuple[str, int]]:
+    """Each word, without the spaces around it, with the number of its pieces; every piece belongs to one."""
     words: list[tuple[str, int]] = []
-    alone = True
-    for piece in pieces:
-        was_alone, alone = alone, is_spaceless(count_scripts([piece]))
-        text = piece.replace("▁", "")
-        if not words or piece.startswith("▁") or alone or was_alone:
-            words.append((text, 1))
+    spaces = 0  # pieces of white space alone, which belong to the word after them
+    before = (False, False)  # of the piece before: of a script without spaces, in bytes
+    for text, count in _whole_characters(spelled):
+        if not text.strip():
+            spaces += count
+            continue
+        alone, in_bytes = is_spaceless(count_scripts([text])), count > 1
+        apart = not alone if before == (True, True) and in_bytes else alone or before[0]
+        if not words or spaces or text[0].isspace() or apart:
+            words.append((text.strip(), spaces + count))
         else:
-            words[-1] = (words[-1][0] + text, words[-1][1] + 1)
+            words[-1] = (words[-1][0] + text.rstrip(), words[-1][1] + count)
+        spaces, before = 0, (alone, in_bytes)
+    if spaces and words:
+        words[-1] = (words[-1][0], words[-1][1] + spaces)
     return words
+
+
+def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
+    """The text of pieces, and how many they are: one, or as many as it takes to end at the end of a character."""
+    decoder, text, count = codecs.getincrementaldecoder("utf-8")("replace"), "", 0
+    for number, piece in enumerate(spelled, start=1):
+        text, count = text + decoder.decode(piece, final=number == len(spelled)), count + 1
+        if not decoder.getstate()[0]:
+            yield text, count
+            text, count = "", 0
 
 
 def coverage(attention: Float[Tensor, "T S"]) -> float:
