@@ -243,7 +243,7 @@ def test_K8_another_batch_size_or_precision_is_refused(tmp_path: Path, ranks: Ra
         assert shown in ended.stderr
 
 
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=LONG), "fsdp"])
 def test_K8_the_average_of_several_processes_is_that_of_one(tmp_path: Path, ranks: Ranks, parallel: str) -> None:
     """What is published: whole and alike, whether each process keeps all of it or a part, also after a stop."""
     settings = (f"training.parallel={parallel}", "training.ema_decay=0.8")
