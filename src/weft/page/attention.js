@@ -123,21 +123,9 @@ function cellPlace(event) {
 }
 
 function moveInMap(event) {
-  const { row, col } = active;
-  const steps = {
-    ArrowUp: [row - 1, col],
-    ArrowDown: [row + 1, col],
-    ArrowLeft: [row, col - 1],
-    ArrowRight: [row, col + 1],
-    Home: [row, 0],
-    End: [row, Infinity],
-  };
-  if (!(event.key in steps)) return;
-  event.preventDefault();
   const { queries, keys } = KINDS[shown.kind];
-  const [nextRow, nextCol] = steps[event.key];
-  const line = cells()[Math.min(Math.max(nextRow, 0), queries.length - 1)];
-  line.cells[Math.min(Math.max(nextCol, 0), keys.length - 1) + 1].focus();
+  const next = stepInGrid(event, [active.row, active.col], queries.length, keys.length);
+  if (next) cells()[next[0]].cells[next[1] + 1].focus();
 }
 
 // The cell that was focused, by keyboard or pointer, is the one to come back to.

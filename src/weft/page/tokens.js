@@ -197,9 +197,8 @@ function readVector(row, column) {
   byId("vectors").children[row].append(frame);
 }
 
-function moveInVectors(event) {
-  const rows = numbersOf(vectors);
-  const [row, column] = vectors.at ?? [0, 0];
+// Where a key leads from a place in a grid of so many rows and columns; null where it is no key of a grid.
+function stepInGrid(event, [row, column], rows, columns) {
   const steps = {
     ArrowUp: [row - 1, column],
     ArrowDown: [row + 1, column],
@@ -208,11 +207,18 @@ function moveInVectors(event) {
     Home: [row, 0],
     End: [row, Infinity],
   };
-  if (!(event.key in steps)) return;
+  if (!(event.key in steps)) return null;
   event.preventDefault();
+  const inside = (place, count) => Math.min(Math.max(place, 0), count - 1);
   const [nextRow, nextColumn] = steps[event.key];
-  const to = Math.min(Math.max(nextRow, 0), rows.length - 1);
-  readVector(to, Math.min(Math.max(nextColumn, 0), rows[to].length - 1));
+  return [inside(nextRow, rows), inside(nextColumn, columns)];
+}
+
+function moveInVectors(event) {
+  const rows = numbersOf(vectors);
+  const next = stepInGrid(event, vectors.at ?? [0, 0], rows.length, rows[0].length);
+  if (!next) return;
+  readVector(...next);
   document.querySelector(".vector .frame").scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
