@@ -103,6 +103,12 @@ def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: 
     assert machine._best_precision(torch.device("cpu"))[0] == "bfloat16"
 
 
+def test_what_is_loaded_later_in_a_process_waits_for_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine_for_use()
+    monkeypatch.setattr(machine, "_seconds", lambda *_: pytest.fail("measured again"))
+    machine_for_use()
+
+
 def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("weft.machine.usable_cores", lambda: 4)

@@ -152,16 +152,17 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@cache
 def _useful_threads(device: str) -> int:
-    """All cores, unless other work keeps them so busy that one thread alone is as fast."""
+    """All cores, unless other work keeps them so busy that one thread alone is as fast; once in a process."""
     cores = usable_cores()
     if device != "cpu" or cores == 1:
         return cores
-    x, w = torch.randn(2048, 512), torch.randn(512, 2048)
+    x, w = torch.randn(1024, 512), torch.randn(512, 1024)  # 30 ms of an old core: no command waits long for it
     seconds = {}
     for threads in (1, cores):
         torch.set_num_threads(threads)
-        seconds[threads] = _seconds(lambda: x @ w, torch.device(device))
+        seconds[threads] = _seconds(lambda: x @ w, torch.device(device), 3)
     return cores if seconds[cores] < seconds[1] else 1
 
 

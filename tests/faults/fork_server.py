@@ -4,8 +4,11 @@ Started once (`python fork_server.py`), it has everything imported and computes 
 costs a fork and not a start of Python. One JSON object a line comes in and one goes out:
 
     in:  {"out", "train", "settings", "events": FILE, "kill_at": N, "kill_after": SECONDS, "fail_at": N,
-          "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh", "allow_data_change"}
+          "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh", "allow_data_change",
+          "processes": N, "gradients": FILE}
     out: the exit code, negative where a signal ended it, and what its standard error said
+
+Several processes find each other as torchrun's do, by the environment; the first bad exit code counts.
 
 Operations are told by Python's own audit events: opening for writing, renaming, removing and making, below `out`;
 beside them those that this script adds: each step, each micro-batch, each evaluation, and each tensor file, which
@@ -17,13 +20,16 @@ import os
 import resource
 import select
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo  # optimizers import it at their first use, which would be in every fork
+from safetensors.torch import save_file
 
 from weft import machine
 from weft.errors import WeftError
@@ -32,39 +38,72 @@ from weft.recipe_file import load_recipe
 from weft.run import Request, train
 from weft.tasks import translation
 from weft.training import checkpoint, trainer
+from weft.training.distributed import whole
 from weft.training.log import Log
+
+# What a run imports when it first needs it, which would be in every fork.
+for late in (
+    "sacrebleu.tokenizers.tokenizer_13a",
+    "tensorboard.compat.proto.event_pb2",
+    "tensorboard.summary.writer.record_writer",
+    "torch._dynamo",
+    "torch.distributed.algorithms",
+):
+    with suppress(ModuleNotFoundError):
+        import_module(late)
 
 OPERATIONS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
 WRITING = os.O_WRONLY | os.O_RDWR
+PATIENCE = 420  # seconds, after which processes that wait for each other are ended
 
 
 def main() -> None:
     machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
     machine._onednn_gain = lambda: 2.0  # nor this, which could choose other products for one of two runs
     for line in sys.stdin:
-        print(json.dumps(in_a_fork(json.loads(line))), flush=True)
+        print(json.dumps(in_forks(json.loads(line))), flush=True)
 
 
-def in_a_fork(asked: dict[str, Any]) -> dict[str, Any]:
+def in_forks(asked: dict[str, Any]) -> dict[str, Any]:
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        os.dup2(writing, 2)
-        code = 1
-        try:
-            code = run(asked)
-        except BaseException as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        finally:
-            os._exit(code)
+    places = joined_places(asked["processes"]) if "processes" in asked else [{}]
+    children = [forked(asked, place, reading, writing) for place in places]
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         if "kill_after" in asked and not select.select([pipe], [], [], asked["kill_after"])[0]:
-            os.kill(child, signal.SIGKILL)
+            os.kill(children[0], signal.SIGKILL)
         said = pipe.read().decode("utf-8", "replace")
-    _, status = os.waitpid(child, 0)
-    return {"code": os.waitstatus_to_exitcode(status), "said": said}
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return {"code": next((code for code in codes if code), 0), "said": said}
+
+
+def joined_places(count: int) -> list[dict[str, str]]:
+    """What torchrun tells each of so many processes."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    common |= {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+
+
+def forked(asked: dict[str, Any], place: dict[str, str], reading: int, writing: int) -> int:
+    """The number of a process that trains and writes its standard error into a pipe."""
+    child = os.fork()
+    if child:
+        return child
+    os.close(reading)
+    os.dup2(writing, 2)
+    os.close(writing)
+    os.environ.update(place)
+    if place:
+        signal.alarm(PATIENCE)
+    code = 1
+    try:
+        code = run(asked)
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        os._exit(code)
 
 
 def run(asked: dict[str, Any]) -> int:
@@ -73,6 +112,8 @@ def run(asked: dict[str, Any]) -> int:
     watch(asked)
     if asked.get("break"):
         BREAKS[asked["break"]]()
+    if asked.get("gradients"):
+        keep_gradients(asked["gradients"])
     keys = ("fresh", "allow_data_change")
     request = Request(
         recipe=load_recipe(None, asked["settings"]),
@@ -179,6 +220,19 @@ def say_more(out: str) -> None:
     trainer.Trainer._take_step, trainer.Trainer._forward_backward = taking, passing
     translation.DevEvaluation.__call__ = evaluating
     checkpoint.save_file = saving
+
+
+def keep_gradients(file: str) -> None:
+    """Write down the gradients of the first update, before they are clipped."""
+    clip = trainer.clip_gradients
+
+    def keeping(model: Any, limit: float | None, scale: float) -> float:
+        kept = {name: whole(p.grad) for name, p in model.named_parameters()}
+        if os.environ.get("RANK", "0") == "0" and not Path(file).exists():
+            save_file(kept, file)
+        return clip(model, limit, scale)
+
+    trainer.clip_gradients = keeping
 
 
 def save_in_place() -> None:

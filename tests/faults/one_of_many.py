@@ -1,8 +1,7 @@
 """One process of several that torchrun starts: trains as the command line does, and does what a test asks.
 
-torchrun --nproc-per-node N one_of_many.py '{"out": ..., "train": ..., "settings": [...], "gradients": FILE,
-                                             "kill": [RANK, STEP], "spoil": [RANK, STEP], "rows": FOLDER,
-                                             "terminate": STEP}'
+torchrun --nproc-per-node N one_of_many.py '{"out": ..., "train": ..., "settings": [...], "kill": [RANK, STEP],
+                                             "spoil": [RANK, STEP], "rows": FOLDER, "terminate": STEP}'
 """
 
 import json
@@ -14,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
 from weft.errors import WeftError
 from weft.model_folder import run_files
 from weft.recipe_file import load_recipe
 from weft.run import Request, train
 from weft.training import trainer
-from weft.training.distributed import whole
 from weft.training.log import Log
 
 RANK = int(os.environ.get("RANK", "0"))
@@ -29,7 +26,7 @@ RANK = int(os.environ.get("RANK", "0"))
 
 def main() -> int:
     asked = json.loads(sys.argv[1])
-    acts = {"gradients": keep_gradients, "kill": kill, "spoil": spoil, "rows": keep_rows, "terminate": terminate}
+    acts = {"kill": kill, "spoil": spoil, "rows": keep_rows, "terminate": terminate}
     for what, act in acts.items():
         if what in asked:
             act(asked[what])
@@ -43,19 +40,6 @@ def main() -> int:
         print(f"rank {RANK}: weft: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
-
-
-def keep_gradients(file: str) -> None:
-    """Write down the gradients of the first update, before they are clipped."""
-    clip = trainer.clip_gradients
-
-    def keeping(model: Any, limit: float | None, scale: float) -> float:
-        kept = {name: whole(p.grad) for name, p in model.named_parameters()}
-        if RANK == 0 and not Path(file).exists():
-            save_file(kept, file)
-        return clip(model, limit, scale)
-
-    trainer.clip_gradients = keeping
 
 
 def before(rank: int, step: int, act: Any) -> None:

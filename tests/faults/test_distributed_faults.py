@@ -1,4 +1,4 @@
-"""T1, T3, T6, T7, T9 and K8 with several processes, as torchrun starts them, on one machine (gloo)."""
+"""T1, T3, T6, T7, T9 and K8 with several processes on one machine (gloo): torchrun's, or forks in their place."""
 
 import json
 import os
@@ -51,30 +51,30 @@ Ranks = Callable[..., subprocess.CompletedProcess[str]]
 LONG = pytest.mark.long
 
 
-def gradients(ranks: Ranks, count: int, folder: Path, *settings: str) -> dict[str, torch.Tensor]:
+def gradients(tiny_run: Run, count: int, folder: Path, *settings: str) -> dict[str, torch.Tensor]:
     file = folder / f"gradients-{count}-{len(list(folder.iterdir()))}"
-    name = f"out-{file.name}"
-    ended = ranks(count, folder / name, "training.max_steps=1", *settings, gradients=str(file))
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    asked = {"gradients": str(file), "processes": count}
+    ended = tiny_run(folder / f"out-{file.name}", "training.max_steps=1", *settings, **asked)
+    assert ended.code == 0, ended.said[-3000:]
     return load_file(file)
 
 
-def test_T3_the_gradient_of_several_processes_is_that_of_one(tmp_path: Path, ranks: Ranks) -> None:
+def test_T3_the_gradient_of_several_processes_is_that_of_one(tmp_path: Path, tiny_run: Run) -> None:
     """Micro-batches of different numbers of tokens, dropout on: relative 1e-6 in float32, shared or sharded."""
     settings = ("training.grad_accum_steps=4", "batches.tokens_per_batch=150")
-    alone = gradients(ranks, 1, tmp_path, *settings)
+    alone = gradients(tiny_run, 1, tmp_path, *settings)
     for parallel in ("ddp", "fsdp"):
-        ours = gradients(ranks, 2, tmp_path, *settings, f"training.parallel={parallel}")
+        ours = gradients(tiny_run, 2, tmp_path, *settings, f"training.parallel={parallel}")
         assert distance(ours, alone) < 1e-6
 
 
-def test_T3_layers_left_out_are_the_same_whoever_computes(tmp_path: Path, ranks: Ranks) -> None:
+def test_T3_layers_left_out_are_the_same_whoever_computes(tmp_path: Path, tiny_run: Run) -> None:
     """Each micro-batch draws its own, so that processes leave out different layers at a time."""
     settings = ("training.grad_accum_steps=4", "batches.tokens_per_batch=150", "model.layer_dropout=0.5")
-    alone = gradients(ranks, 1, tmp_path, *settings)
-    plain = gradients(ranks, 1, tmp_path, *settings[:2])
+    alone = gradients(tiny_run, 1, tmp_path, *settings)
+    plain = gradients(tiny_run, 1, tmp_path, *settings[:2])
     assert distance(plain, alone) > 1e-2
-    assert distance(gradients(ranks, 2, tmp_path, *settings), alone) < 1e-6
+    assert distance(gradients(tiny_run, 2, tmp_path, *settings), alone) < 1e-6
 
 
 def test_T7_layers_cannot_be_left_out_where_processes_share_them(tmp_path: Path, ranks: Ranks) -> None:
@@ -85,13 +85,12 @@ def test_T7_layers_cannot_be_left_out_where_processes_share_them(tmp_path: Path,
     assert verdict(tmp_path / "out")["exit_code"] == 2
 
 
-@LONG
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_T3_uneven_shares_too(tmp_path: Path, ranks: Ranks, count: int) -> None:
+def test_T3_uneven_shares_too(tmp_path: Path, tiny_run: Run, count: int) -> None:
     """Five micro-batches for two, three and four processes."""
     settings = ("training.grad_accum_steps=5", "batches.tokens_per_batch=150")
-    alone = gradients(ranks, 1, tmp_path, *settings)
-    assert distance(gradients(ranks, count, tmp_path, *settings), alone) < 1e-6
+    alone = gradients(tiny_run, 1, tmp_path, *settings)
+    assert distance(gradients(tiny_run, count, tmp_path, *settings), alone) < 1e-6
 
 
 def distance(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
@@ -243,15 +242,16 @@ def test_K8_another_batch_size_or_precision_is_refused(tmp_path: Path, ranks: Ra
         assert shown in ended.stderr
 
 
-@pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=LONG), "fsdp"])
-def test_K8_the_average_of_several_processes_is_that_of_one(tmp_path: Path, ranks: Ranks, parallel: str) -> None:
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_K8_the_average_of_several_processes_is_that_of_one(tmp_path: Path, tiny_run: Run, parallel: str) -> None:
     """What is published: whole and alike, whether each process keeps all of it or a part, also after a stop."""
     settings = (f"training.parallel={parallel}", "training.ema_decay=0.8")
     settings = (*settings, "training.optimizer=sgd", "training.learning_rate=1.0")
     whole, out = tmp_path / "whole", tmp_path / "out"
-    for count, folder, steps in ((1, whole, 6), (2, out, 3), (2, out, 6)):
-        ended = ranks(count, folder, *settings, f"training.max_steps={steps}", "training.eval_every=3")
-        assert ended.returncode == 0, ended.stderr[-3000:]
+    for count, folder, last in ((1, whole, 6), (2, out, 3), (2, out, 6)):
+        steps = (f"training.max_steps={last}", "training.eval_every=3")
+        ended = tiny_run(folder, *settings, *steps, processes=count)
+        assert ended.code == 0, ended.said[-3000:]
     ours, alone = (load_file(folder / "run/checkpoints/step-6/average.safetensors") for folder in (out, whole))
     assert distance(ours, alone) < 1e-5
     weights = load_file(out / "run/checkpoints/step-6/model.safetensors")
