@@ -1,6 +1,7 @@
 """Kernels are compiled once, and where that cannot be, training goes on without them and says so."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -26,6 +27,28 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     native.load.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels, compiled once for all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        base = tmp_path_factory.mktemp("compiled")
+        patch.setenv("XDG_CACHE_HOME", str(base))
+        native.load.cache_clear()
+        try:
+            native.load()
+        except native.UnavailableError as error:
+            pytest.skip(f"no native kernels here: {error}")
+    (kept,) = (base / "weft").iterdir()
+    return kept
+
+
+@pytest.fixture
+def kept(compiled: Path, cache: Path) -> Path:
+    """The library where this test's own cache has it."""
+    cache.mkdir(mode=0o700, parents=True)
+    return Path(shutil.copy(compiled, cache))
+
+
 def compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """The only compiler in the path is this script."""
     folder.mkdir()
@@ -35,33 +58,35 @@ def compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-def need_kernels() -> None:
-    try:
-        native.load()
-    except native.UnavailableError as error:
-        pytest.skip(f"no native kernels here: {error}")
+LOAD = [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"]
+
+
+def copying(compiled: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that takes a moment and knows one library; writes down how often it made it."""
+    made = folder.with_name("made")
+    script = (
+        f'for last; do :; done\nsleep 0.2\ncp "{compiled}" "$last"\ncase $last in *.so) echo >> "{made}";; esac'
+    )
+    compiler(folder, monkeypatch, script)
+    return made
 
 
 def test_kernels_are_kept_for_the_next_time_and_for_this_user_alone(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    compiled: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need_kernels()
-    (kept,) = cache.iterdir()
-    assert kept.suffix == ".so"
-    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    native.load.cache_clear()
+    assert compiled.suffix == ".so"
+    assert stat.S_IMODE(compiled.parent.stat().st_mode) == 0o700
     monkeypatch.setattr(native, "_compile", lambda *a: pytest.fail("compiled again"))
     native.load()
 
 
-def test_several_processes_may_compile_at_once(cache: Path) -> None:
-    need_kernels()
-    for path in cache.iterdir():
-        path.unlink()
-    command = [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"]
-    several = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
+def test_several_processes_may_compile_at_once(
+    compiled: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying(compiled, tmp_path / "bin", monkeypatch)
+    several = [subprocess.Popen(LOAD, stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1] for process in several] == [b"", b"", b""]
-    assert len(list(cache.iterdir())) == 1
+    assert [path.name for path in cache.iterdir()] == [compiled.name]
 
 
 def test_without_a_compiler_it_says_so_and_goes_on(
@@ -110,28 +135,24 @@ def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPat
     assert "XDG_CACHE_HOME" in machine.describe()
 
 
-def test_kept_kernels_need_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need_kernels()
-    native.load.cache_clear()
+def test_kept_kernels_need_no_compiler(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     native.load()
 
 
 @pytest.mark.parametrize("damage", ["none of it", "half", "a byte"])
-def test_a_damaged_library_is_made_again(damage: str, cache: Path) -> None:
+def test_a_damaged_library_is_made_again(
+    damage: str, compiled: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half a library would be loaded, and crash the process."""
-    need_kernels()
-    (kept,) = cache.iterdir()
     content = kept.read_bytes()
-    whole = len(content)
-    kept.unlink()  # the one in use stays as it is
-    half = whole // 2
+    half = len(content) // 2
     other = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
     kept.write_bytes({"none of it": b"not a library", "half": content[:half], "a byte": other}[damage])
-    subprocess.run(
-        [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"], check=True
-    )
-    assert kept.stat().st_size == whole
+    made = copying(compiled, tmp_path / "bin", monkeypatch)
+    subprocess.run(LOAD, check=True)
+    assert made.read_text() == "\n"
+    assert kept.read_bytes().startswith(content)
 
 
 def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,8 +164,7 @@ def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.Mon
         chosen.prepare()
 
 
-def test_kernels_are_chosen_by_measuring_and_set_by_prepare() -> None:
-    need_kernels()
+def test_kernels_are_chosen_by_measuring_and_set_by_prepare(kept: Path) -> None:
     machine = choose_machine("float32", 1, "native")
     assert machine.kernels == "native"
     assert not operations.is_native(torch.ones(1))
