@@ -1,8 +1,10 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
+import os
 import sys
 
 LEFT = 130  # the exit code of a process that Ctrl-C ended
+SPINS = "3000"  # turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
 
 
 def main() -> None:
@@ -15,6 +17,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    _wait_briefly()
     import typer
 
     from weft.cli import app
@@ -38,6 +41,15 @@ def _run() -> None:
         said = getattr(error, "format_message", error.__str__)()
         print(f"weft: {said.rstrip('.')}; see {asked} --help", file=sys.stderr)
         sys.exit(2)
+
+
+def _wait_briefly() -> None:
+    """Let threads that wait for one another soon sleep, so that another program on a core does not stop them all.
+
+    OpenMP reads it when torch is loaded. Whoever has decided it otherwise is left alone.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 
 
 if __name__ == "__main__":

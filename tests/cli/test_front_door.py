@@ -179,3 +179,20 @@ def test_a_signal_stops_a_run_that_goes_on_later(
         f"weft: interrupted after step {step}, which is saved; the same command goes on: weft train"
     )
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("given", "turns"),
+    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    ids=["as it is", "turns", "policy"],
+)
+def test_threads_wait_briefly_unless_somebody_decided_otherwise(
+    monkeypatch: pytest.MonkeyPatch, command: Command, given: dict[str, str], turns: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that what the command sets is taken back
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert command("--version").code == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == turns
