@@ -105,6 +105,7 @@ class TranslationConfig(FolderConfig):
     """An encoder-decoder, Transformer or recurrent, and its tokenizers.
 
     `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked otherwise.
+    Hardly a source that it was trained on has more than `usual_src_len` ids, eos counted.
     """
 
     task: Literal["translation"]
@@ -115,6 +116,7 @@ class TranslationConfig(FolderConfig):
     src_vocab_size: VocabularySize
     tgt_vocab_size: VocabularySize
     max_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
+    usual_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection

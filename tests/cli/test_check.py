@@ -96,7 +96,7 @@ def test_unreadable_files_do_not_hide_each_other(
     assert (ended.code, ended.err) == (3, "")
     fatal = [line for line in ended.lines if line.startswith("FATAL    unreadable (train): ")]
     assert len(fatal) == 3
-    assert any("latin.tsv:1: not UTF-8 at byte 3 (0xE4)" in line for line in fatal)
+    assert any("latin.tsv:1: not UTF-8 at the text's byte 3 (0xE4)" in line for line in fatal)
     assert any("notab.tsv:2: 1 columns" in line or "notab.tsv:2: no TAB" in line for line in fatal)
     assert any("none.tsv: no such file" in line for line in fatal)
     assert any(line.startswith("train: 1,200 rows") for line in ended.lines), "the sound one is looked at"

@@ -141,7 +141,7 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, folder: Path) -
     ended = command("classify", folder, stdin=f"{TEXTS[0]}\n{long}\n{TEXTS[1]}\n{long}\n".encode())
     assert (ended.code, len(ended.lines)) == (0, 4)
     assert ended.messages == [
-        f"weft: line {n}: truncated: cut at the longest length that the model reads or writes" for n in (2, 4)
+        f"weft: line {n}: truncated: only what the model reads at most was classified" for n in (2, 4)
     ]
     asked = command("classify", folder, "--json", TEXTS[0], long)
     assert [json.loads(line)["truncated"] for line in asked.lines] == [False, True]

@@ -267,7 +267,7 @@ def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Pat
     for data, where in (((tmp_path / "in",), tmp_path / "in"), ((), "standard input")):
         ended = command("score", folder, *data, stdin=(tmp_path / "in").read_bytes())
         assert (ended.code, ended.out) == (3, b"")
-        assert ended.messages == [f"weft: {where}:3: not UTF-8 at byte 17; save the text as UTF-8"]
+        assert ended.messages == [f"weft: {where}:3: not UTF-8 at the text's byte 17; save the text as UTF-8"]
 
 
 def test_a_file_that_is_not_there(command: Command, folder: Path, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
                 assert running.stdout.readline().endswith(b"\t" + line + b"\n")
             os.write(person, b"caf\xe9\n")
             assert running.wait(60) == 3
-            assert b"\nweft: standard input:3: not UTF-8 at byte 17" in running.stderr.read()
+            assert b"\nweft: standard input:3: not UTF-8 at the text's byte 17" in running.stderr.read()
     finally:
         os.close(person)
         os.close(terminal)

@@ -251,17 +251,15 @@ class TestLines:
     def test_error_places_are_right_in_any_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(source, "CHUNK_BYTES", 9)
         data = "één\r\nzwei\n三三三\n".encode()
-        for tail, byte in (
-            (b"vier \xff", "not UTF-8 at byte"),
-            (b"vier \0", "NUL at byte"),
-            (b"vier \xe4\xb8", "UTF-8"),
+        for tail, fault in (
+            (b"vier \xff", "not UTF-8"),
+            (b"vier \0", "NUL"),
+            (b"vier \xe4\xb8", "not UTF-8"),
         ):
             path = write(tmp_path / "bad", data + tail)
             with pytest.raises(DataError) as caught:
                 list(read_lines(path))
-            assert f"bad:4: {byte if byte != 'UTF-8' else 'not UTF-8 at byte'} {len(data) + 5}" in str(
-                caught.value
-            )
+            assert f"bad:4: {fault} at the text's byte {len(data) + 5}" in str(caught.value)
 
     def test_a_long_line_is_an_error_when_nothing_may_be_dropped(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

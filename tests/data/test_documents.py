@@ -102,8 +102,8 @@ class TestReading:
 
     @pytest.mark.parametrize("documents", ["blank-line", "file", "line"])
     def test_what_is_no_text_is_refused_with_its_place(self, tmp_path: Path, documents: str) -> None:
-        assert "bad:2: not UTF-8 at byte 3" in refusal(write(tmp_path / "bad", b"ok\n\xff"), documents)
-        assert "nul:2: NUL at byte 6" in refusal(write(tmp_path / "nul", b"words\n\0"), documents)
+        assert "bad:2: not UTF-8 at the text's byte 3" in refusal(write(tmp_path / "bad", b"ok\n\xff"), documents)
+        assert "nul:2: NUL at the text's byte 6" in refusal(write(tmp_path / "nul", b"words\n\0"), documents)
         assert "a zip archive" in refusal(write(tmp_path / "zip", b"PK\x03\x04"), documents)
         assert "is empty (0 bytes)" in refusal(write(tmp_path / "empty", b""), documents)
         assert "only white space" in refusal(write(tmp_path / "blank", " \n\n\t"), documents)

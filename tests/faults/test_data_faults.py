@@ -168,16 +168,18 @@ def test_D2_wide_encodings_are_refused(tmp_path: Path, encoding: str) -> None:
 
 def test_D2_latin_1_and_invalid_bytes_are_refused_with_offset_and_line(tmp_path: Path) -> None:
     data = "dog\tHund\nmouse\tMäuse\n".encode("latin-1")
-    assert f"p.tsv:2: not UTF-8 at byte {data.index(0xE4)} (0xE4)" in refusal(write(tmp_path / "p.tsv", data))
+    assert f"p.tsv:2: not UTF-8 at the text's byte {data.index(0xE4)} (0xE4)" in refusal(
+        write(tmp_path / "p.tsv", data)
+    )
     good = "".join(f"{i}\té\n" for i in range(300_000)).encode()
     assert len(good) > 2 * source.CHUNK_BYTES
     message = refusal(write(tmp_path / "p.tsv", good + b"x\t\xc3\x28\n"))
-    assert f"p.tsv:300001: not UTF-8 at byte {len(good) + 2}" in message
-    assert f"at byte {len(good) + 2}" in refusal(write(tmp_path / "p.tsv", good + b"x\t\xe2\x82"))
+    assert f"p.tsv:300001: not UTF-8 at the text's byte {len(good) + 2}" in message
+    assert f"at the text's byte {len(good) + 2}" in refusal(write(tmp_path / "p.tsv", good + b"x\t\xe2\x82"))
 
 
 def test_D2_nul_is_refused_with_its_offset(tmp_path: Path) -> None:
-    assert "p.tsv:2: NUL at byte 7" in refusal(write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n"))
+    assert "p.tsv:2: NUL at the text's byte 7" in refusal(write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n"))
 
 
 def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(

@@ -247,6 +247,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("src_vocab_size", 10**10),
     ("tgt_vocab_size", 0),
     ("max_src_len", 10**4000),
+    ("usual_src_len", 1),
     ("_target_", "os.system"),
     ("model._target_", "os.system"),
     ("auto_map", {"AutoModel": "evil.Model"}),

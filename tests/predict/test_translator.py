@@ -123,12 +123,12 @@ class Speller(Whim):
 
 
 def translator(
-    model: FakeModel, *, max_src_len: int = 40, tgt_lang: str = "en", utilities=None, look=None, **decoding
+    model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, look=None, **decoding
 ):
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len, utilities=utilities, look=look,
+        max_src_len=max_src_len, usual_src_len=usual_src_len, utilities=utilities, look=look,
     )  # fmt: skip
 
 
@@ -228,6 +228,22 @@ def test_a_text_that_just_fits_is_one_segment_and_one_more_letter_makes_two():
     assert translator(Echo(), max_src_len=11).translate(["Abc. Defg."])[0].segments == 1
     found = translator(Echo(), max_src_len=10).translate(["Abc. Defg."])[0]
     assert (found.text, found.segments, found.truncated) == ("Abc. Defg.", 2, False)
+
+
+def test_a_text_of_more_than_the_usual_length_is_read_in_rows_of_it():
+    """One sentence alone may be longer, up to the limit, and is one row like any text."""
+    model = Echo()
+    here = translator(model, usual_src_len=11)
+    found = here.translate(["Abc. Defg.", "Abc. Defg. Hij.", "A very long sentence. No.", "Abcdefghijklmnopq"])
+    assert [p.text for p in found] == [
+        "Abc. Defg.",
+        "Abc. Defg. Hij.",
+        "A very long sentence. No.",
+        "Abcdefghijklmnopq",
+    ]
+    assert [p.segments for p in found] == [1, 2, 2, 1]
+    assert not any(p.truncated for p in found)
+    assert sorted(itertools.chain(*model.batches)) == [4, 5, 11, 11, 18, 22]
 
 
 def test_a_sentence_over_the_limit_is_cut_there_and_says_so():
@@ -417,7 +433,12 @@ def test_samples_are_drawn_the_same_whatever_stands_beside_them():
         ({"no_repeat_ngrams": -1}, "no_repeat_ngrams = -1: it must be a whole number, at least 0"),
         ({"temperature": 1, "top_k": 0}, "top_k = 0: it must be a whole number, at least 1"),
         ({"mbr": 1}, "mbr = 1: it must be a whole number, at least 2"),
+        ({"mbr": 1025}, "mbr = 1025: it must be from 2 to 1,024"),
         ({"mbr": 4, "beam_size": 2}, "beam_size is for a search, and mbr draws"),
+        ({"mbr": 4, "temperature": 0}, "with temperature = 0 all are alike"),
+        ({"temperature": 1, "length_penalty": 1.0}, "length_penalty is for a search"),
+        ({"length_penalty": 50.0}, "length_penalty = 50.0: it must be from -10 to 10"),
+        ({"coverage_penalty": float("nan")}, "coverage_penalty = nan: it must be from 0 to 1,000"),
         ({"mbr": 4, "n_best": 5}, "n_best = 5: it must be from 1 to mbr"),
         ({"utility": "chrf"}, "utility is what mbr compares"),
         ({"mbr": 4, "utility": "meteor"}, "utility = meteor: it must be one of letters"),

@@ -151,7 +151,9 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
             yield number, content.decode("utf-8")
         except UnicodeDecodeError as error:
             where = f"{path or 'standard input'}:{number}"
-            raise DataError(f"{where}: not UTF-8 at byte {offset + error.start}; save the text as UTF-8") from None
+            raise DataError(
+                f"{where}: not UTF-8 at the text's byte {offset + error.start}; save the text as UTF-8"
+            ) from None
         offset += len(raw)
 
 

@@ -31,10 +31,8 @@ TopK = Annotated[int | None, typer.Option(min=1, help="Draw from the k best toke
 TopP = Annotated[float | None, typer.Option(help="Draw from the fewest tokens with this probability.")]
 MinP = Annotated[float | None, typer.Option(help="Leave out tokens below this share of the best's.")]
 LengthPenalty = Annotated[float | None, typer.Option(help="0 prefers short; else the recipe's.")]
-Mbr = Annotated[
-    int | None, typer.Option(min=2, help="Draw so many samples and give the one most like the others.")
-]
-UtilityName = Annotated[str | None, typer.Option(help="What --mbr compares by: bleu; else chrf.")]
+Mbr = Annotated[int | None, typer.Option(help="Draw so many samples and give the one most like the others.")]
+UtilityName = Annotated[str | None, typer.Option(help="What --mbr compares by: chrf, as it does else, or bleu.")]
 Ensemble = Annotated[
     list[Path] | None, typer.Option(help="Another model of the same tokenizers beside it; repeatable.")
 ]
@@ -61,7 +59,7 @@ def translate(
         typer.Option(min=1, help="Try every translation of at most so many tokens; tiny vocabularies only."),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0.0, help="Draw --n-best samples instead; 1: as the model has them.")
+        float | None, typer.Option(help="Draw --n-best samples instead; 1: as the model has them.")
     ] = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -70,7 +68,7 @@ def translate(
     mbr: Mbr = None,
     utility: UtilityName = None,
     coverage_penalty: Annotated[
-        float, typer.Option(min=0.0, help="Rank by how much of the source was looked at, too; 0: do not.")
+        float, typer.Option(help="Rank by how much of the source was looked at, too; 0: do not.")
     ] = 0.0,
     alignments: Annotated[
         bool, typer.Option("--alignments", help="With --json: the source token of each target token.")
@@ -135,7 +133,8 @@ def classify(
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
-            return ((_classified(answer, all_labels, as_json), _cut(answer.truncated)) for answer in answers)
+            cut = ["truncated: only what the model reads at most was classified"]
+            return ((_classified(a, all_labels, as_json), cut if a.truncated else []) for a in answers)
 
         _write(shown, source, output_file, as_json, facts if input_file else {})
 
@@ -144,7 +143,7 @@ def generate(
     folder: Folder,
     prompt: Annotated[str, typer.Option(help="What to write on from.")] = "",
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Else the recipe's.")] = None,
-    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy; else the recipe's.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 is greedy; else the recipe's.")] = None,
     top_k: TopK = None,
     top_p: TopP = None,
     min_p: MinP = None,
@@ -261,11 +260,8 @@ def naming_options(names: Iterable[str]) -> Iterator[None]:
 
 def _doubts(prediction: "Prediction") -> list[str]:
     again = "repetition: it says the same again and again; --no-repeat-ngrams 3 forbids that"
-    return [*_cut(prediction.truncated), *([again] if prediction.repetition else [])]
-
-
-def _cut(truncated: bool) -> list[str]:
-    return ["truncated: cut at the longest length that the model reads or writes"] if truncated else []
+    cut = "truncated: the text is longer than the model reads, or decoding.max_len_ratio cut its translation"
+    return [*([cut] if prediction.truncated else []), *([again] if prediction.repetition else [])]
 
 
 def _translated(number: int, prediction: "Prediction", n_best: int, as_json: bool) -> str:

@@ -237,8 +237,8 @@ class RowSearch:
         return np.union1d(ids, np.array(row.prefix, np.int32)) if row.prefix else ids
 
     def _limit_of(self, row: Row) -> int:
-        """New tokens, eos and prefix counted."""
-        return max(output_limit(self.decoding, len(row.ids), self.max_len), len(row.prefix) + 1)
+        """New tokens, eos and prefix counted, which leaves the rest its room."""
+        return min(output_limit(self.decoding, len(row.ids), self.max_len) + len(row.prefix), self.max_len - 1)
 
 
 def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:

@@ -30,18 +30,19 @@ class Plan:
 
 
 def plan_rows(
-    texts: Sequence[str], tokenizer: Tokenizer, max_len: int, prefix: tuple[int, ...] = ()
+    texts: Sequence[str], tokenizer: Tokenizer, max_len: int, usual_len: int, prefix: tuple[int, ...] = ()
 ) -> dict[str, Plan]:
     """The rows of each text, each of at most `max_len` ids; none, where there is nothing to translate.
 
-    The first of them is translated with the prefix.
+    What is longer than the usual is one row for as many of its sentences as make no more than that. The first of
+    them is translated with the prefix.
     """
     lines = [one_line(text) for text in texts]
     encoded = tokenizer.encode_batch(lines)
     return {
         text: Plan([Row((*ids, EOS_ID), prefix)] if line and ids else [], cut=False)
-        if len(ids) < max_len
-        else _plan_long(text, tokenizer, max_len - 1, prefix)
+        if len(ids) < usual_len
+        else _plan_long(text, tokenizer, max_len - 1, usual_len - 1, prefix)
         for text, line, ids in zip(texts, lines, encoded, strict=True)
     }
 
@@ -51,13 +52,13 @@ def joiner(language: str) -> str:
     return "" if re.split("[-_]", language.lower())[0] in _SPACELESS else " "
 
 
-def _plan_long(text: str, tokenizer: Tokenizer, room: int, prefix: tuple[int, ...]) -> Plan:
-    """Pack as many whole sentences into each row as fit; a sentence that alone is too long is cut."""
+def _plan_long(text: str, tokenizer: Tokenizer, room: int, usual: int, prefix: tuple[int, ...]) -> Plan:
+    """Pack whole sentences into rows of a usual length; one that alone is longer than there is room is cut."""
     sentences = split_sentences(LINE_BREAKS.sub("\n", text))
     encoded = tokenizer.encode_batch([LINE_BREAKS.sub(" ", sentence) for sentence in sentences])
     rows = [
         _encode_pack([sentences[i] for i in pack], [encoded[i] for i in pack], tokenizer, room)
-        for pack in _packs([len(ids) for ids in encoded], room)
+        for pack in _packs([len(ids) for ids in encoded], usual)
     ]
     whole = [Row((*ids[:room], EOS_ID)) for ids in rows if ids]
     if whole:

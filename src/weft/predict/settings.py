@@ -1,6 +1,5 @@
 """How a text is translated: what a caller may ask for, and what contradicts itself."""
 
-import math
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -18,6 +17,7 @@ _WHOLE_NUMBERS = {  # and what each is at least
     **dict.fromkeys(("seed", "no_repeat_ngrams"), 0),
     "mbr": 2,
 }
+_RANGES = {"length_penalty": (-10, 10), "coverage_penalty": (0, 1000), "mbr": (2, 1024)}
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,10 @@ class DecodingSettings:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Integral) and int(value) >= least):
                 raise UsageError(f"{name} = {value}: it must be a whole number, at least {least}")
-        if self.length_penalty is not None and not math.isfinite(self.length_penalty):
-            raise UsageError(f"length_penalty = {self.length_penalty}: it must be a finite number")
-        if not 0 <= self.coverage_penalty < math.inf:
-            raise UsageError(
-                f"coverage_penalty = {self.coverage_penalty}: it must be a finite number and at least 0"
-            )
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:  # as no NaN is
+                raise UsageError(f"{name} = {value}: it must be from {least} to {most:,}")
         if self.seed is not None and self.seed >= 2**63:
             raise UsageError(f"seed = {self.seed}: it must be below 2^63")
         self._refuse_contradictions()
@@ -113,11 +111,13 @@ class DecodingSettings:
         if self.sampling is None:
             if strays := self._given("top_k", "top_p", "min_p", "seed"):
                 raise UsageError(f"{strays[0]} is for samples; give a temperature or mbr too, or leave it out")
-        elif strays := self._given("beam_size", "exhaustive"):
+        elif strays := self._given("beam_size", "exhaustive", "length_penalty"):
             draws = "a temperature" if self.mbr is None else "mbr"
             raise UsageError(f"{strays[0]} is for a search, and {draws} draws samples; leave one of them out")
         if self.utility is not None and self.mbr is None:
             raise UsageError("utility is what mbr compares samples by; give mbr too, or leave it out")
+        if self.mbr is not None and self.temperature == 0:
+            raise UsageError("mbr compares samples, and with temperature = 0 all are alike; leave one of them out")
         if self.mbr is not None and self.n_best > self.mbr:
             raise UsageError(f"n_best = {self.n_best}: it must be from 1 to mbr, which is {self.mbr}")
 

@@ -43,6 +43,7 @@ class Translator:
         src_lang: str,
         tgt_lang: str,
         max_src_len: int,
+        usual_src_len: int | None = None,
         device: torch.device | str = "cpu",
         engine: Engine | None = None,
         workers: int = 1,
@@ -53,6 +54,7 @@ class Translator:
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
+        A text of more than `usual_src_len` ids, eos counted, is read in rows of no more where its sentences allow.
         `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are
         what minimum Bayes risk can compare translations by; `look` gives the model's attention. A `shortlist` is
         used where `is_short`, unless asked otherwise.
@@ -64,6 +66,7 @@ class Translator:
         self.decoding = decoding
         self.max_len = model.max_len
         self.max_src_len = min(max_src_len, model.max_len)
+        self.usual_src_len = min(usual_src_len or self.max_src_len, self.max_src_len)
         self.utilities = utilities or {}
         self.is_short = is_short
         members = (Member(model, torch.device(device), engine, look),)
@@ -88,6 +91,7 @@ class Translator:
         together, models = copy(self), (self, *others)
         together.max_len = min(model.max_len for model in models)
         together.max_src_len = min(model.max_src_len for model in models)
+        together.usual_src_len = min(model.usual_src_len for model in models)
         members = tuple(member for model in models for member in model._rows.members)
         together._rows = replace(self._rows, members=members, max_len=together.max_len)
         return together
@@ -109,10 +113,10 @@ class Translator:
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
-        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text too long for the model
-        is translated in segments that end where sentences end. Raises UsageError for impossible settings,
-        DivergedError for a model whose output is not a number, OutOfMemoryError where a single row does not fit
-        into memory.
+        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text longer than the model
+        has learned from is translated in segments that end where sentences end. Raises UsageError for impossible
+        settings, DivergedError for a model whose output is not a number, OutOfMemoryError where a single row does
+        not fit into memory.
         """
         settled = self._settle(_asked(settings, options))
         return self._translate([texts] if isinstance(texts, str) else list(texts), settled)
@@ -164,7 +168,9 @@ class Translator:
         prefix, members = one_line(asked.prefix), self._rows.members
         forced = tuple(self.tgt_tokenizer.encode(prefix)) if prefix else ()
         if len(forced) >= self.max_len - 1:
-            raise UsageError(f"the prefix has {len(forced)} tokens, and the model writes {self.max_len - 1}")
+            raise UsageError(
+                f"prefix: it has {len(forced)} tokens, and the model writes {self.max_len - 1}; shorten it"
+            )
         if (asked.alignments or asked.coverage_penalty) and not all(member.look for member in members):
             raise UsageError("alignments and coverage_penalty need the attention of a model, which was not given")
         if asked.exhaustive is not None and len(members) > 1:
@@ -223,7 +229,7 @@ class Translator:
         return [replace(samples[number], score=mean) for number, mean in ranked[: asked.n_best]]
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        return plan_rows(texts, self.src_tokenizer, self.max_src_len, prefix)
+        return plan_rows(texts, self.src_tokenizer, self.max_src_len, self.usual_src_len, prefix)
 
     def _assemble(
         self,

@@ -50,6 +50,7 @@ from weft.texts import Sources, Texts, gather_pairs
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
+LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             joint=joint,
             src_vocab_size=src.vocab_size,
             tgt_vocab_size=tgt.vocab_size,
-            max_src_len=min(recipe.data.max_len + 1, recipe.model.max_len),
+            max_src_len=(most := min(recipe.data.max_len + 1, recipe.model.max_len)),
+            usual_src_len=_usual_len(texts.train.src, src, most),
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
@@ -205,6 +207,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             src_lang=self.config.src_lang,
             tgt_lang=self.config.tgt_lang,
             max_src_len=self.config.max_src_len,
+            usual_src_len=self.config.usual_src_len,
             device=torch.device(self.machine.device),
             engine=self._engine(),
             workers=self.machine.threads if self.machine.device == "cpu" else 1,
@@ -281,6 +284,13 @@ class DevEvaluation:
         samples = ({"src": a, "reference": b, "translation": c} for a, b, c in islice(rows, self.num_samples))
         keep_samples(self.samples, step, samples)
         return {"dev_bleu": scores.bleu, "dev_loss": loss, "dev_perplexity": perplexity(loss, 1)}
+
+
+def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
+    """Ids, eos counted, of all sources but one in a thousand, where they are no more than `most`."""
+    some = tokenizer.encode_batch(sources[:: max(len(sources) // LOOKED_AT, 1)])
+    lengths = sorted(len(ids) + 1 for ids in some)
+    return max(2, min(most, lengths[-1 - len(lengths) // 1000]))
 
 
 def _build_model(config: TranslationConfig) -> Seq2Seq:

@@ -80,13 +80,15 @@ def _refuse_wide_encoding(head: bytes, path: Path) -> None:
     if mark or (len(sample) >= 4 and zeros > 0.4 * (len(sample) // 2) and sample[:4].count(0) >= 1):
         bits = 32 if mark and len(mark) == 4 else 16
         first = 0 if mark else sample.index(0)
-        raise DataError(f"{path}:1: looks like UTF-{bits}, not UTF-8, at byte {first}; save the file as UTF-8")
+        raise DataError(
+            f"{path}:1: looks like UTF-{bits}, not UTF-8, at the text's byte {first}; save the file as UTF-8"
+        )
 
 
 def _not_utf8(path: Path, data: bytes, start: int, offset: int, line: int) -> DataError:
     line += data.count(b"\n", 0, start)
     return DataError(
-        f"{path}:{line}: not UTF-8 at byte {offset + start} (0x{data[start]:02X}); "
+        f"{path}:{line}: not UTF-8 at the text's byte {offset + start} (0x{data[start]:02X}); "
         "save the file as UTF-8 (it may be in Latin-1 or another old encoding)"
     )
 
@@ -94,4 +96,6 @@ def _not_utf8(path: Path, data: bytes, start: int, offset: int, line: int) -> Da
 def _holds_nul(path: Path, data: bytes, offset: int, line: int) -> DataError:
     start = data.index(0)
     line += data.count(b"\n", 0, start)
-    return DataError(f"{path}:{line}: NUL at byte {offset + start}; is this a binary file? Give UTF-8 text")
+    return DataError(
+        f"{path}:{line}: NUL at the text's byte {offset + start}; is this a binary file? Give UTF-8 text"
+    )
