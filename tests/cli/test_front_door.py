@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+
+from weft.cli import app
 
 Command = Callable[..., Any]
 USES = ["translate", "generate", "classify", "evaluate", "score"]
@@ -38,7 +41,7 @@ def test_help_lists_only_verbs_that_work(command: Command) -> None:
     assert (ended.code, ended.err) == (0, "")
     text = ended.out.decode()
     commands = text[text.index("Commands") :]
-    found = [match.group(1) for match in re.finditer(r"^[│ ] ?(\w+) {2,}\S", commands, re.MULTILINE)]
+    found = [match.group(1) for match in re.finditer(r"^  (\w+) {2,}\S", commands, re.MULTILINE)]
     assert sorted(found) == sorted(VERBS)
 
 
@@ -49,6 +52,17 @@ def test_every_verb_explains_itself(command: Command, verb: str) -> None:
         assert (ended.code, ended.err) == (0, "")
         assert "Usage:" in ended.out.decode()
         assert f"weft {verb}" in ended.out.decode()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_on_a_narrow_terminal_has_every_name_in_full(
+    command: Command, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = command(verb, "--help").out.decode()
+    assert max(map(len, shown.split("\n"))) <= 80
+    names = [name for option in typer.main.get_command(app).commands[verb].params for name in option.opts]
+    assert all(name in shown for name in names)
 
 
 def test_help_is_quick(process: Command) -> None:

@@ -11,6 +11,7 @@ app = typer.Typer(
     name="weft",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # whose boxes cut long names of options
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -45,4 +46,4 @@ VERBS = (
     look.plot,
 )
 for verb in VERBS:
-    app.command()(verb)
+    app.command(short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0])(verb)
