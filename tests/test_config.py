@@ -115,7 +115,6 @@ def test_values_are_shown_as_a_recipe_has_them() -> None:
         ("training.lerning_rate", "training.learning_rate"),
         ("training.batch_size", "batches.batch_size"),
         ("training.beam_size", "decoding.beam_size"),
-        ("tokenizer.kind", "tokenizer.src.kind"),
         ("training.max_len", "data.max_len"),
         ("learning_rate", "training.learning_rate"),
         ("tokenizer.src.vocabsize", "tokenizer.src.vocab_size"),
@@ -126,6 +125,17 @@ def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_recipe(None, [f"{key}=1"])
     assert str(caught.value) == f"recipe: unknown key {key}; did you mean {nearest}?"
+
+
+def test_a_key_of_other_tasks_names_them() -> None:
+    with pytest.raises(
+        UsageError, match=r"bpe_dropout, which is for translation and classification; leave it out$"
+    ):
+        load_recipe(None, ["task=language-modelling", "batches.bpe_dropout=0.1"])
+    with pytest.raises(
+        UsageError, match=r"language-modelling and classification; did you mean tokenizer.src.kind\?$"
+    ):
+        load_recipe(None, ["tokenizer.kind=bpe"])
 
 
 def test_key_like_no_other_gets_the_list() -> None:

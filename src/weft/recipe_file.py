@@ -192,7 +192,11 @@ def _explain(error: Any, keys: Sequence[str]) -> str:
     if not key.isprintable():
         key = repr(key)
     if error["type"] == "extra_forbidden":
-        return f"unknown key {key or repr(key)}; {_nearest(path, keys)}"
+        owners, near = _owners(key), _nearest(path, keys)
+        if not owners:
+            return f"unknown key {key or repr(key)}; {near}"
+        remedy = near if near.endswith(f".{path[-1]}?") else "leave it out"
+        return f"unknown key {key}, which is for {' and '.join(owners)}; {remedy}"
     if error["type"] == "value_error":
         return f"{key}: {message}" if key else message
     message = f"{message[0].lower()}{message[1:]}"
@@ -207,6 +211,11 @@ def _explain(error: Any, keys: Sequence[str]) -> str:
     given = as_written(error["input"]) if key else repr(error["input"])
     given = given if len(given) <= 60 else f"{given[:60]}..."
     return f"{key} = {given}: {message}" if key else f"{given}: {message}"
+
+
+def _owners(key: str) -> list[str]:
+    """The tasks that have such a key."""
+    return [task for task, recipe in RECIPES.items() if key in _flatten(recipe().model_dump(mode="json"))]
 
 
 def as_written(value: Any) -> str:
