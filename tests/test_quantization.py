@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import weft
-from weft import durable
+from weft import durable, quantization
 from weft.data.overlap import TextHashes
 from weft.errors import FolderError, UsageError
 from weft.kernels import decoding, native
@@ -35,7 +35,7 @@ def need_engine() -> None:
 
 @pytest.fixture(scope="module")
 def pairs(write_pairs: Callable[[int], str]) -> str:
-    return write_pairs(60)
+    return write_pairs(210)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: 
         assert report[f"bleu{suffix}"] == task.evaluate(text).bleu
         texts[suffix] = [p.text for p in task.predictor().translate(text.src)]
     assert report["same_translations"] == np.mean([a == b for a, b in zip(*texts.values(), strict=True)])
-    assert report["sentences"] == 60
+    assert report["sentences"] == 210
     assert report["bytes_int8"] < 0.7 * report["bytes"]
     assert "## int8" in (small / "README.md").read_text()
 
@@ -161,12 +161,25 @@ def test_a_shortlist_is_on_where_it_pays_and_the_report_says_so(small: Path, lis
     assert report["bleu"] == task.evaluate(text, shortlist=True).bleu
     assert plain.evaluate(text) == task.evaluate(text, shortlist=False)
     assert report["times_as_fast"] > 0
-    assert report["is_used"] is (report["bleu"] >= plain.evaluate(text).bleu and report["times_as_fast"] > 1)
+    assert report["is_used"] is (report["bleu"] >= plain.evaluate(text).bleu and report["times_as_fast"] >= 1.1)
     assert task.config.shortlist == ("on" if report["is_used"] else "off")
     assert task.evaluate(text) == task.evaluate(text, shortlist=report["is_used"])
     assert 1 < report["size"] < report["vocab_size"] == task.config.tgt_vocab_size
     translated = (task.predictor().translate(text.src, shortlist=is_short) for is_short in (False, True))
     assert report["same_translations"] == np.mean([a.text == b.text for a, b in zip(*translated, strict=True)])
+
+
+def test_few_pairs_switch_no_shortlist_on(
+    tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantization, "_times_as_fast", lambda *_: 9.0)
+    for count in (199, 200):
+        out, pairs = tmp_path / str(count), write_pairs(count)
+        found = quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=100, shortlist=[pairs])
+        assert found.shortlist is not None
+        is_worse = found.shortlist.bleu < found.bleu_int8
+        assert found.shortlist.is_used is (count == 200 and not is_worse)
+        assert any(line.startswith("the shortlist is ") for line in found.lines())
 
 
 def test_nothing_but_what_the_shortlist_has_is_written(listed: Path, pairs: str) -> None:

@@ -1,19 +1,38 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
 import os
+import signal
 import sys
+from types import FrameType
 
 LEFT = 130  # the exit code of a process that Ctrl-C ended
 SPINS = "3000"  # turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
 
 
 def main() -> None:
-    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb is loaded."""
+    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb is loaded.
+
+    A library that is being imported may turn Ctrl-C into an error of its own, which is no news then.
+    """
+    came: list[int] = []
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    is_asked = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it is not
+    if is_asked:
+        signal.signal(signal.SIGINT, leave)
     try:
         _run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        if not came and not isinstance(error, KeyboardInterrupt):
+            raise
         print("weft: left at once; what was saved stays", file=sys.stderr)
         sys.exit(LEFT)
+    finally:
+        if is_asked:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run() -> None:

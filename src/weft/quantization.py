@@ -43,6 +43,7 @@ from weft.tasks.translation import Translation
 
 REPORT = "parity.json"
 _TIMED = 500  # texts
+_WORTHWHILE, _ENOUGH = 1.1, 200  # how much faster a shortlist must be, on how many pairs, to be used unasked
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Parity:
 class ShortlistParity:
     """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number of its ids.
 
-    It is used where BLEU is no lower and translating some of the text was faster, both forms in turns.
+    It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text, both forms in
+    turns, was so much faster that one notices.
     """
 
     bleu: float
@@ -105,11 +107,14 @@ class ShortlistParity:
 
     def lines(self) -> list[str]:
         """For a person to read."""
-        verdict = "used" if self.is_used else "not used unless asked for (--shortlist)"
-        size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
+        verdict = (
+            "used, unless --no-shortlist is given" if self.is_used else "not used, unless --shortlist is given"
+        )
         same = f"{100 * self.same_translations:.1f} % of translations the same"
+        size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
         return [
-            f"shortlist: {size}, {self.times_as_fast:.2f} times as fast, BLEU {self.bleu:.2f}, {same}; {verdict}"
+            f"with the shortlist, {size}: BLEU {self.bleu:.2f}, {same}, {self.times_as_fast:.2f} times as fast",
+            f"the shortlist is {verdict} (asked: no lower BLEU on {_ENOUGH} pairs, {_WORTHWHILE:g} times as fast)",
         ]
 
 
@@ -192,7 +197,7 @@ def _with_shortlist(
         times_as_fast=gain,
         size=sum(lengths) / max(len(lengths), 1),
         vocab_size=sizes[1],
-        is_used=score >= bleu and gain > 1,
+        is_used=score >= bleu and gain >= _WORTHWHILE and len(after) >= _ENOUGH,
     )
     config = task.config.model_copy(update={"shortlist": "on" if found.is_used else "off"})
     return replace(listed, config=config), found

@@ -195,6 +195,22 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     assert "Traceback" not in err
 
 
+def test_an_import_that_makes_something_else_of_ctrl_c_is_left_all_the_same(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def importing() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+        except KeyboardInterrupt:
+            raise ImportError("cannot load module more than once per process") from None
+
+    monkeypatch.setattr("weft.__main__._run", importing)
+    ended = command("translate")
+    assert (ended.code, ended.err) == (130, "weft: left at once; what was saved stays\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.parametrize(
     ("given", "turns"),
     [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],

@@ -100,8 +100,12 @@ def test_all_proofs_hold_on_a_sound_model(folders: Callable[[str], Path], kind: 
 def test_an_int8_folder_holds(tiny_folder: Path, write_pairs: Write, tmp_path: Path) -> None:
     if reason := Translation.load(tiny_folder, PLAIN).why_no_engine():
         pytest.skip(reason)
-    quantize(tiny_folder, [write_pairs(20)], tmp_path / "int8", PLAIN, max_bleu_loss=100.0)
-    assert failing(selfcheck(load_task(tmp_path / "int8", PLAIN))) == []
+    pairs = [write_pairs(20)]
+    quantize(tiny_folder, pairs, tmp_path / "int8", PLAIN, max_bleu_loss=100.0, shortlist=pairs)
+    task: Any = load_task(tmp_path / "int8", PLAIN)
+    for is_short in ("off", "on"):
+        listed = replace(task, config=task.config.model_copy(update={"shortlist": is_short}))
+        assert failing(selfcheck(listed)) == []
 
 
 def test_a_weight_that_is_no_number(folders: Callable[[str], Path]) -> None:

@@ -6,7 +6,7 @@ it has learned.
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -86,10 +86,11 @@ def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
     )
     is_int8 = task.config.weights == "int8" and translator.engine is not None
     limit = ROUNDED if is_int8 else TOLERANCE
-    greedy = [(src, translator.search(src, 1)) for src in sources]
+    unlisted = replace(task, config=task.config.model_copy(update={"shortlist": "off"})).predictor()
+    greedy = [(src, unlisted.search(src, 1)) for src in sources]
     gap = max(_gap(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in greedy)
     yield _close("beam 1 = greedy: each token is the most probable one", gap, limit, sum(map(_size, greedy)))
-    best = [(src, translator.search(src)) for src in sources]
+    best = [(src, unlisted.search(src)) for src in sources]
     error = max(_error(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in best)
     yield _close("probabilities of a search = the model's own", error, limit, sum(map(_size, best)))
     texts = list(dict.fromkeys(task.tokenizers[0].decode(src[:-1]) for src in sources))
