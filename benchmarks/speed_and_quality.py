@@ -2,7 +2,7 @@
 
 Each model folder is decoded by Weft in int8, with its shortlist too where it has one; the first one, the teacher,
 in float32 as well, and by CTranslate2 in int8. Sentences a second and cased BLEU on Multi30k's test_2016_flickr,
-English to German: a table, and the picture `speed_and_quality.svg`. They take turns, each in a process of its own;
+English to German: a table, and the picture `speed-and-quality.svg`. They take turns, each in a process of its own;
 loading does not count. Nothing else should run meanwhile.
 """
 
@@ -17,10 +17,11 @@ from typing import Any
 import sacrebleu
 from decoding_peers import TEST, contestants, prepared
 from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from side_by_side import CORES, Contestant, in_turns
 
-from weft.inspection.figure import COLORS, styled, write_figure
+from weft.inspection.figure import COLORS, FAINT, MARKERS, styled, write_figure
 from weft.machine import Machine
 from weft.tasks.translation import Translation
 
@@ -77,24 +78,31 @@ def points(
 
 @styled
 def draw(by_beam: Mapping[int, Sequence[Point]]) -> Figure:
-    """Speed to the right, quality upwards; a panel for each beam."""
-    figure = Figure(figsize=(9.0, 4.0 * len(by_beam)))
+    """Speed to the right, quality upwards: a panel for a beam, a colour for a model, a shape for a way."""
+    figure = Figure(figsize=(8.0, 3.2 * len(by_beam)), layout="constrained")
+    named = {point.name: point.name.split(": ", 1) for some in by_beam.values() for point in some}
+    colors = dict(zip(dict.fromkeys(model for model, _ in named.values()), COLORS, strict=False))
+    markers = dict(zip(sorted({way for _, way in named.values()}), MARKERS, strict=False))
     for number, (beam, some) in enumerate(by_beam.items(), start=1):
         axes = figure.add_subplot(len(by_beam), 1, number)
         for point in some:
-            color = COLORS[1] if "CTranslate2" in point.name else COLORS[0]
-            axes.plot(point.sentences_per_s, point.bleu, "o", color=color)
-            axes.annotate(
-                point.name, (point.sentences_per_s, point.bleu), (5, 4), textcoords="offset points", fontsize=7
+            model, way = named[point.name]
+            axes.plot(
+                point.sentences_per_s, point.bleu, markers[way], color=colors[model], markersize=8, alpha=0.8
             )
         axes.set_xscale("log")
-        for place in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-            place(StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_title(f"beam {beam}")
         axes.set_xlabel(f"sentences a second, {CORES} threads")
         axes.set_ylabel("BLEU")
-        axes.margins(0.15)
-    figure.tight_layout()
+        axes.margins(0.1)
+        axes.grid(color=FAINT, linewidth=0.6)
+    shown = [Line2D([], [], color=color, linewidth=6, label=model) for model, color in colors.items()]
+    black = {"color": "black", "linestyle": ""}
+    shown += [Line2D([], [], marker=marker, label=way, **black) for way, marker in markers.items()]
+    figure.legend(handles=shown, loc="outside right upper")
     return figure
 
 
@@ -125,7 +133,7 @@ def main() -> None:
                 flush=True,
             )
     asked.out.mkdir(parents=True, exist_ok=True)
-    write_figure(draw(found), asked.out / "speed_and_quality.svg")
+    write_figure(draw(found), asked.out / "speed-and-quality.svg")
 
 
 if __name__ == "__main__":
