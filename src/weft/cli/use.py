@@ -143,7 +143,7 @@ def generate(
     folder: Folder,
     prompt: Annotated[str, typer.Option(help="What to write on from.")] = "",
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Else the recipe's.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="0 is greedy; else the recipe's.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy; else the recipe's.")] = None,
     top_k: TopK = None,
     top_p: TopP = None,
     min_p: MinP = None,
@@ -250,12 +250,13 @@ def refuse_idle(precision: str, engine: object | None) -> None:
 
 @contextmanager
 def naming_options(names: Iterable[str]) -> Iterator[None]:
-    """A settings' name of several words is an option's on the command line."""
+    """A settings' name is an option's on the command line: where it comes first, or has several words."""
     try:
         yield
     except UsageError as error:
-        found = "|".join(name for name in names if "_" in name)
-        raise UsageError(re.sub(rf"\b({found})\b", lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
+        every, long = ("|".join(some) for some in (names, [name for name in names if "_" in name]))
+        pattern = rf"^({every})\b|\b({long})\b"
+        raise UsageError(re.sub(pattern, lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
 
 
 def _doubts(prediction: "Prediction") -> list[str]:
