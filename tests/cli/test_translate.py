@@ -161,7 +161,7 @@ def test_minimum_bayes_risk(command: Command, tiny_folder: Path, utility: str) -
     assert 0 <= scores[2] <= scores[1] <= scores[0] <= 100
     assert len({row[2] for row in rows}) == 3
     assert command(*asked).code == 0
-    assert command(*asked[:-3], "meteor").messages == ["weft: utility = meteor: it must be one of chrf, bleu"]
+    assert command(*asked[:-3], "meteor").messages == ["weft: --utility = meteor: it must be one of chrf, bleu"]
 
 
 def test_an_ensemble(command: Command, tiny_folder: Path, expected: list[str], other: Path) -> None:
