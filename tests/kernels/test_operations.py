@@ -13,7 +13,7 @@ from weft.model.attention import attention_mask
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
 from weft.model.transformer import Seq2SeqTransformer
-from weft.training.loss import CrossEntropy, smoothed_cross_entropy
+from weft.training.loss import CrossEntropy, divergence, smoothed_cross_entropy
 
 ROWS, WIDTH, WIDE = 37, 19, 53  # primes: nothing fits a vector
 CLOSE = {torch.float32: 2e-5, torch.bfloat16: 0.03}
@@ -192,6 +192,28 @@ def test_cross_entropy(bias: bool, low: torch.dtype) -> None:
             expected, expected_nll = smoothed_cross_entropy(projection(states), labels, smoothing)
         assert torch.allclose(loss, expected, rtol=1e-3)
         assert torch.allclose(nll, expected_nll, rtol=1e-3)
+        found = torch.autograd.grad(loss / 7, inputs)
+        assert_close(list(found), list(torch.autograd.grad(expected / 7, inputs)), low)
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_r_drop(bias: bool, low: torch.dtype) -> None:
+    """Of more rows than are taken at a time, against the divergence by PyTorch's operations."""
+    projection = nn.Linear(WIDTH, 97, bias=bias)
+    states, labels = torch.randn(602, WIDTH, requires_grad=True), torch.randint(0, 97, (301,))
+    assert (labels == 0).any(), "some are padding"
+    inputs = [states, *projection.parameters()]
+    for smoothing in (0.0, 0.1):
+        with torch.autocast("cpu", low, enabled=low != torch.float32):
+            loss, nll = operations.cross_entropy(states, projection, labels.repeat(2), smoothing, 0, 3.0)
+            logits = projection(states).float()
+        both, both_nll = smoothed_cross_entropy(logits, labels.repeat(2), smoothing)
+        apart = divergence(*logits.chunk(2))[labels != 0].sum()
+        expected = both / 2 + apart * 3 / 4
+        assert torch.allclose(loss, expected, rtol=1e-3)
+        assert torch.allclose(nll, both_nll / 2, rtol=1e-3)
+        assert apart > loss / 10, "it counts"
         found = torch.autograd.grad(loss / 7, inputs)
         assert_close(list(found), list(torch.autograd.grad(expected / 7, inputs)), low)
 

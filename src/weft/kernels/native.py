@@ -58,6 +58,7 @@ _ARGUMENTS = {
     "attention": (_HEADS, _HEADS, _HEADS, _MASK, _HEADS, _SIZES, _REAL, _SEED),
     "attention_backward": (_HEADS, _HEADS, _HEADS, _MASK, *[_HEADS] * 4, _SIZES, _REAL, _SEED),
     "cross_entropy": (*[_POINTER] * 4, _LONG, _LONG, _REAL, _LONG),
+    "cross_entropy_twice": (*[_POINTER] * 5, _LONG, _LONG, _REAL, _LONG, _REAL),
 }
 TYPES = ("float32", "bfloat16")
 _IN_FLOAT32_ALONE = ("sums_of_squares",)

@@ -116,9 +116,14 @@ def cross_entropy(
     labels: Int[Tensor, " N"],
     label_smoothing: float,
     pad_id: int,
+    r_drop: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection` gives."""
-    return _applied(_CrossEntropy, states, projection.weight, projection.bias, labels, label_smoothing, pad_id)
+    """The native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection` gives.
+
+    With `r_drop` the second half of the rows is the first once more: what `weft.training.loss.r_dropped` gives.
+    """
+    given = labels, label_smoothing, pad_id, r_drop
+    return _applied(_CrossEntropy, states, projection.weight, projection.bias, *given)
 
 
 def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
@@ -431,29 +436,28 @@ class _CrossEntropy(Function):
         labels: Tensor,
         label_smoothing: float,
         pad_id: int,
+        r_drop: float,
     ) -> tuple[Tensor, Tensor]:
         low = _product_type(states)
         rows, matrix = states.to(low).contiguous(), weight.to(low)
-        losses, sums = torch.empty(len(rows), 2), torch.zeros(len(weight))
+        copies = 2 if r_drop else 1
+        count, size = len(rows) // copies, CHUNK_ROWS // copies
+        name, weights = ("cross_entropy_twice", [r_drop]) if r_drop else ("cross_entropy", [])
+        losses, sums = torch.empty(count, 2), torch.zeros(len(weight))
         to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
-        for first in range(0, len(rows), CHUNK_ROWS):
-            part = slice(first, first + CHUNK_ROWS)
-            _product_into(slope[part], rows[part], matrix.t())
-            size = slope[part].shape
+        for first in range(0, count, size):
+            part = slice(first, min(first + size, count))
+            parts = [slice(part.start + shift, part.stop + shift) for shift in range(0, len(rows), count)]
+            for own in parts:
+                _product_into(slope[own], rows[own], matrix.t())
+            logits, shape = [slope[own] for own in parts], slope[part].shape
             _call(
-                "cross_entropy",
-                slope,
-                slope[part],
-                bias,
-                labels[part],
-                losses[part],
-                *size,
-                label_smoothing,
-                pad_id,
+                name, slope, *logits, bias, labels[part], losses[part], *shape, label_smoothing, pad_id, *weights
             )
-            _product_into(to_states[part], slope[part], matrix)
-            if bias is not None:
-                sums += _column_sums(slope[part])
+            for own in parts:
+                _product_into(to_states[own], slope[own], matrix)
+                if bias is not None:
+                    sums += _column_sums(slope[own])
         ctx.save_for_backward(rows, to_states, sums if bias is not None else None)
         ctx.slope = slope
         loss, nll = losses.double().sum(0).float()
@@ -468,4 +472,4 @@ class _CrossEntropy(Function):
         to_weight = _to_weight(ctx.slope, rows).mul_(scale)
         _give_back(ctx.slope)
         ctx.slope = None  # another backward pass would find others' numbers in it
-        return to_states * scale, to_weight, None if sums is None else sums * scale, None, None, None
+        return to_states * scale, to_weight, None if sums is None else sums * scale, None, None, None, None

@@ -516,6 +516,38 @@ void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Ma
 
 // ---- cross-entropy ---------------------------------------------------------------------------------------------
 
+// One row of logits, and their exponentials, which times `part` are probabilities.
+struct Row {
+    std::vector<float> logits, e;  // whole registers long; beyond the row -infinity and 0
+    float part, log_total, others, truth;
+
+    explicit Row(int64_t cols) : logits(padded(cols), -INFINITY), e(padded(cols)) {}
+
+    template <typename T>
+    void soften(const T* products, const float* bias, int64_t label, int64_t pad, int64_t cols) {
+        float *x = logits.data(), sum = 0;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < cols; c++) sum += x[c] = to_float(products[c]) + bias[c];
+        truth = x[label];
+        others = sum - (truth + x[pad]);
+        vector most = vector{} - INFINITY, sums = {};
+        for (int64_t c = 0; c < cols; c += LANES) most = greater_of(read(x + c), most);
+        float top = across(most, greater_of);
+        for (int64_t c = 0; c < cols; c += LANES) {
+            vector some = exponential(read(x + c) - top);
+            write(e.data() + c, some);
+            sums += some;
+        }
+        float total = across(sums, sum_of);
+        part = 1.0f / total;
+        log_total = std::log(total) + top;
+    }
+    float plain_loss() const { return log_total - truth; }
+    float loss(float sure, float share, int64_t cols) const {
+        return sure * plain_loss() - share * (others - (cols - 2) * log_total);
+    }
+};
+
 // Per row of products, which lack a bias, the smoothed and the plain loss; the gradient of the first takes their place. Padded
 // rows have neither.
 template <typename T>
@@ -524,9 +556,9 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
     float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing);
 #pragma omp parallel if (rows * cols > SOME)
     {
-        std::vector<float> room(padded(cols), -INFINITY), shift(cols, 0.0f);
-        if (bias) std::copy(bias, bias + cols, shift.begin());
-        float *row = room.data(), *add = shift.data();
+        std::vector<float> none(bias ? 0 : cols);
+        Row row(cols);
+        const float* e = row.e.data();
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) {
             T* x = products + r * cols;
@@ -536,27 +568,60 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
                 std::memset((void*)x, 0, cols * sizeof(T));
                 continue;
             }
-            float others = 0;
+            row.soften(x, bias ? bias : none.data(), label, pad, cols);
+            losses[2 * r] = row.loss(sure, share, cols);
+            losses[2 * r + 1] = row.plain_loss();
 #pragma GCC ivdep
-            for (int64_t c = 0; c < cols; c++) others += row[c] = to_float(x[c]) + add[c];
-            float true_logit = row[label];
-            others -= true_logit + row[pad];
-            vector most = vector{} - INFINITY, sums = {};
-            for (int64_t c = 0; c < cols; c += LANES) most = greater_of(read(row + c), most);
-            float top = across(most, greater_of);
-            for (int64_t c = 0; c < cols; c += LANES) {
-                vector e = exponential(read(row + c) - top);
-                write(row + c, e);
-                sums += e;
+            for (int64_t c = 0; c < cols; c++) store(x + c, e[c] * row.part - share);
+            store(x + pad, e[pad] * row.part);
+            store(x + label, e[label] * row.part - sure);
+        }
+    }
+}
+
+// The same of rows that are there twice, `twins` behind `products`: the mean of both losses, and weight / 4 times the
+// Kullback-Leibler divergences of either from the other.
+template <typename T>
+void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t* labels, float* losses, int64_t rows,
+                         int64_t cols, double smoothing, int64_t pad, double weight) {
+    float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing), w = float(weight / 4);
+#pragma omp parallel if (rows * cols > SOME)
+    {
+        std::vector<float> none(bias ? 0 : cols);
+        Row first(cols), second(cols);
+        const float *a = first.logits.data(), *b = second.logits.data(), *e = first.e.data(), *f = second.e.data();
+#pragma omp for
+        for (int64_t r = 0; r < rows; r++) {
+            T *x = products + r * cols, *y = twins + r * cols;
+            int64_t label = labels[r];
+            losses[2 * r] = losses[2 * r + 1] = 0.0f;
+            if (label == pad) {
+                std::memset((void*)x, 0, cols * sizeof(T));
+                std::memset((void*)y, 0, cols * sizeof(T));
+                continue;
             }
-            float total = across(sums, sum_of), log_total = std::log(total) + top, part = 1.0f / total;
-            losses[2 * r + 1] = log_total - true_logit;
-            losses[2 * r] = sure * losses[2 * r + 1] - share * (others - (cols - 2) * log_total);
+            first.soften(x, bias ? bias : none.data(), label, pad, cols);
+            second.soften(y, bias ? bias : none.data(), label, pad, cols);
+            float shift = first.log_total - second.log_total, of_first = 0, of_second = 0;
 #pragma GCC ivdep
-            for (int64_t c = 0; c < cols; c++) store(x + c, row[c] * part - share);
-            store(x + pad, row[pad] * part);
-            store(x + label, row[label] * part - sure);
-            std::fill(row + cols, row + padded(cols), -INFINITY);
+            for (int64_t c = 0; c < cols; c++) {
+                float apart = a[c] - b[c] - shift;  // of the logarithms of p and q
+                of_first += e[c] * apart;
+                of_second -= f[c] * apart;
+            }
+            of_first *= first.part;
+            of_second *= second.part;
+            losses[2 * r] = (first.loss(sure, share, cols) + second.loss(sure, share, cols)) / 2 + w * (of_first + of_second);
+            losses[2 * r + 1] = (first.plain_loss() + second.plain_loss()) / 2;
+            auto slope_of = [&](int64_t c, float target) {
+                float p = e[c] * first.part, q = f[c] * second.part, apart = a[c] - b[c] - shift;
+                store(x + c, (p - target) / 2 + w * (p * (apart - of_first) + p - q));
+                store(y + c, (q - target) / 2 - w * (q * (apart + of_second) + p - q));
+            };
+#pragma GCC ivdep
+            for (int64_t c = 0; c < cols; c++) slope_of(c, share);
+            slope_of(pad, 0.0f);
+            slope_of(label, sure);
         }
     }
 }
@@ -606,6 +671,10 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
     void cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,             \
                               int64_t cols, double smoothing, int64_t pad) {                                                  \
         cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad);                                            \
+    }                                                                                                                         \
+    void cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,           \
+                                    int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {               \
+        cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                       \
     }
 
 extern "C" {

@@ -53,10 +53,10 @@ class CrossEntropy:
         """Over the logits that `output` makes of the states; where it does no more than `projection`, say so."""
         labels, share = tgt_out.flatten(), self.label_smoothing
         num_tokens = int((tgt_out != self.pad_id).sum())
-        fused = projection if states.requires_grad and not self.r_drop else None
-        if fused and operations.is_native(states, fused.weight):
-            loss, nll = operations.cross_entropy(states.flatten(0, -2), fused, labels, share, self.pad_id)
-            return LossSums(loss, nll, num_tokens)
+        if projection and states.requires_grad and operations.is_native(states, projection.weight):
+            rows = states.flatten(0, -2)
+            loss, nll = operations.cross_entropy(rows, projection, labels, share, self.pad_id, self.r_drop)
+            return LossSums(loss, nll, num_tokens // 2 if self.r_drop else num_tokens)
         logits = output(states).flatten(0, -2)
         loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
         sums = LossSums(loss, nll, num_tokens)
