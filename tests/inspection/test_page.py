@@ -186,6 +186,26 @@ def test_every_token_can_be_pointed_at_in_every_kind(page, kind):
         assert page.locator("#sentences .token.marked").count() >= (kind == "Cross")
 
 
+def test_the_tab_key_comes_to_one_token_of_a_side_and_arrows_lead_on(page, inspection):
+    source, target = page.locator("#source button"), page.locator("#target button")
+    focused = "(at => at.parentNode.id + [...at.parentNode.children].indexOf(at))(document.activeElement)"
+    source.nth(0).focus()
+    for key, place in {
+        "ArrowRight": "source1",
+        "ArrowDown": "source1",
+        "End": f"source{source.count() - 1}",
+        "ArrowLeft": f"source{source.count() - 2}",
+        "Tab": "target0",
+    }.items():
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == place
+    target.nth(1).click()
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(focused) == f"source{source.count() - 2}"
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == "target1"
+
+
 def test_everything_that_can_be_used_has_a_name(page):
     used = page.locator("button, input, [tabindex='0'], [role=grid], [role=radiogroup], [role=tree]")
     names = used.evaluate_all("all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)")

@@ -97,8 +97,9 @@ function drawTexts() {
 function drawSentences() {
   byId("sentences").replaceChildren(
     ...Object.entries(SIDES).map(([side, { lang, pieces, ids }]) => {
-      const tokens = make("div", { class: "tokens", id: side, lang });
+      const tokens = make("div", { class: "tokens", id: side, lang, role: "toolbar", "aria-label": say(side) });
       tokens.append(...pieces.map((piece, index) => tokenButton(side, index, piece, ids[index])));
+      tokens.addEventListener("keydown", moveInTokens);
       return make("div", { class: "sentence" }, make("span", { class: "lang" }, lang), tokens);
     }),
   );
@@ -107,15 +108,29 @@ function drawSentences() {
   byId("tokens-caption").textContent = captions.map((key) => say(key)).join(language === "zh" ? "" : " ");
 }
 
+// The Tab key comes to one token of a side, the one that was left; arrows lead from it to the others.
+function moveInTokens(event) {
+  const tokens = [...event.currentTarget.children];
+  const sideways = event.key !== "ArrowUp" && event.key !== "ArrowDown";
+  const next = sideways ? stepInGrid(event, [0, tokens.indexOf(document.activeElement)], 1, tokens.length) : null;
+  if (next) tokens[next[1]].focus();
+}
+
+function focusToken(button, place) {
+  for (const token of button.parentNode.children) token.tabIndex = -1;
+  button.tabIndex = 0;
+  pin(place);
+}
+
 function tokenButton(side, index, piece, id) {
-  const button = make("button", { class: "token", type: "button" }, make("bdi", {}, ...label(piece)), make("small", {}, `${id}`));
+  const button = make("button", { class: "token", type: "button", tabindex: index === 0 ? "0" : "-1" }, make("bdi", {}, ...label(piece)), make("small", {}, `${id}`));
   const probability = side === WRITTEN ? probabilityOf(index) : null;
   if (probability !== null) {
     button.append(bar(probability));
     button.setAttribute("aria-label", say("probability", { piece: quoted(piece), value: number(probability) }));
   }
   const place = () => placeOfToken(side, index);
-  button.addEventListener("focus", () => pin(place()));
+  button.addEventListener("focus", () => focusToken(button, place()));
   button.addEventListener("click", () => pin(place()));
   button.addEventListener("pointerenter", () => point(place()));
   button.addEventListener("pointerleave", () => point(pinned));
