@@ -58,6 +58,15 @@ def test_from_file_to_file(command: Command, tiny_folder: Path, tmp_path: Path, 
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
 
 
+def test_a_file_given_as_a_text_is_noticed(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("i want a beer .\n", "utf-8")
+    ended = command("translate", str(tiny_folder), str(file), "x" * 5000)
+    assert (ended.code, ended.out.count(b"\n")) == (0, 2)
+    assert ended.err.startswith(f"weft: {file} is taken as a text; --input {file} reads the file\n")
+    assert ended.err.count("is taken as") == 1
+
+
 def test_no_input_gives_no_output(command: Command, tiny_folder: Path) -> None:
     ended = command("translate", tiny_folder, stdin=b"")
     assert (ended.code, ended.out, ended.err) == (0, b"", "")

@@ -40,6 +40,8 @@ def reading_lines(text: list[str] | None, input_file: Path | None, output_file: 
     """
     if text and input_file:
         raise UsageError("give texts or --input, not both")
+    for name in filter(os.path.isfile, text or ()):
+        print(f"weft: {name} is taken as a text; --input {name} reads the file", file=sys.stderr)
     if input_file and output_file and output_file.exists() and output_file.samefile(input_file):
         raise UsageError(f"--output {output_file} is the input itself; it would be lost; give another name")
     with source(text, input_file) as stream:
