@@ -269,7 +269,7 @@ def save_model_folder(
     shortlist: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write the model into `folder`, the manifest last; what else the folder holds stays."""
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     (folder / durable.MANIFEST).unlink(missing_ok=True)
     with durable.replacing(folder / WEIGHTS) as temporary:
         save_file({name: t.detach().contiguous() for name, t in weights.items()}, temporary)

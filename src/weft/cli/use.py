@@ -270,7 +270,8 @@ def _translated(number: int, prediction: "Prediction", n_best: int, as_json: boo
         return json.dumps(prediction.to_json(), ensure_ascii=False) + "\n"
     if n_best == 1:
         return prediction.text + "\n"
-    rows = [f"{number}\t{a.score:.4f}\t{a.text}\n" for a in prediction.n_best]
+    found = [(a.score, a.text.replace("\t", " ")) for a in prediction.n_best]
+    rows = [f"{number}\t{score:.4f}\t{text}\n" for score, text in found]
     return "".join(rows) or f"{number}\t\t\n"
 
 
