@@ -70,6 +70,13 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def refuse_begun(path: Path) -> None:
+    """Raise UsageError where an interrupted writer (see `growing`) would later bury what is written at `path`."""
+    partial = _partial(path)
+    if partial.exists():
+        raise UsageError(f"{partial}: what an interrupted command left; give that one again, or remove it")
+
+
 @contextlib.contextmanager
 def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
     """Hand out a file that grows beside `path`, and how many lines it has; at the end it takes that name.
@@ -77,7 +84,8 @@ def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, in
     What an interrupted writer left is gone on with, up to its last whole line. Raises UsageError where that one
     began with other `facts`, or another process writes it; FolderError where it cannot be written.
     """
-    partial, record = (path.with_name(f"{path.name}.{end}") for end in ("partial", "partial.json"))
+    partial = _partial(path)
+    record = partial.with_name(f"{partial.name}.json")
     with _as_folder_error(path):
         with partial.open("a+b") as file:
             _refuse_second_writer(file, partial)
@@ -98,6 +106,10 @@ def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, in
         os.replace(partial, path)
         record.unlink()
         sync(path.parent)
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial")
 
 
 def _refuse_second_writer(file: BinaryIO, path: Path) -> None:

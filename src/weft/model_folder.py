@@ -297,7 +297,8 @@ def open_model_folder(folder: Path) -> StoredModel:
     Raises FolderError where it is missing, unfinished, damaged or not a model folder of this version.
     """
     if not folder.is_dir():
-        raise FolderError(f"{folder}: no such folder; give the folder that `weft train --out` wrote")
+        what = "is no folder" if folder.exists() else "no such folder"
+        raise FolderError(f"{folder}: {what}; give the folder that `weft train --out` wrote")
     if not (folder / durable.MANIFEST).is_file():
         raise FolderError(_why_no_model(folder))
     manifest = durable.read_manifest(folder)

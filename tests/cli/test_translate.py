@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,32 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
     assert json.loads(asked.lines[0])["truncated"] is True
 
 
+def test_of_many_doubts_the_first_are_told_and_the_rest_counted(command: Command, tiny_folder: Path) -> None:
+    text = f"{'x' * 300}\n".encode() * 25
+    ended = command("translate", tiny_folder, "--beam-size", 1, stdin=text)
+    assert (ended.code, len(ended.lines), len(ended.messages)) == (0, 25, 21)
+    assert ended.messages[19].startswith("weft: line 20: truncated: ")
+    said = "weft: 5 more such doubts; with --json each line says what is doubtful about it"
+    assert ended.messages[20] == said
+
+
+def test_a_tab_in_a_translation_is_a_space_among_the_columns(
+    command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Translator._translate
+
+    def with_a_tab(self: Translator, texts: list[str], settings: Any) -> Any:
+        return [
+            replace(found, n_best=[replace(a, text=a.text.replace(" ", "\t")) for a in found.n_best])
+            for found in real(self, texts, settings)
+        ]
+
+    plain = command("translate", tiny_folder, *SENTENCES, "--n-best", 2)
+    monkeypatch.setattr(Translator, "_translate", with_a_tab)
+    assert "\t" in weft.load(tiny_folder).translate(SENTENCES)[0].n_best[0].text
+    assert command("translate", tiny_folder, *SENTENCES, "--n-best", 2).out == plain.out
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n"), max_size=12), max_size=5)
@@ -282,8 +309,9 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "--beam-size is for a search"),
         (["--input", "."], 2, "--input .: is a folder; name a file in it"),
         (["cat.", "--output", "absent/file"], 5, "absent/file: cannot be written (there is no folder absent)"),
-        (["cat.", "--precision", "float16"], 2, "precision = float16: only GPUs have it"),
-        (["cat.", "--precision", "int4"], 2, "precision = int4: it must be float32, bfloat16"),
+        (["cat.", "--precision", "float16"], 2, "--precision = float16: only GPUs have it"),
+        (["cat.", "--precision", "int4"], 2, "--precision = int4: it must be float32, bfloat16"),
+        (["cat.", "--exhaustive", "3", "--beam-size", "2"], 2, "--beam-size is for a beam"),
         (["cat.", "--input"], 2, "see weft translate --help"),
     ],
 )
@@ -389,7 +417,10 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
         return real(self, texts, settings)
 
     monkeypatch.setattr(Translator, "_translate", interrupted)
-    assert command(*asked).code == 130
+    interrupted_at = command(*asked)
+    assert interrupted_at.code == 130
+    said = f"weft: {tmp_path / 'out'}: interrupted; the same command goes on with it"
+    assert interrupted_at.messages[0] == said
     partial = tmp_path / "out.partial"
     begun = partial.read_bytes()
     refused = command(*asked, "--beam-size", 2, "--n-best", 2, "--json")
@@ -398,6 +429,9 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
         f"weft: {partial}: {begun_with}; give the same, or remove out.partial to begin anew"
     ]
     assert refused.code == 2
+    columns = command(*asked, "--n-best", 2)
+    left = f"weft: {partial}: what an interrupted command left; give that one again, or remove it"
+    assert (columns.code, columns.messages) == (2, [left])
     (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8")
     assert "was begun with another input; give the same" in command(*asked).err
     assert partial.read_bytes() == begun

@@ -100,11 +100,13 @@ def sink(path: Path | None) -> Iterator[TextIO]:
 def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[TextIO, int]]:
     """As `sink`, and how many lines are there already: what was interrupted goes on, where `facts` are the same.
 
-    Without a path, or without `facts`, nothing is ever there.
+    Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts began.
     """
     from weft import durable
 
     if path is None or not facts:
+        if path is not None:
+            durable.refuse_begun(path)
         with sink(path) as out:
             yield out, 0
         return
@@ -116,6 +118,9 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
         try:
             yield out, done
             out.flush()
+        except KeyboardInterrupt:
+            print(f"weft: {path}: interrupted; the same command goes on with it", file=sys.stderr)
+            raise
         finally:
             out.detach()
 

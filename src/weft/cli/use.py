@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weft.predict.translator import Translator
     from weft.tasks.translation import Translation
 
+MOST_DOUBTS = 20  # that are told one by one
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, --input or standard input.")]
 Input = Annotated[Path | None, typer.Option("--input", help="A text file, one text a line.")]
@@ -93,7 +94,9 @@ def translate(
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
-        task = Translation.load(folder, machine_for_use(precision))
+        with naming_options(["precision"]):
+            machine = machine_for_use(precision)
+        task = Translation.load(folder, machine)
         model = together(task, ensemble or [])
         refuse_idle(precision, model.engine)
         if reason := task.why_no_engine():
@@ -141,7 +144,7 @@ def classify(
 
 def generate(
     folder: Folder,
-    prompt: Annotated[str, typer.Option(help="What to write on from.")] = "",
+    prompts: Annotated[list[str] | None, typer.Option("--prompt", help="What to write on from.")] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Else the recipe's.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy; else the recipe's.")] = None,
     top_k: TopK = None,
@@ -161,9 +164,12 @@ def generate(
     from weft.machine import machine_for_use
     from weft.tasks.language_modelling import LanguageModelling
 
+    if prompts and len(prompts) > 1:
+        raise UsageError("--prompt is given more than once; give one, and run the command once for each")
+    prompt = "".join(prompts or ())
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
-
-    machine = machine_for_use(precision)
+    with naming_options(["precision"]):
+        machine = machine_for_use(precision)
 
     def load(where: Path) -> "LanguageModel":
         return LanguageModelling.load(where, machine).predictor()
@@ -181,7 +187,7 @@ def generate(
         "seed": seed,
         "draft": draft if draft is None or draft == "prompt" else load(Path(draft)),
     }
-    with sink(None) as out:
+    with sink(None) as out, naming_options(asked):
         if as_json:
             found = model.generate(prompt, **asked)
             out.write(json.dumps({"prompt": prompt, **found.to_json()}, ensure_ascii=False) + "\n")
@@ -203,10 +209,11 @@ def _write(
     as_json: bool,
     facts: dict[str, Any],
 ) -> None:
-    """Each text from a line on, and on standard error what is doubtful about it.
+    """Each text from a line on, and on standard error what is doubtful about the first that are.
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
+    told = 0
     with growing_sink(output_file, facts) as (out, done), progress(source.count, done) as advance:
         for number, (text, doubts) in enumerate(shown(done), start=done + 1):
             out.write(text)
@@ -214,7 +221,12 @@ def _write(
             if source.chunk == 1:
                 out.flush()
             for doubt in [] if as_json else doubts:
-                print(f"weft: line {number}: {doubt}", file=sys.stderr)
+                told += 1
+                if told <= MOST_DOUBTS or source.chunk == 1:
+                    print(f"weft: line {number}: {doubt}", file=sys.stderr)
+    if told > MOST_DOUBTS and source.chunk > 1:
+        more = f"{told - MOST_DOUBTS:,} more such doubts"
+        print(f"weft: {more}; with --json each line says what is doubtful about it", file=sys.stderr)
 
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
@@ -254,8 +266,7 @@ def naming_options(names: Iterable[str]) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        every, long = ("|".join(some) for some in (names, [name for name in names if "_" in name]))
-        pattern = rf"^({every})\b|\b({long})\b"
+        pattern = "|".join(rf"\b{name}\b" if "_" in name else rf"^{name}\b" for name in names)
         raise UsageError(re.sub(pattern, lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
 
 

@@ -106,6 +106,8 @@ class DecodingSettings:
     def _refuse_contradictions(self) -> None:
         if self.exhaustive and (self.prefix or self.no_repeat_ngrams or self.shortlist):
             raise UsageError("a prefix, no_repeat_ngrams and a shortlist are for a beam; leave out exhaustive")
+        if self.exhaustive and self.beam_size is not None:
+            raise UsageError("beam_size is for a beam, and exhaustive looks at everything; leave one of them out")
         if self.coverage_penalty and (self.exhaustive or self.sampling):
             raise UsageError("coverage_penalty ranks what a beam finds; leave it out, or samples and exhaustive")
         if self.sampling is None:
