@@ -29,6 +29,7 @@ MODERN = (
     "model.d_ff=512",
     "model.bias=false",
 )
+PLAIN = ("training.r_drop=0",)  # whatever the recipe has taken
 METHODS: dict[str, tuple[str, ...]] = {
     "plain": (),
     "moving average": ("training.ema_decay=0.999",),
@@ -125,7 +126,7 @@ def trained(pair: Pair, settings: Sequence[str], rate: float, folder: Path, aske
     steps = () if asked.steps is None else (f"training.max_steps={asked.steps}",)
     threads = () if asked.at_once == 1 else ("training.threads=1",)
     fixed = (f"training.learning_rate={rate}", f"training.seed={asked.seed}", "data.test_size=0")
-    every = as_settings(*settings, *steps, *threads, *fixed, f"training.keep_checkpoints={LAST}")
+    every = as_settings(*PLAIN, *settings, *steps, *threads, *fixed, f"training.keep_checkpoints={LAST}")
     dev = ["--dev", paths(pair.dev)] if pair.dev else []
     weft("train", "--recipe", pair.recipe, "--train", paths(pair.train), *dev, *every, "--out", str(folder))
     say(f"{folder.name}: BLEU on dev {Curve.of(folder).best():.2f} after {Curve.of(folder).seconds:,.0f} s")

@@ -1,7 +1,9 @@
 """What in documents would spoil a language model: the checks of documents, one short function each."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from weft.data.check.finding import NUM_EXAMPLES, Example, Finding, Rows, as_read, counted, excerpt, gravest_first
 from weft.data.check.repeats import near_repeats, repeats
@@ -16,14 +18,14 @@ ENORMOUS_CHARS = 1_000_000
 def look_over_documents(documents: Documents, in_training: bool = True) -> list[Finding]:
     """Everything suspicious in one text, the gravest first; of dev and test not what concerns learning alone."""
     rows = Rows(len(documents), "documents", documents.where, documents.texts.__getitem__)
-    sides = (documents.texts,)
+    lines, texts = _by_lines(documents)
     findings = [
         *(_too_small(documents) if in_training else ()),
         *_repeated(documents, rows, in_training),
         *_control_characters(documents, rows),
-        *misread(rows, sides),
-        *markup(rows, sides),
-        *wrong_script(rows, sides),
+        *misread(lines, (texts,)),
+        *markup(lines, (texts,)),
+        *wrong_script(lines, (texts,)),
         *_enormous(documents, rows),
         *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
     ]
@@ -70,6 +72,19 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
             tuple(found),
             examples,
         )
+
+
+def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
+    """Every line as a row of its own, so that a bad one in a long document is one of many, and named."""
+    texts = [line for text in documents.texts for line in text.split("\n")]
+    begins = [0, *accumulate(text.count("\n") + 1 for text in documents.texts)]
+
+    def where(line: int) -> str:
+        document = bisect_right(begins, line) - 1
+        file = documents.files[documents.file_of[document]]
+        return f"{file}:{documents.lines[document] + line - begins[document]}"
+
+    return Rows(len(texts), "lines", where, texts.__getitem__), texts
 
 
 def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]) -> tuple[Example, ...]:

@@ -145,7 +145,8 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
             "fatal",
             "unrelated-sides",
             f"{rows.where(0)}: lengths, endings, numbers and words of both sides agree no better than by chance",
-            "make sure that both sides are in the same order and that line n translates line n",
+            "make sure that both sides are in the same order and that line n translates line n (if a model "
+            "wrote one side: that it knows such text)",
             rows.size,
             (),
             rows.examples(range(rows.size)),
