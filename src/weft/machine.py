@@ -238,7 +238,7 @@ def _native_gain(machine: Machine) -> float:
     def step(is_native: bool) -> None:
         operations.enable(is_native)
         with machine.autocast():
-            y = operations.linear(operations.layer_norm(x, norm), layer)
+            y = operations.linear(operations.normed(x, norm), layer)
             operations.add_dropped(x, y, dropout).sum().backward()  # type: ignore[no-untyped-call]
 
     return _times_as_fast(lambda: step(True), lambda: step(False), torch.device("cpu"))

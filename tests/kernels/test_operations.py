@@ -120,12 +120,13 @@ def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back() -> No
 
 
 @pytest.mark.parametrize("low", TYPES)
-@pytest.mark.parametrize("bias", [True, False])
-def test_layer_norm(bias: bool, low: torch.dtype) -> None:
-    norm = nn.LayerNorm(WIDTH, bias=bias)
+@pytest.mark.parametrize(
+    "norm", [nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH, bias=False), nn.RMSNorm(WIDTH, eps=1e-5)], ids=str
+)
+def test_norms(norm: nn.LayerNorm | nn.RMSNorm, low: torch.dtype) -> None:
     nn.init.uniform_(norm.weight, 0.5, 2.0)
     x = (torch.randn(5, ROWS, WIDTH) * 3 + 1).requires_grad_()
-    found, expected = both(lambda: gradients(operations.layer_norm(x, norm), [x, *norm.parameters()]), low)
+    found, expected = both(lambda: gradients(operations.normed(x, norm), [x, *norm.parameters()]), low)
     assert_close(found, expected, low)
 
 
@@ -334,7 +335,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     for count in (1, 2, 3):
         torch.set_num_threads(count)
         torch.manual_seed(1)
-        heads = operations.layer_norm(x, norm).view(40, 31, 4, 16).transpose(1, 2)
+        heads = operations.normed(x, norm).view(40, 31, 4, 16).transpose(1, 2)
         states = operations.attention(heads, heads, heads, None, 0.1).transpose(1, 2).flatten(2).contiguous()
         states = operations.add_dropped(x, states, nn.Dropout(0.1))
         logits = projection(states.detach()).flatten(0, 1).detach()

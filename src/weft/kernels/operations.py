@@ -67,10 +67,12 @@ def linears(x: Float[Tensor, "*N I"], *layers: nn.Linear) -> tuple[Float[Tensor,
     return out if isinstance(out, tuple) else (out,)
 
 
-def layer_norm(x: Float[Tensor, "*N D"], norm: nn.LayerNorm) -> Float[Tensor, "*N D"]:
-    """Ba et al. 2016, "Layer Normalization"; in the type that products have here, as only they read it."""
+def normed(x: Float[Tensor, "*N D"], norm: nn.LayerNorm | nn.RMSNorm) -> Float[Tensor, "*N D"]:
+    """What the norm makes of each position; in the type that products have here, as only they read it."""
     if is_native(x) and x.dtype == torch.float32:
-        return _applied(_LayerNorm, x, norm.weight, norm.bias, norm.eps, _product_type(x))
+        centred = isinstance(norm, nn.LayerNorm)
+        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+        return _applied(_Norm, x, norm.weight, bias, norm.eps, centred, _product_type(x))
     return norm(x)
 
 
@@ -308,27 +310,29 @@ def _side_by_side(parts: list[Tensor]) -> Tensor:
     return torch.cat(parts, dim=1)
 
 
-class _LayerNorm(Function):
+class _Norm(Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, eps: float, low: torch.dtype) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, eps: float, centred: bool, low: torch.dtype
+    ) -> Tensor:
         x = x.contiguous()
         out = torch.empty_like(x, dtype=low)
         rows, cols = x.numel() // x.shape[-1], x.shape[-1]
-        mean, inverse = torch.empty(rows), torch.empty(rows)
+        mean, inverse = torch.empty(rows) if centred else None, torch.empty(rows)
         _call("layer_norm", out, x, weight, bias, out, mean, inverse, rows, cols, eps)
         ctx.save_for_backward(x, weight, mean, inverse)
         ctx.has_bias = bias is not None
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
         x, weight, mean, inverse = ctx.saved_tensors
         given, to_x = gradient.contiguous(), torch.empty_like(x)
         to_weight = torch.zeros_like(weight)
         to_bias = torch.zeros_like(weight) if ctx.has_bias else None
         size = (x.numel() // x.shape[-1], x.shape[-1])
         _call("layer_norm_backward", given, given, x, weight, mean, inverse, to_x, to_weight, to_bias, *size)
-        return to_x, to_weight, to_bias, None, None
+        return to_x, to_weight, to_bias, None, None, None
 
 
 class _AddDropped(Function):

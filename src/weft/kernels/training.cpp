@@ -87,6 +87,7 @@ void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {
     }
 }
 
+// Without room for means it is the norm that leaves them in: RMSNorm.
 template <typename Y>
 void layer_norm(const float* x, const float* weight, const float* bias, Y* out, float* mean, float* inverse, int64_t rows,
                 int64_t cols, double eps) {
@@ -94,12 +95,14 @@ void layer_norm(const float* x, const float* weight, const float* bias, Y* out, 
     for (int64_t r = 0; r < rows; r++) {
         const float* from = x + r * cols;
         Y* to = out + r * cols;
-        float sum = 0, squares = 0;
-        for (int64_t c = 0; c < cols; c++) sum += from[c];
-        float m = sum / cols;
+        float m = 0, squares = 0;
+        if (mean) {
+            for (int64_t c = 0; c < cols; c++) m += from[c];
+            mean[r] = m /= cols;
+        }
         for (int64_t c = 0; c < cols; c++) squares += (from[c] - m) * (from[c] - m);
         float s = 1.0f / std::sqrt(squares / cols + float(eps));
-        mean[r] = m, inverse[r] = s;
+        inverse[r] = s;
         if (bias)
             for (int64_t c = 0; c < cols; c++) store(to + c, (from[c] - m) * s * weight[c] + bias[c]);
         else
@@ -117,7 +120,7 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
         for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; r++) {
             const Y* g = gradient + r * cols;
             const float* from = x + r * cols;
-            float m = mean[r], s = inverse[r], sum = 0, product = 0;
+            float m = mean ? mean[r] : 0.0f, s = inverse[r], sum = 0, product = 0;
             for (int64_t c = 0; c < cols; c++) {
                 float given = to_float(g[c]), normal = (from[c] - m) * s, scaled = given * weight[c];
                 for_weight[c] += given * normal;
@@ -125,7 +128,7 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
                 sum += scaled;
                 product += scaled * normal;
             }
-            sum /= cols, product /= cols;
+            sum = mean ? sum / cols : 0.0f, product /= cols;
             for (int64_t c = 0; c < cols; c++)
                 to[r * cols + c] = s * (to_float(g[c]) * weight[c] - sum - (from[c] - m) * s * product);
         }

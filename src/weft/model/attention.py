@@ -167,11 +167,11 @@ class MultiHeadAttention(nn.Module):
                 maps.append(weights.detach())
         return operations.linear(context.transpose(1, 2).flatten(2), self.output)
 
-    def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.Module | None) -> Float[Tensor, "B _ L K"]:
-        heads = self._heads(x)
+    def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None) -> Float[Tensor, "B _ L K"]:
         if norm is not None:
-            heads = norm(heads.float()).type_as(heads)
-        return rotate(heads, first) if self.rotary else heads
+            heads = x.view(*x.shape[:2], -1, self.head_dim).float()
+            x = operations.normed(heads, norm).type_as(x).flatten(2)
+        return rotate(self._heads(x), first) if self.rotary else self._heads(x)
 
     def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
         return x.view(*x.shape[:2], x.shape[2] // self.head_dim, self.head_dim).transpose(1, 2)

@@ -79,8 +79,8 @@ class Residual(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "B L D"]:
         if not self.norm_first:
             return self.norm(operations.add_dropped(x, f(x), self.dropout))
-        y = f(operations.layer_norm(x, self.norm) if isinstance(self.norm, nn.LayerNorm) else self.norm(x))
-        y = y if self.after is None else self.after(y.float())
+        y = f(operations.normed(x, self.norm))
+        y = y if self.after is None else operations.normed(y.float(), self.after)
         return operations.add_dropped(x, y, self.dropout)
 
 
