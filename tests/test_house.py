@@ -51,7 +51,7 @@ data.windows: data.batches data.store data.tokenizer
 data.label_batches: data.batches data.noise data.store data.tokenizer
 
 model.cache:
-model.positions: config machine
+model.positions: config kernels machine
 model.packing: kernels
 model.attention: kernels model.packing model.positions
 model.ngrams: config

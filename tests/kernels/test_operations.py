@@ -12,6 +12,7 @@ from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
+from weft.model.positions import rotate
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy, divergence, smoothed_cross_entropy
 
@@ -128,6 +129,33 @@ def test_norms(norm: nn.LayerNorm | nn.RMSNorm, low: torch.dtype) -> None:
     x = (torch.randn(5, ROWS, WIDTH) * 3 + 1).requires_grad_()
     found, expected = both(lambda: gradients(operations.normed(x, norm), [x, *norm.parameters()]), low)
     assert_close(found, expected, low)
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("activation", [nn.GELU(), nn.SiLU()], ids=str)
+def test_gates(activation: nn.GELU | nn.SiLU, low: torch.dtype) -> None:
+    """Also at its ends, where little or all goes through, and of tensors that do not lie side by side."""
+    x = torch.cat([torch.linspace(-100, 100, 3 * WIDE).view(3, WIDE), torch.randn(ROWS, WIDE) * 3])
+    gate, inner = (part.to(low).requires_grad_() for part in (x, torch.randn_like(x)))
+    out = operations.gated(gate, inner, activation)
+    assert "_Gated" in type(out.grad_fn).__name__
+    expected = activation(gate.float()) * inner.float()
+    assert_close(gradients(out, [gate, inner]), gradients(expected, [gate, inner]), low)
+    beside = torch.stack([torch.randn_like(gate), inner.detach(), gate.detach()], dim=1).requires_grad_()
+    _, other, one = beside.unbind(1)
+    found = gradients(operations.gated(one, other, activation), [beside])
+    assert_close(found, gradients(activation(one.float()) * other.float(), [beside]), low)
+
+
+@pytest.mark.parametrize("low", TYPES)
+def test_rotation(low: torch.dtype) -> None:
+    x = torch.randn(3, 7, 2, 24, dtype=low).transpose(1, 2).requires_grad_()
+    out = rotate(x, 5)
+    assert "_Rotated" in type(out.grad_fn).__name__
+    operations.enable(False)
+    expected = gradients(rotate(x.float(), 5), [x])
+    operations.enable(True)
+    assert_close(gradients(out, [x]), expected, low)
 
 
 @pytest.mark.parametrize("low", TYPES)

@@ -101,6 +101,26 @@ def feed_forward(
     return outer(dropout(F.relu(inner(x))))
 
 
+def gated(
+    gate: Float[Tensor, "*N F"], inner: Float[Tensor, "*N F"], activation: nn.SiLU | nn.GELU
+) -> Float[Tensor, "*N F"]:
+    """activation(gate) * inner."""
+    if is_native(gate, inner) and gate.dtype == inner.dtype:
+        return _applied(_Gated, gate, inner, isinstance(activation, nn.GELU))
+    return activation(gate) * inner
+
+
+def rotated(
+    x: Float[Tensor, "B H L K"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
+) -> Float[Tensor, "B H L K"]:
+    """The i-th numbers of both halves of K turned by their position's i-th angle."""
+    if is_native(x, cos, sin) and cos.dtype == sin.dtype == torch.float32:
+        return _applied(_Rotated, x, cos, sin)
+    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+
+
 def attention(
     query: Float[Tensor, "B H T K"],
     key: Float[Tensor, "B H S K"],
@@ -352,6 +372,47 @@ class _AddDropped(Function):
         to_y = torch.empty_like(given, dtype=ctx.low)
         _call("drop", to_y, given, to_y, *ctx.size, ctx.p, ctx.seed)
         return gradient if ctx.needs_input_grad[0] else None, to_y, None
+
+
+class _Gated(Function):
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, inner: Tensor, is_gelu: bool) -> Tensor:
+        ctx.shape, ctx.is_gelu = gate.shape, is_gelu
+        gate, inner = gate.flatten(0, -2), inner.flatten(0, -2)
+        if not gate.stride() == inner.stride() == (gate.stride(0), 1):
+            gate, inner = gate.contiguous(), inner.contiguous()
+        out = torch.empty(gate.shape, dtype=gate.dtype)
+        _call("gated", out, gate, inner, out, *gate.shape, gate.stride(0), is_gelu)
+        ctx.save_for_backward(gate, inner)
+        return out.view(ctx.shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        gate, inner = ctx.saved_tensors
+        given = gradient.reshape(gate.shape).contiguous()
+        to = gate.new_empty(len(gate), 2, gate.shape[1])
+        _call("gated_backward", given, given, gate, inner, to, *gate.shape, gate.stride(0), ctx.is_gelu)
+        to_inner, to_gate = (part.view(ctx.shape) for part in to.unbind(1))
+        return to_gate, to_inner, None
+
+
+class _Rotated(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.angles = cos, sin
+        return _turned(x, cos, sin, 1.0)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        cos, sin = ctx.angles
+        return _turned(gradient, cos, sin, -1.0), None, None
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor, way: float) -> Tensor:
+    x, out = _dense(x), _heads_like(x)
+    sizes = native.Sizes(*x.shape[:3], 0, x.shape[3])
+    _call("rotated", x, _heads(x), _heads(out), ctypes.byref(sizes), cos, sin, way)
+    return out
 
 
 class _Attention(Function):

@@ -87,6 +87,73 @@ void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {
     }
 }
 
+// How much goes through a gate at x, and the slope there: of GELU, x times the normal distribution's share below x, and
+// of SiLU, x times the logistic function. The share by formula 7.1.26 of Abramowitz and Stegun 1964, to 1e-7.
+struct Gate {
+    vector opened, slope;
+};
+inline Gate gelu(vector x) {
+    vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
+    vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
+    vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
+    vector below = x < 0.0f ? beyond : 1.0f - beyond;
+    return {x * below, below + 0.398942280f * x * bell};
+}
+inline Gate silu(vector x) {
+    vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
+    return {x * below, below * (1.0f + x * (1.0f - below))};
+}
+template <typename T>
+void widened(const T* from, int64_t cols, float* to) {
+    for (int64_t c = 0; c < cols; c++) to[c] = to_float(from[c]);
+}
+template <typename T>
+void narrowed(const float* from, int64_t cols, T* to) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; c++) store(to + c, from[c]);
+}
+
+// f(gate) times inner; both in rows `stride` numbers apart, f GELU or else SiLU.
+template <typename T>
+void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {
+#pragma omp parallel for if (rows * cols > SOME)
+    for (int64_t r = 0; r < rows; r++) {
+        static thread_local std::vector<float> room;
+        room.resize(2 * padded(cols));
+        float *x = room.data(), *y = x + padded(cols);
+        widened(gate + r * stride, cols, x);
+        widened(inner + r * stride, cols, y);
+        for (int64_t c = 0; c < cols; c += LANES) {
+            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            write(y + c, read(y + c) * at.opened);
+        }
+        narrowed(y, cols, out + r * cols);
+    }
+}
+
+// And back: the gradients of both, row beside row, the inner one's first.
+template <typename T>
+void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
+                    int64_t is_gelu) {
+#pragma omp parallel for if (rows * cols > SOME)
+    for (int64_t r = 0; r < rows; r++) {
+        static thread_local std::vector<float> room;
+        room.resize(3 * padded(cols));
+        float *x = room.data(), *y = x + padded(cols), *g = y + padded(cols);
+        widened(gate + r * stride, cols, x);
+        widened(inner + r * stride, cols, y);
+        widened(gradient + r * cols, cols, g);
+        for (int64_t c = 0; c < cols; c += LANES) {
+            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            vector given = read(g + c);
+            write(x + c, given * read(y + c) * at.slope);
+            write(y + c, given * at.opened);
+        }
+        narrowed(y, cols, to + 2 * r * cols);
+        narrowed(x, cols, to + 2 * r * cols + cols);
+    }
+}
+
 // Without room for means it is the norm that leaves them in: RMSNorm.
 template <typename Y>
 void layer_norm(const float* x, const float* weight, const float* bias, Y* out, float* mean, float* inverse, int64_t rows,
@@ -332,6 +399,26 @@ struct Room {
 template <typename T>
 T* head_of(const Heads& x, int64_t b, int64_t h) {
     return (T*)x.data + b * x.batch + h * x.head;
+}
+
+// Rotary positions: of each head the i-th numbers of both halves, turned by the angle of their position, or back.
+template <typename T>
+void rotated(const Heads& x, const Heads& out, const Sizes& s, const float* cosine, const float* sine, double way) {
+    int64_t half = s.width / 2;
+#pragma omp parallel for collapse(2) if (s.batch * s.heads * s.queries * s.width > SOME)
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t l = 0; l < s.queries; l++)
+            for (int64_t h = 0; h < s.heads; h++) {
+                const T* __restrict from = head_of<T>(x, b, h) + l * x.position;
+                T* __restrict to = head_of<T>(out, b, h) + l * out.position;
+                const float *cosines = cosine + l * half, *sines = sine + l * half;
+                for (int64_t i = 0; i < half; i++) {
+                    float first = to_float(from[i]), second = to_float(from[half + i]);
+                    float c = cosines[i], turn = float(way) * sines[i];
+                    store(to + i, first * c - second * turn);
+                    store(to + half + i, second * c + first * turn);
+                }
+            }
 }
 
 template <typename T>
@@ -643,6 +730,17 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
     }                                                                                                                         \
     void relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {                                     \
         relu_dropped(x, rows, cols, p, seed);                                                                                 \
+    }                                                                                                                         \
+    void gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {   \
+        gated(gate, inner, out, rows, cols, stride, is_gelu);                                                                 \
+    }                                                                                                                         \
+    void gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,           \
+                               int64_t stride, int64_t is_gelu) {                                                             \
+        gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu);                                               \
+    }                                                                                                                         \
+    void rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,             \
+                        double way) {                                                                                         \
+        rotated<T>(*x, *out, *s, cosine, sine, way);                                                                          \
     }                                                                                                                         \
     void layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,       \
                            int64_t rows, int64_t cols, double eps) {                                                          \

@@ -24,7 +24,7 @@ class SquaredReLU(nn.Module):
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "relu2": SquaredReLU}
-GATES: dict[str, type[nn.Module]] = {"swiglu": nn.SiLU, "geglu": nn.GELU}
+GATES: dict[str, type[nn.SiLU] | type[nn.GELU]] = {"swiglu": nn.SiLU, "geglu": nn.GELU}
 
 
 class GatedFeedForward(nn.Module):
@@ -43,7 +43,7 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         inner, gate = operations.linears(x, self.inner, self.gate)
-        return operations.linear(self.dropout(self.activation(gate) * inner), self.outer)
+        return operations.linear(self.dropout(operations.gated(gate, inner, self.activation)), self.outer)
 
 
 class FeedForward(nn.Module):

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from weft.kernels import operations
+
 
 def sinusoids(num_positions: int, d_model: int, base: float = 10_000.0) -> Float[Tensor, "L D"]:
     """sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (Vaswani et al. 2017, section 3.5)."""
@@ -85,6 +87,4 @@ def rotate(x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0) 
     """
     precise = torch.promote_types(x.dtype, torch.float32)
     position = torch.arange(first, first + x.shape[-2], dtype=precise, device=x.device)
-    cos, sin = (part.to(x.dtype) for part in angles(position, x.shape[-1], base))
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+    return operations.rotated(x, *angles(position, x.shape[-1], base))
