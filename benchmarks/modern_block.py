@@ -64,7 +64,7 @@ CONTESTS = {
         "imdb_lm/valid.txt",
         "imdb_lm/test.txt",
         (*CLASSIC, "model.num_key_value_heads=8", "model.d_ff=864"),
-        400,
+        300,
         (0.002, 0.004),
         "loss",
         is_loss=True,
