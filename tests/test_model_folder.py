@@ -92,7 +92,7 @@ def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) ->
     assert "no such folder" in refusal(tmp_path / "none")
     assert "not a Weft model folder" in refusal(tmp_path)
     (tmp_path / "file").write_text("")
-    assert "no such folder" in refusal(tmp_path / "file")
+    assert "is no folder" in refusal(tmp_path / "file")
     run_files(tmp_path).folder.mkdir()
     run_files(tmp_path).recipe.write_text("{}")
     assert "training has not finished; run the same `weft train" in refusal(tmp_path)
