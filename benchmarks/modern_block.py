@@ -110,7 +110,7 @@ def print_contest(task: str, contest: Contest, seeds: list[int], out: Path) -> N
     def run(block: str, steps: int, rate: float, seed: int) -> Path:
         folder = out / f"{task.replace(' ', '-')}-{block}-{steps}-{rate:g}-{seed}"
         fixed = (f"training.max_steps={steps}", f"training.learning_rate={rate}", f"training.seed={seed}")
-        every = max(steps // 5, 1)
+        every = max(steps // 2, 1)
         rest = (f"training.eval_every={every}", "training.threads=1", "training.num_samples=0")
         settings = as_settings(*contest.fixed, *blocks[block], *fixed, *rest)
         data = ["--train", paths(contest.train), "--dev", paths(contest.dev)]
