@@ -87,73 +87,6 @@ void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {
     }
 }
 
-// How much goes through a gate at x, and the slope there: of GELU, x times the normal distribution's share below x, and
-// of SiLU, x times the logistic function. The share by formula 7.1.26 of Abramowitz and Stegun 1964, to 1e-7.
-struct Gate {
-    vector opened, slope;
-};
-inline Gate gelu(vector x) {
-    vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
-    vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
-    vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
-    vector below = x < 0.0f ? beyond : 1.0f - beyond;
-    return {x * below, below + 0.398942280f * x * bell};
-}
-inline Gate silu(vector x) {
-    vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
-    return {x * below, below * (1.0f + x * (1.0f - below))};
-}
-template <typename T>
-void widened(const T* from, int64_t cols, float* to) {
-    for (int64_t c = 0; c < cols; c++) to[c] = to_float(from[c]);
-}
-template <typename T>
-void narrowed(const float* from, int64_t cols, T* to) {
-#pragma GCC ivdep
-    for (int64_t c = 0; c < cols; c++) store(to + c, from[c]);
-}
-
-// f(gate) times inner; both in rows `stride` numbers apart, f GELU or else SiLU.
-template <typename T>
-void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {
-#pragma omp parallel for if (rows * cols > SOME)
-    for (int64_t r = 0; r < rows; r++) {
-        static thread_local std::vector<float> room;
-        room.resize(2 * padded(cols));
-        float *x = room.data(), *y = x + padded(cols);
-        widened(gate + r * stride, cols, x);
-        widened(inner + r * stride, cols, y);
-        for (int64_t c = 0; c < cols; c += LANES) {
-            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
-            write(y + c, read(y + c) * at.opened);
-        }
-        narrowed(y, cols, out + r * cols);
-    }
-}
-
-// And back: the gradients of both, row beside row, the inner one's first.
-template <typename T>
-void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
-                    int64_t is_gelu) {
-#pragma omp parallel for if (rows * cols > SOME)
-    for (int64_t r = 0; r < rows; r++) {
-        static thread_local std::vector<float> room;
-        room.resize(3 * padded(cols));
-        float *x = room.data(), *y = x + padded(cols), *g = y + padded(cols);
-        widened(gate + r * stride, cols, x);
-        widened(inner + r * stride, cols, y);
-        widened(gradient + r * cols, cols, g);
-        for (int64_t c = 0; c < cols; c += LANES) {
-            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
-            vector given = read(g + c);
-            write(x + c, given * read(y + c) * at.slope);
-            write(y + c, given * at.opened);
-        }
-        narrowed(y, cols, to + 2 * r * cols);
-        narrowed(x, cols, to + 2 * r * cols + cols);
-    }
-}
-
 // Without room for means it is the norm that leaves them in: RMSNorm.
 template <typename Y>
 void layer_norm(const float* x, const float* weight, const float* bias, Y* out, float* mean, float* inverse, int64_t rows,
@@ -442,6 +375,64 @@ template <typename T>
 void write_rows(T* to, int64_t stride, int64_t rows, int64_t width, const float* from, int64_t wide, float scale = 1.0f) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < width; c++) store(to + r * stride + c, scale * from[r * wide + c]);
+}
+
+// How much goes through a gate at x, and the slope there: of GELU, x times the normal distribution's share below x, and
+// of SiLU, x times the logistic function. The share by formula 7.1.26 of Abramowitz and Stegun 1964, to 1e-7.
+struct Gate {
+    vector opened, slope;
+};
+inline Gate gelu(vector x) {
+    vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
+    vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
+    vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
+    vector below = x < 0.0f ? beyond : 1.0f - beyond;
+    return {x * below, below + 0.398942280f * x * bell};
+}
+inline Gate silu(vector x) {
+    vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
+    return {x * below, below * (1.0f + x * (1.0f - below))};
+}
+
+// f(gate) times inner; both in rows `stride` numbers apart, f GELU or else SiLU.
+template <typename T>
+void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {
+#pragma omp parallel for if (rows * cols > SOME)
+    for (int64_t r = 0; r < rows; r++) {
+        static thread_local std::vector<float> room;
+        room.resize(2 * padded(cols));
+        float *x = room.data(), *y = x + padded(cols);
+        read_rows(gate + r * stride, 0, 1, cols, x, 0);
+        read_rows(inner + r * stride, 0, 1, cols, y, 0);
+        for (int64_t c = 0; c < cols; c += LANES) {
+            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            write(y + c, read(y + c) * at.opened);
+        }
+        write_rows(out + r * cols, 0, 1, cols, y, 0);
+    }
+}
+
+// And back: the gradients of both, row beside row, the inner one's first.
+template <typename T>
+void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
+                    int64_t is_gelu) {
+#pragma omp parallel for if (rows * cols > SOME)
+    for (int64_t r = 0; r < rows; r++) {
+        static thread_local std::vector<float> room;
+        room.resize(3 * padded(cols));
+        float *x = room.data(), *y = x + padded(cols), *g = y + padded(cols);
+        read_rows(gate + r * stride, 0, 1, cols, x, 0);
+        read_rows(inner + r * stride, 0, 1, cols, y, 0);
+        read_rows(gradient + r * cols, 0, 1, cols, g, 0);
+        for (int64_t c = 0; c < cols; c += LANES) {
+            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            vector given = read(g + c);
+            write(x + c, given * read(y + c) * at.slope);
+            write(y + c, given * at.opened);
+        }
+        write_rows(to + 2 * r * cols, 0, 1, cols, y, 0);
+        write_rows(to + 2 * r * cols + cols, 0, 1, cols, x, 0);
+    }
 }
 
 void look_at_mask(Room& room, const Mask& m, int64_t b, int64_t h) {
