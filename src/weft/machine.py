@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from weft.errors import UsageError
-from weft.kernels import native, operations, varlen
+from weft.kernels import native, operations, training, varlen
 
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
 WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
@@ -134,8 +134,8 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
     while seconds < 0.005 and size <= 8192:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
         seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
-        if device == "cpu" and kind == torch.float32 and operations.HAS_ONEDNN:
-            seconds = min(seconds, _seconds(lambda a=a, b=b: operations.onednn_product(a, b), where))  # type: ignore[misc]
+        if device == "cpu" and kind == torch.float32 and training.HAS_ONEDNN:
+            seconds = min(seconds, _seconds(lambda a=a, b=b: training.onednn_product(a, b), where))  # type: ignore[misc]
         best, size = max(best, 2 * size**3 / seconds), 2 * size
     return best
 
@@ -246,10 +246,10 @@ def _native_gain(machine: Machine) -> float:
 
 def _onednn_gain() -> float:
     """How many times faster oneDNN makes a product of typical size in float32; 0 where PyTorch has no oneDNN."""
-    if not operations.HAS_ONEDNN:
+    if not training.HAS_ONEDNN:
         return 0.0
     x, w, cpu = torch.randn(2048, 512), torch.randn(512, 2048), torch.device("cpu")
-    return _times_as_fast(lambda: operations.onednn_product(x, w), lambda: x @ w, cpu)
+    return _times_as_fast(lambda: training.onednn_product(x, w), lambda: x @ w, cpu)
 
 
 def _times_as_fast(work: Callable[[], object], other: Callable[[], object], device: torch.device) -> float:

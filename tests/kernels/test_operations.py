@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
-from weft.kernels import native, operations
+from weft.kernels import native, operations, training
 from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
 from weft.model.causal import CausalTransformer
@@ -85,7 +85,7 @@ def test_feed_forward(bias: bool, low: torch.dtype) -> None:
 
 
 def test_where_onednn_has_no_bfloat16_the_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "_onednn_has", lambda kind: False)
+    monkeypatch.setattr(training, "_onednn_has", lambda kind: False)
     inner, outer = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDTH)
     x = torch.randn(3, ROWS, WIDTH, requires_grad=True)
     inputs = [x, *inner.parameters(), *outer.parameters()]
@@ -98,9 +98,9 @@ def test_products_that_are_not_the_default_ones_are_taken(low: torch.dtype, prod
     layer, x = nn.Linear(WIDTH, WIDE), torch.randn(ROWS, WIDTH, requires_grad=True)
     with torch.autocast("cpu", low, enabled=low != torch.float32):
         operations.enable(True)
-        assert (type(operations.linear(x, layer).grad_fn).__name__ == "_LinearsBackward") == (low != torch.float32)
+        assert (type(operations.linear(x, layer).grad_fn).__name__ == "LinearsBackward") == (low != torch.float32)
         operations.enable(True, products)
-        assert operations.HAS_ONEDNN, "in every build of PyTorch that is tested"
+        assert training.HAS_ONEDNN, "in every build of PyTorch that is tested"
         assert "Linears" in type(operations.linear(x, layer).grad_fn).__name__
 
 
@@ -138,7 +138,7 @@ def test_gates(activation: nn.GELU | nn.SiLU, low: torch.dtype) -> None:
     x = torch.cat([torch.linspace(-100, 100, 3 * WIDE).view(3, WIDE), torch.randn(ROWS, WIDE) * 3])
     gate, inner = (part.to(low).requires_grad_() for part in (x, torch.randn_like(x)))
     out = operations.gated(gate, inner, activation)
-    assert "_Gated" in type(out.grad_fn).__name__
+    assert "Gated" in type(out.grad_fn).__name__
     expected = activation(gate.float()) * inner.float()
     assert_close(gradients(out, [gate, inner]), gradients(expected, [gate, inner]), low)
     beside = torch.stack([torch.randn_like(gate), inner.detach(), gate.detach()], dim=1).requires_grad_()
@@ -151,7 +151,7 @@ def test_gates(activation: nn.GELU | nn.SiLU, low: torch.dtype) -> None:
 def test_rotation(low: torch.dtype) -> None:
     x = torch.randn(3, 7, 2, 24, dtype=low).transpose(1, 2).requires_grad_()
     out = rotate(x, 5)
-    assert "_Rotated" in type(out.grad_fn).__name__
+    assert "Rotated" in type(out.grad_fn).__name__
     operations.enable(False)
     expected = gradients(rotate(x.float(), 5), [x])
     operations.enable(True)
@@ -177,7 +177,7 @@ def test_dropout_of_attention_is_that_of_its_seed() -> None:
     torch.manual_seed(7)
     out = operations.attention(*tensors, None, 0.3)
     torch.manual_seed(7)
-    factors = operations.dropout_factors(2 * 3 * 5, 13, 0.3, int(torch.randint(2**62, ()))).view(2, 3, 5, 13)
+    factors = training.dropout_factors(2 * 3 * 5, 13, 0.3, int(torch.randint(2**62, ()))).view(2, 3, 5, 13)
     assert 0.05 < (factors == 0).float().mean() < 0.55
     weights = ((tensors[0] / 8**0.5) @ tensors[1].transpose(-2, -1)).softmax(-1) * factors
     assert_close(gradients(out, tensors), gradients(weights @ tensors[2], tensors), torch.float32)
@@ -189,13 +189,13 @@ def test_a_sum_with_dropout_is_that_of_its_seed(low: torch.dtype) -> None:
     torch.manual_seed(11)
     out = operations.add_dropped(x, y, nn.Dropout(0.25))
     torch.manual_seed(11)
-    factors = operations.dropout_factors(ROWS, WIDTH, 0.25, int(torch.randint(2**62, ())))
+    factors = training.dropout_factors(ROWS, WIDTH, 0.25, int(torch.randint(2**62, ())))
     assert_close(gradients(out, [x, y]), gradients(x + y.float() * factors, [x, y]), low)
 
 
 def test_dropout_keeps_its_share_and_knows_no_pattern() -> None:
     size, p = 1000, 0.1
-    kept = [(operations.dropout_factors(size, size, p, seed) > 0).double() for seed in (1, 2, 2**61)]
+    kept = [(training.dropout_factors(size, size, p, seed) > 0).double() for seed in (1, 2, 2**61)]
     deviation = (p * (1 - p)) ** 0.5
     for mask in kept:
         assert abs(mask.mean() - (1 - p)) < 5 * deviation / size
@@ -205,7 +205,7 @@ def test_dropout_keeps_its_share_and_knows_no_pattern() -> None:
         for other in (normal.roll(1, 0), normal.roll(1, 1), normal.roll((1, 1), (0, 1)), normal.T):
             assert abs((normal * other).mean()) < 5 / size
     assert abs(((kept[0] - 0.9) * (kept[1] - 0.9)).mean() / deviation**2) < 5 / size
-    assert operations.dropout_factors(3, 5, 0.0, 4).eq(1).all()
+    assert training.dropout_factors(3, 5, 0.0, 4).eq(1).all()
 
 
 @pytest.mark.parametrize("low", TYPES)
@@ -368,7 +368,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
         states = operations.add_dropped(x, states, nn.Dropout(0.1))
         logits = projection(states.detach()).flatten(0, 1).detach()
         losses = torch.empty(1240, 2)
-        operations._call("cross_entropy", logits, logits, None, labels, losses, 1240, 1000, 0.1, 0)
+        training.call("cross_entropy", logits, logits, None, labels, losses, 1240, 1000, 0.1, 0)
         results.append([*gradients(states, [x, *norm.parameters()]), losses])
     torch.set_num_threads(threads)
     for other in results[1:]:
