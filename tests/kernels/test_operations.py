@@ -75,13 +75,16 @@ def test_linear_layers(shapes: list[tuple[int, int]], bias: bool, low: torch.dty
 
 
 @pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("bias", [True, False])
-def test_feed_forward(bias: bool, low: torch.dtype) -> None:
+def test_feed_forward(bias: bool, squared: bool, low: torch.dtype) -> None:
     inner, outer = nn.Linear(WIDTH, WIDE, bias=bias), nn.Linear(WIDE, WIDTH, bias=bias)
     x = torch.randn(3, ROWS, WIDTH, requires_grad=True)
     inputs = [x, *inner.parameters(), *outer.parameters()]
     kept = nn.Dropout(0.0)
-    assert_close(*both(lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs), low), low)
+    assert_close(
+        *both(lambda: gradients(operations.feed_forward(x, inner, kept, outer, squared), inputs), low), low
+    )
 
 
 def test_where_onednn_has_no_bfloat16_the_products_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,20 +107,22 @@ def test_products_that_are_not_the_default_ones_are_taken(low: torch.dtype, prod
         assert "Linears" in type(operations.linear(x, layer).grad_fn).__name__
 
 
-def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back() -> None:
+@pytest.mark.parametrize("power", [1, 2])
+def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back(power: int) -> None:
     inner, outer = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDE, bias=False)
     nn.init.eye_(outer.weight)
     x = torch.randn(ROWS, WIDTH)
     with torch.autocast("cpu", torch.bfloat16):
-        out = operations.feed_forward(x, inner, nn.Dropout(0.5), outer)
-        plain = inner(x).relu()
+        out = operations.feed_forward(x, inner, nn.Dropout(0.5), outer, squared=power == 2)
+        plain = inner(x).relu().float()
     passed = out.detach() > 0
     assert torch.equal(passed, passed & (plain > 0))
     assert 0.3 < passed.sum() / (plain > 0).sum() < 0.7
-    assert torch.allclose(out[passed].float(), 2 * plain[passed].float(), rtol=0.02)
+    assert torch.allclose(out[passed].float(), 2 * plain[passed] ** power, rtol=0.02)
     out.float().sum().backward()
     assert inner.bias.grad is not None
-    assert torch.equal(inner.bias.grad, 2.0 * passed.sum(0))
+    slopes = 2 * power * plain ** (power - 1) * passed
+    assert torch.allclose(inner.bias.grad, slopes.sum(0), rtol=0 if power == 1 else 0.01)
 
 
 @pytest.mark.parametrize("low", TYPES)

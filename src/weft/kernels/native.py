@@ -48,7 +48,7 @@ _HEADS, _MASK, _SIZES = ctypes.POINTER(Heads), ctypes.POINTER(Mask), ctypes.POIN
 _ARGUMENTS = {
     "add_dropped": (*[_POINTER] * 3, _LONG, _LONG, _REAL, _SEED),
     "drop": (_POINTER, _POINTER, _LONG, _LONG, _REAL, _SEED),
-    "relu_dropped": (_POINTER, _LONG, _LONG, _REAL, _SEED),
+    "relu_dropped": (_POINTER, _LONG, _LONG, _REAL, _SEED, _LONG),
     "gated": (*[_POINTER] * 3, *[_LONG] * 4),
     "gated_backward": (*[_POINTER] * 4, *[_LONG] * 4),
     "rotated": (_HEADS, _HEADS, _SIZES, _POINTER, _POINTER, _REAL),
@@ -57,7 +57,7 @@ _ARGUMENTS = {
     "sums_of_squares": (*[_POINTER] * 2, _LONG, _POINTER),
     "transposed": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
     "transposed_to_float": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
-    "column_sums": (_POINTER, _POINTER, _REAL, _POINTER, _LONG, _LONG, _LONG),
+    "column_sums": (_POINTER, _POINTER, _REAL, _LONG, _POINTER, _LONG, _LONG, _LONG),
     "attention": (_HEADS, _HEADS, _HEADS, _MASK, _HEADS, _SIZES, _REAL, _SEED),
     "attention_backward": (_HEADS, _HEADS, _HEADS, _MASK, *[_HEADS] * 4, _SIZES, _REAL, _SEED),
     "cross_entropy": (*[_POINTER] * 4, _LONG, _LONG, _REAL, _LONG),

@@ -78,13 +78,16 @@ def dropped(x: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N 
 
 
 def feed_forward(
-    x: Float[Tensor, "*N D"], inner: nn.Linear, dropout: nn.Dropout, outer: nn.Linear
+    x: Float[Tensor, "*N D"], inner: nn.Linear, dropout: nn.Dropout, outer: nn.Linear, squared: bool = False
 ) -> Float[Tensor, "*N D"]:
-    """outer(dropout(max(inner(x), 0)))."""
+    """outer(dropout(max(inner(x), 0))), or with the square of the maximum."""
     if _fits_linear(x, inner, outer):
         p = dropout.p if dropout.training else 0.0
-        return training.applied(training.FeedForward, x, inner.weight, inner.bias, outer.weight, outer.bias, p)
-    return outer(dropout(F.relu(inner(x))))
+        return training.applied(
+            training.FeedForward, x, inner.weight, inner.bias, outer.weight, outer.bias, p, squared
+        )
+    between = F.relu(inner(x))
+    return outer(dropout(between.square() if squared else between))
 
 
 def gated(

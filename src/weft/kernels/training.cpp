@@ -70,8 +70,9 @@ void add_dropped(const float* x, const X* y, Y* out, int64_t rows, int64_t cols,
     }
 }
 
+// dropout(max(x, 0)), or of its square.
 template <typename T>
-void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {
+void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, bool squared) {
     Dropout dropout(p, seed);
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t r = 0; r < rows; r++) {
@@ -81,8 +82,8 @@ void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {
         T* row = x + r * cols;
 #pragma GCC ivdep
         for (int64_t c = 0; c < cols; c++) {
-            float value = to_float(row[c]);  // what is no number passes
-            store(row + c, (value <= 0.0f ? 0.0f : value) * factor(key, c, threshold, scale));
+            float value = to_float(row[c]), kept = value <= 0.0f ? 0.0f : value;  // what is no number passes
+            store(row + c, (squared ? kept * kept : kept) * factor(key, c, threshold, scale));
         }
     }
 }
@@ -182,10 +183,10 @@ void transposed(const T* x, Out* out, int64_t rows, int64_t cols, int64_t stride
     }
 }
 
-// Adds the columns of x to `sums`. With a gate, what came out of dropout(max(x, 0)), x is a gradient that first passes back
-// through it, in place: what came out greater than 0 lets it pass.
+// Adds the columns of x to `sums`. With a gate, what came out of `relu_dropped`, x is a gradient that first passes back
+// through it, in place: what came out greater than 0 lets it pass. Of y = scale * max(x, 0)^2 the slope is 2 sqrt(scale * y).
 template <typename T>
-void column_sums(T* x, const T* gate, double p, float* sums, int64_t rows, int64_t cols, int64_t stride) {
+void column_sums(T* x, const T* gate, double p, bool squared, float* sums, int64_t rows, int64_t cols, int64_t stride) {
     std::vector<float> parts(PARTS * cols, 0.0f);
     float scale = float(1.0 / (1.0 - p));
 #pragma omp parallel for if (rows * cols > SOME)
@@ -194,7 +195,11 @@ void column_sums(T* x, const T* gate, double p, float* sums, int64_t rows, int64
         for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; r++) {
             T* row = x + r * stride;
             const T* passed = gate + r * cols;
-            if (gate)
+            if (gate && squared)
+#pragma GCC ivdep
+                for (int64_t c = 0; c < cols; c++)
+                    store(row + c, 2.0f * std::sqrt(scale * to_float(passed[c])) * to_float(row[c]));
+            else if (gate)
 #pragma GCC ivdep
                 for (int64_t c = 0; c < cols; c++) {
                     float value = scale * to_float(row[c]);
@@ -719,8 +724,8 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
     void drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                           \
         add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed);                                                          \
     }                                                                                                                         \
-    void relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed) {                                     \
-        relu_dropped(x, rows, cols, p, seed);                                                                                 \
+    void relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                    \
+        relu_dropped(x, rows, cols, p, seed, squared);                                                                        \
     }                                                                                                                         \
     void gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {   \
         gated(gate, inner, out, rows, cols, stride, is_gelu);                                                                 \
@@ -748,8 +753,9 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
     void transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                     \
         transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride);                                                    \
     }                                                                                                                         \
-    void column_sums_##NAME(T* x, const T* gate, double p, float* sums, int64_t rows, int64_t cols, int64_t stride) {         \
-        column_sums(x, gate, p, sums, rows, cols, stride);                                                                    \
+    void column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,          \
+                            int64_t stride) {                                                                                 \
+        column_sums(x, gate, p, squared, sums, rows, cols, stride);                                                           \
     }                                                                                                                         \
     void attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,    \
                           double p, uint64_t seed) {                                                                          \

@@ -118,15 +118,15 @@ class FeedForward(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, p: float
+        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, p: float, squared: bool
     ) -> Tensor:
         low = product_type(x)
         rows, first, second = x.to(low).flatten(0, -2), w1.to(low), w2.to(low)
-        inner = _product(rows, first, b1, then="none" if p else "relu")
-        if p:
-            call("relu_dropped", inner, inner, *inner.shape, p, _draw_seed())
+        inner = _product(rows, first, b1, then="none" if p or squared else "relu")
+        if p or squared:
+            call("relu_dropped", inner, inner, *inner.shape, p, _draw_seed() if p else 0, squared)
         ctx.save_for_backward(rows, first, inner, second)
-        ctx.shape, ctx.p, ctx.has_bias = x.shape, p, b1 is not None
+        ctx.shape, ctx.p, ctx.squared, ctx.has_bias = x.shape, p, squared, b1 is not None
         return _product(inner, second, b2).view(*x.shape[:-1], -1)
 
     @staticmethod
@@ -135,9 +135,9 @@ class FeedForward(Function):
         given = gradient.reshape(len(rows), -1).contiguous()
         to_second = _to_weight(given, inner), _column_sums(given) if ctx.has_bias else None
         between = _times(given, second)
-        sums = _column_sums(between, inner, ctx.p)
+        sums = _column_sums(between, inner, ctx.p, ctx.squared)
         to_first = _to_weight(between, rows), sums if ctx.has_bias else None
-        return _times(between, first).view(ctx.shape), *to_first, *to_second, None
+        return _times(between, first).view(ctx.shape), *to_first, *to_second, None, None
 
 
 def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
@@ -185,11 +185,11 @@ def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float
 
 
 def _column_sums(
-    given: Float[Tensor, "N O"], gate: Float[Tensor, "N O"] | None = None, p: float = 0.0
+    given: Float[Tensor, "N O"], gate: Float[Tensor, "N O"] | None = None, p: float = 0.0, squared: bool = False
 ) -> Float[Tensor, " O"]:
-    """The sum of the rows. With a gate, what came out of dropout(max(x, 0)), they first pass back through it."""
+    """The sum of the rows. With a gate, what came out of `relu_dropped`, they first pass back through it."""
     sums = torch.zeros(given.shape[1])
-    call("column_sums", given, given, gate, p, sums, *given.shape, given.stride(0))
+    call("column_sums", given, given, gate, p, squared, sums, *given.shape, given.stride(0))
     return sums
 
 

@@ -57,8 +57,9 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        if isinstance(self.activation, nn.ReLU):
-            return operations.feed_forward(x, self.inner, self.dropout, self.outer)
+        if isinstance(self.activation, nn.ReLU | SquaredReLU):
+            squared = isinstance(self.activation, SquaredReLU)
+            return operations.feed_forward(x, self.inner, self.dropout, self.outer, squared)
         return operations.linear(self.dropout(self.activation(operations.linear(x, self.inner))), self.outer)
 
 
