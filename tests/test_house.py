@@ -79,7 +79,7 @@ training.trackers:
 training.log: config machine durable training.checkpoint training.trackers
 training.trainer: config machine durable training
 
-predict: config data.normalize data.scripts data.segment data.tokenizer decoding predict
+predict: config data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
 run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record

@@ -265,8 +265,8 @@ def test_what_is_held_out_of_a_text_scores_the_same_as_a_file_of_its_own(train: 
     verdict = train("tokenizer.kind=bpe", documents="file", text=str(tmp_path / "book.txt"))
     files = durable.read_json(run_files(tmp_path / "out").recipe)["texts"]
     assert files["dev"]["size"] == "1 document"
-    cut = text.index("\n", int(len(text) * 0.95) - 1) + 1
-    (tmp_path / "dev.txt").write_bytes(text[cut:].encode())
+    cut = text.index("\n", int(len(text) * 0.05) - 1) + 1
+    (tmp_path / "dev.txt").write_bytes(text[:cut].encode())
     assert evaluate(tmp_path / "out", str(tmp_path / "dev.txt")).loss == verdict.dev["dev_loss"]
 
 

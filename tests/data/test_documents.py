@@ -150,24 +150,24 @@ class TestFingerprint:
 
 
 class TestTails:
-    """Of few documents the end is held out, as it stands."""
+    """Of few documents the beginning and the end are held out, as they stand."""
 
     def test_a_text_without_line_ends_is_cut_at_the_very_character(self) -> None:
         text = "".join(chr(0x4E00 + i) for i in range(101))
         train, dev, test = split_documents(one(text), 0.1, 0.2, seed=1)
         assert dev is not None
         assert test is not None
-        assert (train.texts, dev.texts, test.texts) == ([text[:70]], [text[70:80]], [text[80:]])
+        assert (dev.texts, train.texts, test.texts) == ([text[:10]], [text[10:80]], [text[80:]])
 
     def test_a_cut_is_put_off_to_the_next_line_end(self) -> None:
         text = "".join(f"{i:09}\n" for i in range(100))  # lines of 10 characters
-        train, dev, test = split_documents(one(text), 0.099, 0.104, seed=1)  # cuts at 797 and 896
+        train, dev, test = split_documents(one(text), 0.099, 0.104, seed=1)  # cuts at 99 and 896
         assert dev is not None
         assert test is not None
-        assert list(map(len, (train.texts[0], dev.texts[0], test.texts[0]))) == [800, 100, 100]
-        assert train.texts[0] + dev.texts[0] + test.texts[0] == text
-        assert (train.where(0), dev.where(0), test.where(0)) == ("one:1", "one:81", "one:91")
-        again = split_documents(one(text), 0.1, 0.1, seed=1)  # cuts at 800 and 900, after line ends already
+        assert list(map(len, (dev.texts[0], train.texts[0], test.texts[0]))) == [100, 800, 100]
+        assert dev.texts[0] + train.texts[0] + test.texts[0] == text
+        assert (dev.where(0), train.where(0), test.where(0)) == ("one:1", "one:11", "one:91")
+        again = split_documents(one(text), 0.1, 0.1, seed=1)  # cuts at 100 and 900, after line ends already
         assert again == (train, dev, test)
 
     @pytest.mark.parametrize(("distance", "start"), [(999, 5500), (1000, 4500)])
@@ -176,6 +176,13 @@ class TestTails:
         _, _, test = split_documents(one(text), 0.0, 0.5, seed=1)
         assert test is not None
         assert len(test.texts[0]) == 9000 - start
+
+    def test_a_long_first_line_is_not_all_dev(self) -> None:
+        text = "x" * 600 + "\n" + "y" * 400
+        for share, size in ((0.2, 200), (0.4, 601)):
+            _, dev, _ = split_documents(one(text), share, 0.0, seed=1)
+            assert dev is not None
+            assert len(dev.texts[0]) == size
 
     def test_a_share_of_nought_or_no_text_left_is_none(self) -> None:
         text = "some words\n" * 50
@@ -190,12 +197,12 @@ class TestTails:
     def test_cuts_fall_between_documents_or_into_one(self) -> None:
         texts = ["a" * 2000, "b\n" * 1000, "c" * 5000, "d" * 1000]
         whole = from_documents(texts, "few")
-        train, dev, test = split_documents(whole, 0.2, 0.15, seed=1)  # cuts at 6500 and 8500
+        train, dev, test = split_documents(whole, 0.45, 0.15, seed=1)  # cuts at 4500 and 8500
         assert dev is not None
         assert test is not None
-        assert train.texts == [*texts[:2], "c" * 2500]
-        assert (dev.texts, test.texts) == (["c" * 2500], ["d" * 1000])
-        assert (train.lines, dev.where(0), test.where(0)) == ([1, 2, 3], "few:3", "few:4")
+        assert dev.texts == [*texts[:2], "c" * 500]
+        assert (train.texts, test.texts) == (["c" * 4500], ["d" * 1000])
+        assert (dev.lines, train.where(0), test.where(0)) == ([1, 2, 3], "few:3", "few:4")
 
     @settings(max_examples=100, deadline=None)
     @given(
@@ -208,7 +215,8 @@ class TestTails:
             parts = split_documents(from_documents(texts, "x"), dev_share, test_share, seed=1)
         except UsageError:
             return
-        joined = "".join(text for part in parts if part for text in part.texts)
+        train, dev, test = parts
+        joined = "".join(text for part in (dev, train, test) if part for text in part.texts)
         assert joined.replace("\n", "") == "".join(texts).replace("\n", "")
 
 
@@ -230,10 +238,9 @@ class TestHoldOut:
         assert all(part.lines == sorted(part.lines) for part in parts if part)
 
     def test_nineteen_are_too_few(self) -> None:
-        assert split_documents(self.many(19), 0.2, 0.0, seed=1)[0].texts[0] == "Document 0. "
-        dev = split_documents(self.many(19), 0.2, 0.0, seed=1)[1]
+        train, dev, _ = split_documents(self.many(19), 0.2, 0.0, seed=1)
         assert dev is not None
-        assert dev.texts[-1] == self.many(19).texts[-1]
+        assert (dev.texts[0], train.texts[-1]) == ("Document 0. ", self.many(19).texts[-1])
 
     def test_a_share_of_nought_is_none(self) -> None:
         assert split_documents(self.many(50), 0.0, 0.0, seed=1) == (self.many(50), None, None)

@@ -583,15 +583,15 @@ def test_a_score_is_the_sum_over_all_tokens(kind: str, packed: bool) -> None:
 
 @either_packing
 @pytest.mark.parametrize("length", [4, 5, 6, 9, 10, 11, 23])
-def test_a_text_longer_than_the_window_is_read_window_by_window(packed: bool, length: int) -> None:
+def test_a_text_longer_than_the_window_is_read_in_windows_that_overlap(packed: bool, length: int) -> None:
     model, text = real("character", 5, packed), "The cat sat on the mat."[:length]
     ids = model.tokenizer.encode(text)
     labels = [*ids, EOS_ID] if packed else ids
     inputs = [BOS_ID if packed else EOS_ID, *labels[:-1]]
+    begins = [0 if i < 5 else 3 * ((i - 5) // 3 + 1) for i in range(len(labels))]  # two of the five are shared
     expected = [
-        log_prob
-        for start in range(0, len(labels), 5)
-        for log_prob in log_probs_by_hand(model, inputs[start : start + 5], labels[start : start + 5])
+        log_probs_by_hand(model, inputs[begin : i + 1], labels[begin : i + 1])[-1]
+        for i, begin in enumerate(begins)
     ]
     (found,) = model.score(text)
     assert found.token_log_probs == pytest.approx(expected, abs=1e-5)

@@ -103,8 +103,9 @@ def split_documents(
     """Training, dev and test text, by shares of all characters; None for a share of 0 and where no text is left.
 
     Of 20 documents or more whole ones are held out, by seed and content alone, and repeats stay together: so the
-    shares are rough. Of fewer the end of the text is test and what stands before it dev; the cuts go after a line
-    end where one follows within 1,000 characters, else to that very character, inside a document or not.
+    shares are rough. Of fewer the beginning of the text is dev and its end test, so that the text goes on from
+    training into test; the cuts go after a line end where one follows within 1,000 characters (and leaves dev at
+    most twice its size), else to that very character, inside a document or not.
     Raises UsageError if nothing would be left to train on.
     """
     divide = _hold_out if len(documents) >= MIN_DOCUMENTS else _cut_off
@@ -222,28 +223,29 @@ def _take(order: list[list[int]], sizes: Sequence[int], wanted: float) -> tuple[
 def _cut_off(whole: Documents, dev_share: float, test_share: float, _seed: int) -> Parts:
     """Stretches of the text as it stands; positions count the characters of all documents in a row."""
     total = sum(map(len, whole.texts))
-    dev_start = _cut_near(whole.texts, int(total * (1 - (dev_share + test_share))))
-    test_start = _cut_near(whole.texts, int(total * (1 - test_share)))
+    dev_size = int(total * dev_share)
+    dev_end = _cut_near(whole.texts, dev_size, min(_NEAR_CHARS, dev_size))
+    test_start = max(dev_end, _cut_near(whole.texts, int(total * (1 - test_share)), _NEAR_CHARS))
     return (
-        _stretch(whole, 0, dev_start),
-        _stretch(whole, dev_start, test_start),
+        _stretch(whole, dev_end, test_start),
+        _stretch(whole, 0, dev_end),
         _stretch(whole, test_start, total),
     )
 
 
-def _cut_near(texts: Sequence[str], position: int) -> int:
-    """Where a line or a document, but the last, ends at or soon after a position; else the position itself."""
+def _cut_near(texts: Sequence[str], position: int, near: int) -> int:
+    """Where a line or a document, but the last, ends less than `near` after a position; else there."""
     start = 0
     for number, text in enumerate(texts, start=1):
         inside = position - start
         if inside <= 0:  # before the first character nothing is cut off
             return 0
         if inside <= len(text):
-            found = text.find("\n", inside - 1, inside + _NEAR_CHARS)
+            found = text.find("\n", inside - 1, inside + near)
             if found >= 0:
                 return start + found + 1
-            near = len(text) - inside < _NEAR_CHARS and number < len(texts)
-            return start + len(text) if near else position
+            ends_near = len(text) - inside < near and number < len(texts)
+            return start + len(text) if ends_near else position
         start += len(text)
     return position
 

@@ -149,20 +149,34 @@ def scoring_windows(
 ) -> Iterator[WindowBatch]:
     """Windows for evaluation, in which every token, and every eos that training has, is a label exactly once.
 
-    Packed as in training; else the documents are one stream in their order: eos stands before its first token,
-    and each window begins with the last label of the one before. A batch has at most `tokens_per_batch` tokens,
-    padding included, but one window at least.
+    Packed as in training; else the documents are one stream in their order, and eos stands before its first token.
+    Windows overlap: what a later one shares with the one before it is there to be seen, and no label. A batch has
+    at most `tokens_per_batch` tokens, padding included, but one window at least.
     """
     most = max(1, tokens_per_batch // window_len)
     if packed:
-        pieces = _Pieces(store, window_len)
+        pieces = _Pieces(store, window_len, overlap(window_len))
         rows = pieces.pack(np.arange(len(pieces.lens)))
         yield from (pieces.collate(rows[i : i + most]) for i in range(0, len(rows), most))
         return
     stream = _Stream(store, np.arange(len(store)))
-    starts = np.arange(0, len(stream), window_len)
+    starts = np.array(scoring_starts(len(stream), window_len))
     for i in range(0, len(starts), most):
-        yield _scoring_batch(stream, starts[i : i + most, None] + np.arange(min(window_len, len(stream))))
+        yield _scoring_batch(stream, starts[i : i + most], window_len)
+
+
+def overlap(window_len: int) -> int:
+    """How many positions a window for evaluation shares with the one before it.
+
+    Half of them, so that each token but the first has at least as many before it in sight.
+    """
+    return window_len // 2
+
+
+def scoring_starts(length: int, window_len: int) -> range:
+    """Where the windows for evaluation of so many tokens begin."""
+    shared = overlap(window_len)
+    return range(0, max(min(length, 1), length - shared), window_len - shared)
 
 
 class _Stream:
@@ -187,14 +201,18 @@ class _Stream:
 
 
 class _Pieces:
-    """The documents of a store, framed by bos and eos, in pieces of at most `longest` labels."""
+    """The documents of a store, framed by bos and eos, in pieces of at most `longest` labels.
 
-    def __init__(self, store: TextStore, longest: int) -> None:
+    The first `shared` positions of a document's later pieces are the last ones of the piece before, and no labels.
+    """
+
+    def __init__(self, store: TextStore, longest: int, shared: int = 0) -> None:
         self._store, self._longest = store, longest
-        counts = -(-(store.lens + 1) // longest)
+        counts = -(-np.maximum(store.lens + 1 - shared, 1) // (longest - shared))
         self.documents: Positions = np.repeat(np.arange(len(store)), counts)
         number = np.arange(len(self.documents)) - (np.cumsum(counts) - counts)[self.documents]
-        self.starts: Positions = number * longest
+        self.starts: Positions = number * (longest - shared)
+        self.seen: Positions = np.where(number > 0, shared, 0)
         self.lens: Positions = np.minimum(store.lens[self.documents] + 1 - self.starts, longest)
 
     def pack(self, order: Positions) -> list[list[int]]:
@@ -229,11 +247,12 @@ class _Pieces:
         documents, positions = self.documents[pieces][of_token], self.starts[pieces][of_token] + inside
         used = np.array([self.lens[row].sum() for row in rows])
         filled = np.arange(self._longest) < used[:, None]
+        is_label = inside >= self.seen[pieces][of_token]
         return WindowBatch(
             tgt_in=_spread(filled, self._framed(documents, positions)),
-            tgt_out=_spread(filled, self._framed(documents, positions + 1)),
+            tgt_out=_spread(filled, np.where(is_label, self._framed(documents, positions + 1), PAD_ID)),
             segments=_spread(filled, numbers[of_token]),
-            num_tgt_tokens=len(of_token),
+            num_tgt_tokens=int(is_label.sum()),
         )
 
     def _framed(self, documents: Positions, positions: Positions) -> Positions:
@@ -247,15 +266,18 @@ class _Pieces:
         return ids
 
 
-def _scoring_batch(stream: _Stream, positions: Positions) -> WindowBatch:
-    """Labels at these positions; those beyond the end are padding."""
-    inside, last = positions < len(stream), len(stream) - 1
+def _scoring_batch(stream: _Stream, starts: Positions, window_len: int) -> WindowBatch:
+    """Windows that begin at these positions of the stream; what is beyond its end is padding."""
+    place, last = np.arange(min(window_len, len(stream))), len(stream) - 1
+    positions = starts[:, None] + place
+    inside = positions < len(stream)
+    is_label = inside & ((starts[:, None] == 0) | (place >= overlap(window_len)))
     before = np.where(positions == 0, EOS_ID, stream.at(np.clip(positions - 1, 0, last)))
     return WindowBatch(
         tgt_in=torch.from_numpy(np.where(inside, before, PAD_ID)),
-        tgt_out=torch.from_numpy(np.where(inside, stream.at(np.minimum(positions, last)), PAD_ID)),
+        tgt_out=torch.from_numpy(np.where(is_label, stream.at(np.minimum(positions, last)), PAD_ID)),
         segments=None,
-        num_tgt_tokens=int(inside.sum()),
+        num_tgt_tokens=int(is_label.sum()),
     )
 
 

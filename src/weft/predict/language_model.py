@@ -15,6 +15,7 @@ from torch import Tensor
 
 from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from weft.data.windows import overlap, scoring_starts
 from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.search import Cache
 from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
@@ -176,8 +177,9 @@ class LanguageModel:
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
         """The log-probability of each text, every token of it counted once.
 
-        A text longer than the window is read in windows that do not overlap, each beginning with the last token
-        of the one before. The end symbol of packed documents is counted. Raises DivergedError as `generate`.
+        A text longer than the window is read in windows that overlap by half, so that each token has half a window
+        before it, where there is so much. The end symbol of packed documents is counted. Raises DivergedError as
+        `generate`.
         """
         texts = [texts] if isinstance(texts, str) else texts
         with evaluating(self.model):
@@ -305,9 +307,10 @@ class LanguageModel:
         labels = [*ids, EOS_ID] if self.packed else ids
         inputs = [self.start_id, *labels[:-1]]
         log_probs: list[float] = []
-        for start in range(0, len(labels), self.window_len):
+        for start in scoring_starts(len(labels), self.window_len):
             window = slice(start, start + self.window_len)
-            log_probs += self._score_window(inputs[window], labels[window])
+            scored = self._score_window(inputs[window], labels[window])
+            log_probs += scored[overlap(self.window_len) if start else 0 :]
         total, num_bytes = math.fsum(log_probs), len(text.encode("utf-8", "surrogatepass"))
         if not math.isfinite(total):
             raise DivergedError("scoring: a token has no finite probability (NaN or infinite logits)")
