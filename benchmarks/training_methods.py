@@ -33,7 +33,7 @@ PLAIN = ("training.r_drop=0",)  # whatever the recipe has taken
 METHODS: dict[str, tuple[str, ...]] = {
     "plain": (),
     "moving average": ("training.ema_decay=0.999",),
-    "R-Drop": ("training.r_drop=2.0",),
+    "R-Drop": ("training.r_drop=3.0",),
     "BPE-dropout": ("batches.bpe_dropout=0.1",),
     "word dropout": ("batches.word_dropout=0.1",),
     "layer dropout": ("model.layer_dropout=0.1",),
@@ -123,7 +123,9 @@ def main() -> None:
 
 def trained(pair: Pair, settings: Sequence[str], rate: float, folder: Path, asked: argparse.Namespace) -> None:
     """A run to its end."""
-    steps = () if asked.steps is None else (f"training.max_steps={asked.steps}",)
+    steps: tuple[str, ...] = ()
+    if asked.steps is not None:
+        steps = (f"training.max_steps={asked.steps}", f"training.eval_every={max(asked.steps // 10, 1)}")
     threads = () if asked.at_once == 1 else ("training.threads=1",)
     fixed = (f"training.learning_rate={rate}", f"training.seed={asked.seed}", "data.test_size=0")
     every = as_settings(*PLAIN, *settings, *steps, *threads, *fixed, f"training.keep_checkpoints={LAST}")
