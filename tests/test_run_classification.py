@@ -60,6 +60,7 @@ SHAPES = {
     "tokens": ("model.num_encoder_layers=0",),
     "n-grams": ("model.num_encoder_layers=0", "model.ngrams=3"),
     "n-grams beside an encoder": ("model.ngrams=2",),
+    "weighted": ("model.num_encoder_layers=0", "model.ngrams=2", "model.ngram_weights=log-count-ratio"),
 }
 
 
@@ -281,6 +282,7 @@ def test_every_shape_learns_is_saved_and_loaded(train: Train, tmp_path: Path, wr
         "n-grams beside an encoder": (
             "A Transformer encoder of 1 layers (width 16) beside the mean of n-grams of up to 2 tokens"
         ),
+        "weighted": "The weighted mean of n-grams of up to 2 tokens (width 16)",
     }
     assert portrait == f"{told[shape]}, trained with Weft {weft.__version__}."
 

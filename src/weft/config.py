@@ -225,13 +225,16 @@ class ClassifierSection(LayerShape):
     """An encoder whose states are pooled into one vector a text.
 
     `ngrams` above 1 adds the mean of hashed n-gram embeddings up to that length beside the encoder
-    (Joulin et al. 2017, section 2); `num_encoder_layers` may be 0 then.
+    (Joulin et al. 2017, section 2); `num_encoder_layers` may be 0 then. With `ngram_weights = "log-count-ratio"`
+    that mean is weighted: an n-gram counts by how much its frequency differs between texts with and without a
+    label (Wang and Manning 2012, section 2.1).
     """
 
     num_encoder_layers: Annotated[int, Field(ge=0, le=1024)] = 2
     pooling: Literal["mean", "first"] = "mean"
     ngrams: Annotated[int, Field(ge=1, le=8)] = 1
     ngram_buckets: Annotated[int, Field(ge=1, le=2**24)] = 500_000
+    ngram_weights: Literal["equal", "log-count-ratio"] = "equal"
     head_dropout: Fraction = 0.0
 
     @model_validator(mode="after")

@@ -98,7 +98,8 @@ def _translation_shape(config: TranslationConfig) -> str:
 def _classifier_shape(config: ClassificationConfig) -> str:
     shape = config.model
     layers = f"A Transformer encoder of {shape.num_encoder_layers} layers" if shape.num_encoder_layers else ""
-    bag = f"the mean of n-grams of up to {shape.ngrams} tokens" if shape.ngrams > 1 else "the mean of tokens"
+    mean = "the mean" if shape.ngram_weights == "equal" else "the weighted mean"
+    bag = f"{mean} of n-grams of up to {shape.ngrams} tokens" if shape.ngrams > 1 else f"{mean} of tokens"
     if not layers:
         return f"{bag.capitalize()} (width {shape.d_model})"
     return f"{layers} (width {shape.d_model})" + (f" beside {bag}" if shape.ngrams > 1 else "")

@@ -45,6 +45,12 @@ KINDS: dict[str, tuple[str, ...]] = {
     "classifier by its first": (*LABELS, "model.num_encoder_layers=1", "model.pooling=first"),
     "bag": (*LABELS, "model.num_encoder_layers=0"),
     "bag of n-grams": (*LABELS, "model.num_encoder_layers=0", "model.ngrams=3", "model.ngram_buckets=90"),
+    "bag, weighted": (
+        *LABELS,
+        "model.num_encoder_layers=0",
+        "model.ngrams=3",
+        "model.ngram_weights=log-count-ratio",
+    ),
     "both": (*LABELS, "model.num_encoder_layers=1", "model.ngrams=2", "model.ngram_buckets=90"),
 }
 CLASSIFIERS = [kind for kind, settings in KINDS.items() if settings[0] == LABELS[0]]

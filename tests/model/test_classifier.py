@@ -25,7 +25,11 @@ KINDS: dict[str, dict[str, object]] = {
     "both, first": {"num_encoder_layers": 1, "ngrams": 3, "pooling": "first", "bias": False},
     "n-grams": {"num_encoder_layers": 0, "ngrams": 4},
     "tokens": {"num_encoder_layers": 0},
+    "weighted": {"num_encoder_layers": 0, "ngrams": 3, "ngram_weights": "log-count-ratio"},
+    "weighted, both": {"num_encoder_layers": 1, "ngrams": 2, "ngram_weights": "log-count-ratio"},
+    "weighted tokens": {"num_encoder_layers": 0, "ngram_weights": "log-count-ratio"},
 }
+WEIGHTED = [name for name in KINDS if name.startswith("weighted")]
 WITH_LAYERS = [name for name, values in KINDS.items() if values["num_encoder_layers"]]
 
 
@@ -42,6 +46,8 @@ def build(kind: str) -> TransformerClassifier:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
+            if not parameter.requires_grad:  # weights of rows
+                parameter.abs_().add_(0.5)
     return model.eval()
 
 
@@ -116,7 +122,7 @@ def test_a_text_of_padding_alone(model: TransformerClassifier, ids: Tensor) -> N
     torch.testing.assert_close(logits[[0, 2, 3]], expected[[0, 2, 3]], **CLOSE)
     assert logits.isfinite().all()
     logits.square().mean().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
     assert model(torch.zeros(2, 3, dtype=torch.long)).isfinite().all()
 
 
@@ -124,8 +130,8 @@ def test_every_parameter_learns(model: TransformerClassifier, ids: Tensor) -> No
     """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores cancels out."""
     model(ids).logsumexp(-1).square().mean().backward()
     for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert name.endswith("key.bias") or parameter.grad.abs().max() > 1e-6, name
+        assert (parameter.grad is not None) == parameter.requires_grad, name
+        assert name.endswith("_weights") or name.endswith("key.bias") or parameter.grad.abs().max() > 1e-6, name
 
 
 @pytest.mark.parametrize("kind", ["both", "n-grams"])
@@ -142,7 +148,7 @@ def test_hashed_rows_learn_from_the_first_step_though_they_start_at_zero(kind: s
 @pytest.mark.parametrize("kind", WITH_LAYERS)
 def test_recorded_path_equals_fast_path(kind: str, ids: Tensor) -> None:
     model, record = deepcopy(build(kind)), AttentionRecord()
-    parameters = list(model.parameters())
+    parameters = [p for p in model.parameters() if p.requires_grad]
     fast, slow = model(ids), model(ids, record)
     with torch.no_grad():
         torch.testing.assert_close(model(ids), fast, **CLOSE)
@@ -229,6 +235,33 @@ def test_the_bag_by_hand(ids: Tensor) -> None:
         for n in (2, 3, 4):
             vectors += [rows[h] for h in ngram_hashes(ids[row : row + 1, :length], n, BUCKETS)[0][0]]
         torch.testing.assert_close(model.states(ids)[row], torch.stack(vectors).mean(0), **CLOSE)
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_the_weighted_bag_by_hand(kind: str, ids: Tensor) -> None:
+    bag = build(kind).bag
+    for row, length in enumerate(LENGTHS):
+        text = ids[row, :length]
+        vectors, weights = [bag.tokens.weight[text]], [bag.token_weights[text]]
+        for n in range(2, KINDS[kind].get("ngrams", 1) + 1):
+            hashes = ngram_hashes(text[None], n, BUCKETS)[0][0]
+            vectors.append(bag.hashed.weight[hashes])
+            weights.append(bag.hashed_weights[hashes])
+        each = torch.cat(weights)[:, None]
+        expected = (torch.cat(vectors) * each).sum(0) / each.sum()
+        torch.testing.assert_close(bag(ids)[row], expected, **CLOSE)
+
+
+def test_rows_that_all_weigh_the_same_are_a_plain_mean(ids: Tensor) -> None:
+    plain, weighted = build("n-grams").bag, classifier(**KINDS["n-grams"], ngram_weights="log-count-ratio").bag
+    weighted.load_state_dict(
+        {
+            **plain.state_dict(),
+            "token_weights": torch.full((VOCAB,), 3.0),
+            "hashed_weights": torch.full((BUCKETS,), 3.0),
+        }
+    )
+    torch.testing.assert_close(weighted(ids), plain(ids), **CLOSE)
 
 
 def test_only_the_rows_in_the_batch_have_a_gradient(ids: Tensor) -> None:

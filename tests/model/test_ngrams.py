@@ -1,11 +1,14 @@
 """The hashes of n-grams, and the embeddings of those that end, or began before, at each position."""
 
+from math import log
+
 import pytest
 import torch
 from torch import Tensor
 
-from weft.config import CausalSection
-from weft.model.ngrams import MatchEmbedding, NgramEmbedding, ngram_hashes
+from weft.config import CausalSection, ClassifierSection
+from weft.model import ngrams as module
+from weft.model.ngrams import MatchEmbedding, NgramBag, NgramEmbedding, ngram_hashes
 
 LENGTHS, BUCKETS, D = (7, 3, 4), 97, 6
 
@@ -210,3 +213,63 @@ def test_matches_stay_in_their_document(repetitive: Tensor) -> None:
 
 def test_nothing_read_has_no_matches() -> None:
     assert matches(2)(torch.empty(3, 0, dtype=torch.long), 0).shape == (3, 0, D)
+
+
+def weighted_bag(ngrams: int = 2) -> NgramBag:
+    shape = ClassifierSection(
+        d_model=D, num_heads=1, ngrams=ngrams, ngram_buckets=BUCKETS, ngram_weights="log-count-ratio"
+    )
+    return NgramBag(shape, vocab_size=23, pad_id=0)
+
+
+def drawn_texts(num_labels: int) -> list[tuple[Tensor, Tensor]]:
+    """Three batches of padded texts, with any number of labels each."""
+    random = torch.Generator().manual_seed(7)
+    batches = []
+    for _ in range(3):
+        texts = torch.randint(1, 23, (9, 6), generator=random)
+        lengths = torch.randint(1, 7, (9, 1), generator=random)
+        has = torch.rand(9, num_labels, generator=random) < 0.3
+        batches.append((texts.masked_fill(torch.arange(6) >= lengths, 0), has))
+    return batches
+
+
+def rows_of(text: list[int]) -> set[tuple[str, int]]:
+    """What a text meets, in plain numbers: its tokens, and the buckets of its pairs."""
+    real = [token for token in text if token]
+    pairs = [hashed(real[i : i + 2], BUCKETS) for i in range(len(real) - 1)]
+    return {("token", token) for token in real} | {("hash", bucket) for bucket in pairs}
+
+
+@pytest.mark.parametrize("num_labels", [1, 2, 5])
+def test_log_count_ratios_in_plain_numbers(num_labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same when only two labels are counted at a time."""
+    batches, bag = drawn_texts(num_labels), weighted_bag()
+    assert bag.lacks_weights
+    bag.weigh(lambda: iter(batches))
+    assert not bag.lacks_weights
+    texts = [(rows_of(t), h) for ids, has in batches for t, h in zip(ids.tolist(), has.tolist(), strict=True)]
+    for kind, weights in (("token", bag.token_weights), ("hash", bag.hashed_weights)):
+        for row in range(len(weights)):
+            ratios = []
+            for label in range(num_labels):
+                inside = [(kind, row) in met for met, has in texts if has[label]]
+                outside = [(kind, row) in met for met, has in texts if not has[label]]
+                m, n = len(inside), len(texts)
+                p, q = sum(inside) + 2 * m / n, sum(outside) + 2 * (n - m) / n
+                ratios.append(abs(log(p / m) - log(q / (n - m))))
+            assert weights[row].item() == pytest.approx(max(ratios), abs=1e-5)
+    before = bag.state_dict()["hashed_weights"].clone()
+    monkeypatch.setattr(module, "MOST_COUNTS", 2 * (23 + BUCKETS))
+    bag.weigh(lambda: iter(batches))
+    assert torch.equal(bag.hashed_weights, before)
+
+
+def test_what_tells_nothing_weighs_nothing() -> None:
+    """A row that both labels have alike, a row that no text has, and a label that all texts have."""
+    ids = torch.tensor([[1, 2, 0], [1, 3, 0], [1, 2, 3], [1, 3, 2]])
+    bag = weighted_bag(ngrams=1)
+    bag.weigh(lambda: iter([(ids, torch.tensor([[True, True], [False, True], [True, True], [False, True]]))]))
+    assert bag.token_weights[[1, 3 + 1, 22]].tolist() == [0.0, 0.0, 0.0]
+    assert bag.token_weights[2] == pytest.approx(log(3 / 2))  # (2 + 1) / 2 to (1 + 1) / 2
+    assert bag.hashed_weights is None

@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.data.tokenizer import BOS_ID, PAD_ID
+from weft.data.tokenizer import BOS_ID
 from weft.inspection.tokens import MAX_TOKENS, Vectors, embedded, rounded, some_text, stacked
 from weft.model.attention import AttentionRecord
 from weft.model.classifier import TransformerClassifier
-from weft.model.ngrams import ngram_hashes
 from weft.predict.text import evaluating
 from weft.tasks.classification import Classification
 
@@ -176,15 +175,14 @@ def _of_bag(
     """The bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens."""
     bag = model.bag
     assert bag is not None
-    length = ids.shape[1]
-    total, count = (bag.tokens(ids)[0] @ gradient).detach().clone(), length
-    for n in bag.lengths if bag.hashed is not None else ():
-        hashes, valid = ngram_hashes(ids, n, bag.buckets, PAD_ID)
-        shares = (bag.hashed.weight[hashes[0]] @ gradient).detach() * valid[0]  # type: ignore[union-attr]
-        count += int(valid.sum())
-        for offset in range(n):
-            total[offset : offset + len(shares)] += shares[: length - offset] / n
-    return total.float().cpu() / count
+    total, weight = torch.zeros(ids.shape[1], device=ids.device), torch.zeros((), device=ids.device)
+    for found in bag.lookups(ids):
+        each = found.weights()[0]
+        shares = (found.table[found.rows[0]] @ gradient).detach() * each
+        weight += each.sum()
+        for offset in range(found.n):
+            total[offset : offset + len(shares)] += shares / found.n
+    return total.float().cpu() / float(weight)
 
 
 def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:

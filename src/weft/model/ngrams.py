@@ -2,8 +2,13 @@
 
 An n-gram of several tokens has no entry of its own but a bucket of a table, which its hash points to and which it
 may share with others. Shapes: the legend in `weft.model.attention`; R rows of a table are summed at a position.
-Source: Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", section 2.
+Sources: Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", section 2; for the weights of a
+bag's rows Wang and Manning 2012, "Baselines and Bigrams", section 2.1.
 """
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +19,35 @@ from weft.config import CausalSection, ClassifierSection
 
 PRIME = 2**31 - 1  # a Mersenne prime; below it, the product of two numbers fits into 63 bits
 MULTIPLIER = 742_938_285  # spreads pairs evenly modulo PRIME, by the spectral test of Fishman and Moore 1986
+MOST_COUNTS = 2**26  # numbers that are counted in at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Rows of a table that texts have for their n-grams of one length, and which of them are real.
+
+    `row_weights` has a weight for each row of the table; None where all weigh 1.
+    """
+
+    n: int
+    table: Float[Tensor, "R D"]
+    row_weights: Float[Tensor, " R"] | None
+    rows: Int[Tensor, "B G"]
+    valid: Bool[Tensor, "B G"]
+
+    def weights(self) -> Float[Tensor, "B G"]:
+        """Of each n-gram; 0 where it is not real."""
+        if self.row_weights is None:
+            return self.valid.to(self.table.dtype)
+        return self.row_weights[self.rows] * self.valid
 
 
 class NgramBag(nn.Module):
     """The mean of the vectors of all tokens and, with `ngrams` above 1, of all longer n-grams up to that length.
 
     A token has a row of its own. A longer n-gram has the row that its hash points to, which it may share with
-    others.
+    others. With `ngram_weights` the mean is a weighted one, with one weight a row, which is counted, not learned;
+    until `weigh` they are 0.
     """
 
     def __init__(self, shape: ClassifierSection, vocab_size: int, pad_id: int) -> None:
@@ -30,20 +57,84 @@ class NgramBag(nn.Module):
         self.hashed: nn.EmbeddingBag | None = None
         if self.lengths:
             self.hashed = _table(shape.ngram_buckets, shape.d_model)
+        weighted = shape.ngram_weights != "equal"
+        self.token_weights = _weights(vocab_size) if weighted else None
+        self.hashed_weights = _weights(shape.ngram_buckets) if weighted and self.lengths else None
 
     def forward(self, ids: Int[Tensor, "B L"]) -> Float[Tensor, "B D"]:
-        """Ids to one vector a text: the sum over tokens and n-grams, by their number."""
-        real = ids != self.pad_id
-        rows, begins = _bags(ids, real)
-        total, count = F.embedding_bag(rows, self.tokens.weight, begins, mode="sum"), real.sum(1)
-        if self.hashed is not None:
-            hashes, valid = self._hashes(ids)
-            total, count = total + self.hashed(*_bags(hashes, valid)), count + valid.sum(1)
-        return total / count.clamp(min=1)[:, None]
+        """Ids to one vector a text: the weighted sum over tokens and n-grams, by the sum of their weights."""
+        total, weight = torch.zeros((), device=ids.device), torch.zeros((), device=ids.device)
+        for found in self.lookups(ids):
+            rows, begins = _bags(found.rows, found.valid)
+            each = None if found.row_weights is None else found.row_weights[rows]
+            total = total + F.embedding_bag(rows, found.table, begins, mode="sum", per_sample_weights=each)
+            weight = weight + found.weights().sum(1)
+        return total / weight.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]
 
-    def _hashes(self, ids: Int[Tensor, "B L"]) -> tuple[Int[Tensor, "B G"], Bool[Tensor, "B G"]]:
-        found = [ngram_hashes(ids, n, self.buckets, self.pad_id) for n in self.lengths]
-        return torch.cat([h for h, _ in found], dim=1), torch.cat([v for _, v in found], dim=1)
+    def lookups(self, ids: Int[Tensor, "B L"]) -> Iterator[Lookup]:
+        """Of all tokens, then of all n-grams of each length."""
+        yield Lookup(1, self.tokens.weight, self.token_weights, ids, ids != self.pad_id)
+        if self.hashed is not None:
+            for n in self.lengths:
+                rows, valid = ngram_hashes(ids, n, self.buckets, self.pad_id)
+                yield Lookup(n, self.hashed.weight, self.hashed_weights, rows, valid)
+
+    @property
+    def lacks_weights(self) -> bool:
+        """Whether `weigh` is still to be called."""
+        return self.token_weights is not None and not bool(self.token_weights.any())
+
+    def weigh(self, texts: Callable[[], Iterable[tuple[Int[Tensor, "B L"], Bool[Tensor, "B C"]]]]) -> None:
+        """Set the weight of each row: the largest of its absolute log-count ratios, over the labels.
+
+        `texts` gives all of them, anew at each call: ids, and which labels a text has. Of a label that m of n
+        texts have, the ratio of a row that is met in p of these and in q of the others is
+        log((p + 2 m / n) / m) - log((q + 2 (n - m) / n) / (n - m)): with as many texts on both sides the source's
+        with a = 1. The weight of a row that is met nowhere is 0.
+        """
+        weights = [w for w in (self.token_weights, self.hashed_weights) if w is not None]
+        sizes = [len(w) for w in weights]
+        found, at_once = torch.zeros(sum(sizes)), max(MOST_COUNTS // sum(sizes), 1)
+        for first in itertools.count(0, at_once):
+            labels = slice(first, first + at_once)
+            met, num_texts = self._count((ids, has[:, labels]) for ids, has in texts())
+            for row_counts, with_label in zip(met[:-1], num_texts[:-1], strict=True):
+                share = with_label / num_texts[-1]
+                if 0 < share < 1:
+                    inside, outside = row_counts / share + 2, (met[-1] - row_counts) / (1 - share) + 2
+                    torch.maximum(found, (inside / outside).log().abs(), out=found)
+            if len(met) - 1 < at_once:
+                break
+        for weight, values in zip(weights, torch.split(found, sizes), strict=True):
+            weight.data.copy_(values)
+
+    def _count(
+        self, texts: Iterable[tuple[Int[Tensor, "B L"], Bool[Tensor, "B C"]]]
+    ) -> tuple[Float[Tensor, "K R"], Float[Tensor, " K"]]:
+        """In how many texts of each label, and last in how many of all, a row is met; how many there are."""
+        met = num_texts = torch.zeros(0)
+        for ids, labels in texts:
+            has = F.pad(labels, (0, 1), value=True).float().T
+            text, row = self._met(ids)
+            if not len(met):
+                met, num_texts = torch.zeros(len(has), self._num_rows), torch.zeros(len(has))
+            for counts, mine in zip(met, has, strict=True):
+                counts.index_add_(0, row, mine[text])
+            num_texts += has.sum(1)
+        return met, num_texts
+
+    def _met(self, ids: Int[Tensor, "B L"]) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
+        """Each row that a text meets, once: the numbers of both; n-grams' rows come behind the tokens'."""
+        pairs = []
+        for found in self.lookups(ids):
+            rows = found.rows if found.n == 1 else found.rows + self.tokens.num_embeddings
+            pairs.append(found.valid.nonzero()[:, 0] * self._num_rows + rows[found.valid])
+        pair = torch.unique(torch.cat(pairs))
+        return pair // self._num_rows, pair % self._num_rows
+
+    @property
+    def _num_rows(self) -> int:
+        return self.tokens.num_embeddings + (self.buckets if self.lengths else 0)
 
 
 class NgramEmbedding(nn.Module):
@@ -155,6 +246,11 @@ def _sum_of_rows(
 def _table(buckets: int, d_model: int) -> nn.EmbeddingBag:
     """Of given rows, as the module would draw millions of random ones first; `init_weights` begins with zeros."""
     return nn.EmbeddingBag.from_pretrained(torch.zeros(buckets, d_model), freeze=False, mode="sum")
+
+
+def _weights(buckets: int) -> nn.Parameter:
+    """A model's own, as its rows are, but not learned."""
+    return nn.Parameter(torch.zeros(buckets), requires_grad=False)
 
 
 def _bags(rows: Int[Tensor, "B G"], chosen: Bool[Tensor, "B G"]) -> tuple[Int[Tensor, " R"], Int[Tensor, " B"]]:

@@ -168,7 +168,7 @@ def init_weights(model: nn.Module, unit_embeddings: bool, init_range: float | No
 
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers, shared ones once."""
-    return sum(p.numel() for p in model.parameters())
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def final_norm(shape: LayerShape) -> nn.Module:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.nn.functional import one_hot
 
 from weft import model_folder
 from weft.config import ClassificationRecipe
@@ -26,6 +27,7 @@ from weft.evaluation.classification import ClassificationScores, classification_
 from weft.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model.flops import Cost, classifier_cost
+from weft.model.ngrams import NgramBag
 from weft.model.packing import Packing
 from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
 from weft.predict.classifier import Classification as Answer
@@ -133,10 +135,23 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         store = self._store(stores, "train", texts.train, texts)
         size, labels, seed = recipe.batches, self._truth(texts.train), recipe.training.seed
         noise = noise_of(size, self.tokenizers, seed, self.config.max_len)
+        if self.model.bag is not None and self.model.bag.lacks_weights:
+            self._weigh(self.model.bag, store, texts.train)
         batches = LabelBatches(
             store, labels, size.tokens_per_batch, size.batch_size, seed, first_id=self._first_id, noise=noise
         )
         return Prepared(batches, self._describe(store, texts.train), tuple(self._lost(store)))
+
+    def _weigh(self, bag: NgramBag, store: TextStore, text: LabelledText) -> None:
+        """Set the weights of a bag's rows by the text that it is trained on."""
+        num_labels = len(self.config.labels)
+
+        def texts() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+            for batch in padded_label_batches(store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id):
+                has = batch.labels if self.config.multi_label else one_hot(batch.labels, num_labels)
+                yield batch.ids, has.bool()
+
+        bag.weigh(texts)
 
     def compute_loss(self, batch: LabelBatch) -> LossSums:
         device = torch.device(self.machine.device)

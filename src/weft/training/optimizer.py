@@ -13,9 +13,9 @@ from weft.training.distributed import like, whole
 
 
 def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.Optimizer:
-    """Adam, AdamW, SGD or Muon over all parameters; weight decay touches matrices, never biases and norms."""
-    matrices = [p for p in model.parameters() if p.ndim > 1]
-    vectors = [p for p in model.parameters() if p.ndim <= 1]
+    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases and norms."""
+    learned = [p for p in model.parameters() if p.requires_grad]
+    matrices, vectors = [p for p in learned if p.ndim > 1], [p for p in learned if p.ndim <= 1]
     if settings.optimizer == "muon":
         hidden = [p for p in matrices if id(p) in _hidden_weights(model)]
         others = [p for p in matrices if id(p) not in _hidden_weights(model)]
@@ -80,7 +80,7 @@ def _decayed(
 def fill_gradients(model: nn.Module) -> None:
     """Zeros where a layer was left out of all of an update, so that its moments go on like the others'."""
     for parameter in model.parameters():
-        if parameter.grad is None:
+        if parameter.grad is None and parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
 
 
