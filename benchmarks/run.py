@@ -48,16 +48,6 @@ MULTI30K = {
     "test": "multi30k/test_2016_flickr.en,multi30k/test_2016_flickr.de",
 }
 EN_CN_TEST = "en-cn/simplified/dev.txt"
-PHRASES = (
-    "model.num_encoder_layers=1",
-    "model.d_model=64",
-    "model.d_ff=256",
-    "model.dropout=0.3",
-    "model.head_dropout=0.5",
-    "training.learning_rate=0.002",
-    "training.weight_decay=0.1",
-    "batches.tokens_per_batch=8192",
-)
 QUESTIONS = (
     "model.num_encoder_layers=2",
     "model.d_model=64",
@@ -89,7 +79,7 @@ MEASUREMENTS = {
     "trec": Measurement(
         "classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse", *QUESTIONS)
     ),
-    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv", PHRASES),
+    "sst2": Measurement("classify-fast", "sst2/train_phrases.tsv", "sst2/dev.tsv", "sst2/test.tsv"),
 }
 
 

@@ -107,7 +107,6 @@ def test_the_built_in_languages_are_told_apart(tmp_path: Path) -> None:
         settings=(
             "data.builtin=everyday",
             "model.ngram_buckets=5003",
-            "model.d_model=16",
             "training.max_steps=60",
             "training.eval_every=60",
             "training.warmup_steps=5",
