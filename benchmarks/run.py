@@ -75,7 +75,7 @@ MEASUREMENTS = {
     "causal-lm": Measurement("causal-lm", "wikitext2/valid.txt", "", "wikitext2/test.txt"),
     "shakespeare": Measurement("tiny-shakespeare", "tinyshakespeare/input.txt"),
     "imdb-s5": Measurement("imdb-classifier", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
-    "imdb": Measurement("classify-fast", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz"),
+    "imdb": Measurement("classify-fast", "imdb/train.tsv.gz", "", "imdb/test.tsv.gz", seeds=True),
     "trec": Measurement(
         "classify-fast", "trec/train.tsv", "", "trec/test.tsv", ("data.label_column=coarse", *QUESTIONS)
     ),
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASUREMENTS)}; else all")
     parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[1], help="train en-de and en-zh with each of these"
+        "--seeds", type=int, nargs="+", default=[1], help="train en-de, en-zh and imdb with each of these"
     )
     parser.add_argument("--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
