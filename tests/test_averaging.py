@@ -90,12 +90,18 @@ def test_a_language_model_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_averaged_is_refused(run: Path, tiny_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(UsageError, match="its run keeps 4 checkpoints"):
+    with pytest.raises(UsageError, match="holds 4 checkpoints of a run"):
         average([run], out, 5)
     with pytest.raises(UsageError, match="at least 2"):
         average([run], out, 1)
     with pytest.raises(UsageError, match="of one run"):
         average([run, run], out, 2)
+    (tmp_path / "text.txt").write_text("a is a\n\nb is b")
+    steps = ("training.max_steps=1", "training.precision=float32", "training.threads=1", "data.dev_share=0.0")
+    settings = ("task=language-modelling", "model.d_model=8", "model.num_heads=2", *steps)
+    weft.train(out=tmp_path / "other", train=str(tmp_path / "text.txt"), settings=settings, quiet=True)
+    with pytest.raises(FolderError, match=r"other: holds a model for language-modelling, .* one for translation;"):
+        average([run, tmp_path / "other"], out)
     with pytest.raises(FolderError, match=r"has model\.d_model = 32, .* has 16; only like models"):
         average([run, tiny_folder], out)
     longer = rewritten(run, tmp_path / "longer", lambda config: config.update(max_src_len=99))

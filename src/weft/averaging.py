@@ -59,15 +59,18 @@ def _opened(folder: Path) -> StoredModel:
 def _checkpoints(folder: Path, last: int | None) -> list[Path]:
     """Those that a run keeps, the newest first."""
     found = Checkpoints(run_files(folder).checkpoints, keep=1).newest_first()[:last]
-    if len(found) < max(last or 0, 2):
+    if len(found) < (needed := max(last or 0, 2)):
         raise UsageError(
-            f"{folder}: its run keeps {len(found)} checkpoints; train with a larger training.keep_checkpoints, "
-            "or give several folders"
+            f"{folder}: holds {len(found)} checkpoints of a run, and {needed} are needed; train with a larger "
+            "training.keep_checkpoints, or give several folders"
         )
     return found
 
 
 def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
+    if first.config.task != other.config.task:
+        tasks = f"holds a model for {other.config.task}, {first.folder} one for {first.config.task}"
+        raise FolderError(f"{other.folder}: {tasks}; only like models can be averaged")
     differing = recipe_difference(first.config, other.config)
     differing.pop("weft_version", None)
     if differing:

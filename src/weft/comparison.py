@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that the models answer differently; `gain` is how much better the second is."""
+    """A row that the models answer differently; `gain` is how much better the second is, in `unit`."""
 
     where: str
     text: str
@@ -61,13 +61,17 @@ class Difference:
     first: str
     second: str
     gain: float
+    unit: str
 
     def lines(self) -> list[str]:
         """For a person to read."""
         given = {"text": self.text, "wanted": self.wanted}
         shown = {name: text for name, text in given.items() if text}
         shown |= {"first": self.first or "(empty)", "second": self.second or "(empty)"}
-        return [f"{self.where}  {self.gain:+.2f}", *(f"  {name:7}{text}" for name, text in shown.items())]
+        return [
+            f"{self.where}  {self.gain:+.2f} {self.unit}",
+            *(f"  {name:7}{text}" for name, text in shown.items()),
+        ]
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Comparison:
         found = [
             f"first: {first}",
             f"second: {second}",
-            f"{self.num_rows:,} rows; each figure ± 95 % of resamples",
+            f"{self.num_rows:,} rows; each figure ± 95 % of resamples, then the second less the first",
             "",
         ]
         found += [figure.line() for figure in self.figures]
@@ -95,7 +99,11 @@ class Comparison:
         for head in heads:
             found += ["", head, *(group.line() for group in self.groups if group.figure == head)]
         if self.differences:
-            found += ["", "what differs most", *(line for each in self.differences for line in each.lines())]
+            found += [
+                "",
+                "what differs most, and how much better the second is",
+                *(line for each in self.differences for line in each.lines()),
+            ]
         return [*found, *(f"note: {note}" for note in self.notes)]
 
     def to_json(self) -> dict[str, Any]:
@@ -168,7 +176,7 @@ def _translators(
         groups += _by_count((ours, theirs), text.tgt, counts, lang)
     gains = np.subtract(sentence_chrf(theirs, text.tgt), sentence_chrf(ours, text.tgt)).tolist()
     differences = [
-        Difference(text.where(i), text.src[i], text.tgt[i], ours[i], theirs[i], gain)
+        Difference(text.where(i), text.src[i], text.tgt[i], ours[i], theirs[i], gain, "chrF")
         for i, gain in enumerate(gains)
     ]
     return paired_scores((ours, theirs), text.tgt, lang, samples), groups, differences, len(text)
@@ -204,6 +212,7 @@ def _classifiers(one: Classification, other: Classification, text: LabelledText,
             a.label,
             b.label,
             _sureness(b, labels) - _sureness(a, labels),
+            "of probability",
         )
         for i, (a, b, labels) in enumerate(zip(ours, theirs, text.labels, strict=True))
         if a.labels != b.labels
@@ -232,7 +241,7 @@ def _language_models(one: LanguageModelling, other: LanguageModelling, text: Doc
         shares = (float(each[some].sum() / sizes[some].sum()) for each in (bits, other_bits))
         groups.append(Group(what, len(some), "bits a byte by length, in words", *shares))
     differences = [
-        Difference(where(i), row, "", f"{a:.3f} bits a byte", f"{b:.3f} bits a byte", a - b)
+        Difference(where(i), row, "", f"{a:.3f} bits a byte", f"{b:.3f} bits a byte", a - b, "bits a byte")
         for i, (row, a, b) in enumerate(
             zip(rows, (bits / sizes).tolist(), (other_bits / sizes).tolist(), strict=True)
         )

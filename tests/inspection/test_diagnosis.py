@@ -10,10 +10,12 @@ import pytest
 
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
+from weft.inspection import diagnosis
 from weft.inspection.diagnosis import Cause, diagnose
 from weft.inspection.probe import Probe
 from weft.machine import Machine
 from weft.predict.prediction import Prediction
+from weft.tasks.language_modelling import LanguageModelling
 
 Pair = tuple[str, str]
 
@@ -345,6 +347,19 @@ def test_a_language_model_of_few_steps_is_not_said_to_learn_nothing(
 ) -> None:
     folder, data = train_language_model(tmp_path, steps, warmup)
     assert codes(diagnose(folder, [data], PLAIN)) == ["too-few-steps"]
+
+
+def test_a_long_document_is_tried_by_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, data = train_language_model(tmp_path, 12)
+    read: list[str] = []
+    evaluate = LanguageModelling.evaluate
+    monkeypatch.setattr(
+        LanguageModelling, "evaluate", lambda task, text: read.extend(text.texts) or evaluate(task, text)
+    )
+    monkeypatch.setattr(diagnosis, "MOST_CHARACTERS", 100)
+    sentences = Path(data).read_text().split("\n\n")
+    diagnose(folder, [data], PLAIN)
+    assert read == [sentence[: 100 // len(sentences)] for sentence in sentences]
 
 
 def test_names_labels_that_the_model_does_not_know(tmp_path: Path) -> None:

@@ -96,6 +96,27 @@ def test_a_language_model_shows_what_it_reads_and_expects(task_of: Callable[[str
     torch.testing.assert_close(total, first_input(task.model, lambda: task.model(torch.tensor([found.ids]))))
 
 
+def test_a_language_model_reads_line_breaks_as_they_stand(task_of: Callable[[str], Any]) -> None:
+    task = task_of("language")
+    found = inspect_text(task, "the red\nwas\n")
+    assert isinstance(found, LanguageInspection)
+    assert found.text == "the red\nwas\n"
+    assert found.ids[1:] == task.tokenizers[0].encode("the red\nwas\n")
+    with pytest.raises(UsageError, match="no text to inspect"):
+        inspect_text(task, " \n ")
+
+
+@pytest.mark.parametrize("kind", ["bag", "classifier"])
+def test_a_classifier_says_that_the_label_is_of_the_beginning(task_of: Callable[[str], Any], kind: str) -> None:
+    task = task_of(kind)
+    found = inspect_text(task, "the red one was cold " * 60)
+    assert isinstance(found, ClassificationInspection)
+    assert found.notes == [
+        f"the text was cut after {found.max_len} tokens; what is shown, the label too, is of these alone"
+    ]
+    assert len(found.ids) - found.max_len in (0, 1)
+
+
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_classifier_shows_its_label_and_its_reasons(task_of: Callable[[str], Any], kind: str) -> None:
     task, text = task_of(kind), "the red one was cold"

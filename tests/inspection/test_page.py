@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,7 @@ def test_dark_and_light_differ(open_page, inspection):
 def test_what_was_cut_is_said(open_page, inspection):
     assert open_page(replace(inspection, cut=False, finished=True)).locator("#notes").is_hidden()
     notes = open_page(replace(inspection, cut=True, finished=False)).locator("#notes").inner_text()
-    assert "first 127 tokens" in notes
+    assert "the answer too, is of its first 127 tokens alone" in notes
     assert "no end" in notes
 
 
@@ -465,6 +466,18 @@ def test_the_beam_is_a_tree_with_every_branch(page, inspection):
     assert page.locator("#beam [role=treeitem]").count() <= len(nodes)
 
 
+@pytest.mark.parametrize("shown", ["all branches", "branches of two steps and more"])
+def test_branches_of_the_beam_stand_close_but_never_on_each_other(page, inspection, shown):
+    choose(page, shown)
+    boxes = page.locator("#beam g text").evaluate_all(
+        "all => all.map(text => text.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
+    )
+    places = sorted((round(y), x, width) for x, y, width, _ in boxes)
+    assert all(x + width <= next_x for (y, x, width), (next_y, next_x, _) in pairwise(places) if y == next_y)
+    ends = sum(node.fate != "goes on" for node in inspection.beam.nodes)
+    assert len({y for y, _, _ in places}) < ends
+
+
 def test_the_node_of_the_beam_is_in_view(open_page, inspection):
     page = open_page(inspection, width=360)
     box, nodes = page.locator("#beam"), inspection.beam.nodes
@@ -540,6 +553,12 @@ def test_a_language_model_shows_what_comes_next(open_page, language):
     hidden = ["labels-section", "reasons-section", "steps-section", "beam-section", "alignment-section"]
     assert all(page.locator(f"#{section}").is_hidden() for section in hidden)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_line_break_is_seen(open_page, language):
+    page = open_page(replace(language, next=[Choice("\n", 4, 0.6), *language.next], lang="und"))
+    assert page.locator("#next li b").first.inner_text() == "↵"
+    assert page.locator(".sentence .lang").inner_text() == ""
 
 
 @pytest.mark.parametrize("layers", [0, 2])

@@ -14,7 +14,7 @@ from weft.data.tokenizer import BOS_ID
 from weft.inspection.tokens import MAX_TOKENS, Vectors, embedded, rounded, some_text, stacked
 from weft.model.attention import AttentionRecord
 from weft.model.classifier import TransformerClassifier
-from weft.predict.text import evaluating
+from weft.predict.text import evaluating, one_line
 from weft.tasks.classification import Classification
 
 MAX_LABELS = 5  # whose contributions are found
@@ -69,7 +69,8 @@ class ClassificationInspection:
     @property
     def notes(self) -> list[str]:
         """What to say beside it."""
-        return [f"the text was cut after {self.max_len} tokens"] if self.cut else []
+        alone = f"the text was cut after {self.max_len} tokens; what is shown, the label too, is of these alone"
+        return [alone] if self.cut else []
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dictionary; numbers are rounded to four decimals."""
@@ -96,7 +97,7 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
     UsageError for a text with nothing in it.
     """
     (tokenizer,), model, config = task.tokenizers, task.model, task.config
-    line, ids = some_text(text, tokenizer)
+    line, ids = some_text(one_line(text), tokenizer)
     first = [BOS_ID] if task.predictor().first_token else []
     limit = min(MAX_TOKENS, config.max_len)
     row, record = [*first, *ids[:limit]], AttentionRecord()

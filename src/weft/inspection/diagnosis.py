@@ -7,7 +7,7 @@ not held against a model that has none.
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -31,6 +31,7 @@ POOR_BLEU = 15.0
 POOR_GAIN = 0.25  # of what a classifier could win over always naming the most frequent label
 POOR_LOSS = 0.65  # of a language model, as a share of the loss of guessing: ln of the vocabulary's size
 MOST_ROWS = 400  # of a text are looked at, spread over all of it
+MOST_CHARACTERS = 20_000  # of documents, of which one may be a whole library
 FEW_PAIRS, FEW_ROWS = 5000, 200
 _ENDED = ("done", "stopped early")
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
@@ -127,7 +128,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     elif isinstance(task, Classification):
         bad, others = _of_labels(task, text)
     else:
-        scores = task.evaluate(text)
+        scores = task.evaluate(_beginnings(text))
         bad, others = isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
     remedy = "score the model on text that was not trained on; weft check finds such rows before training"
     shared = task.shared_rows(text, training_hashes(folder))
@@ -419,12 +420,20 @@ def _chance(task: Task[Any, Any, Any]) -> float:
     """The loss of guessing, in nats."""
     if isinstance(task, Classification):
         return math.log(max(len(task.config.labels), 2))
-    return math.log(task.tokenizers[-1].vocab_size)
+    tokenizer = task.tokenizers[-1]
+    spells = tokenizer.settings.kind in ("character", "word")  # in bytes, but only what it does not know
+    return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
 
 
 def _places(count: int) -> list[int]:
     """Numbers of at most MOST_ROWS rows, spread over all."""
     return [i * count // min(count, MOST_ROWS) for i in range(min(count, MOST_ROWS))]
+
+
+def _beginnings(text: Any) -> Any:
+    """Of documents: of each as much as all together may have."""
+    some = text.select(_places(len(text)))
+    return replace(some, texts=[one[: MOST_CHARACTERS // len(some)] for one in some.texts])
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

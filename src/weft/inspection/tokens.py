@@ -15,7 +15,6 @@ from weft.data.normalize import replace_surrogates
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UsageError
 from weft.model.transformer import Embedding
-from weft.predict.text import one_line
 
 MAX_TOKENS = 128  # of a text that is looked at, an end symbol counted
 MAX_DIMENSIONS = 64  # of each vector, in a file
@@ -64,12 +63,12 @@ def embedded(
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
-    """The text as the model reads it, and its ids. Raises UsageError where there is nothing in it."""
-    line = one_line(replace_surrogates(text))
-    ids = tokenizer.encode(line)
-    if not line or not ids:
+    """The text without what no file can hold, and its ids. Raises UsageError where there is nothing in it."""
+    shown = replace_surrogates(text)
+    ids = tokenizer.encode(shown)
+    if not shown.strip() or not ids:
         raise UsageError("there is no text to inspect; give a sentence")
-    return line, ids
+    return shown, ids
 
 
 def alternatives(

@@ -71,8 +71,11 @@ class TranslationInspection:
     @property
     def notes(self) -> list[str]:
         """What to say beside it."""
-        cut = [f"the text was cut after {self.max_src_len - 1} tokens"] if self.cut else []
-        return cut + ([] if self.finished else ["the translation found no end and was cut at its limit"])
+        count = self.max_src_len - 1
+        alone = f"the text was cut after {count} tokens; what is shown, the translation too, is of these alone"
+        return ([alone] if self.cut else []) + (
+            [] if self.finished else ["the translation found no end and was cut at its limit"]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dictionary; weights and probabilities are rounded to four decimals."""
@@ -109,7 +112,7 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first.
     Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
-    line, ids = some_text(text, task.tokenizers[0])
+    line, ids = some_text(one_line(text), task.tokenizers[0])
     limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with evaluating(task.model):

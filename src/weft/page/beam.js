@@ -42,24 +42,30 @@ const SOME_BRANCHES = 40; // more of them are shown only if asked for
 const ROOM = 24; // pixels to be seen around the node that is come to
 const beam = { all: null, at: null };
 
-// Nodes with their places: branches one below the other, the most probable first; the root is number -1.
+// Nodes with their places: branches below each other, the most probable first, each as high as there is room in its
+// columns and in the one behind it, for the mark at its end; the root is number -1.
 function laidOut(nodes, all) {
   const children = new Map([[-1, []], ...nodes.map((_, i) => [i, []])]);
   nodes.forEach((node, i) => children.get(node.parent ?? -1).push(i));
   const isShort = (i) => nodes[i].fate === "dropped" && !nodes[i].is_best; // born at one step and gone at the next
   const places = new Map();
-  let row = 0;
+  // Where a branch goes: row 0 is its own, `lowest` the last row that it takes in each column.
   const place = (i, column) => {
     const below = children.get(i).filter((child) => all || !isShort(child));
     below.sort((a, b) => nodes[b].is_best - nodes[a].is_best || nodes[b].log_prob - nodes[a].log_prob);
-    places.set(i, { column, row });
-    below.forEach((child, k) => {
-      if (k > 0) row += 1;
-      place(child, column + 1);
-    });
+    const taken = { rows: [[i, 0]], lowest: new Map([[column, 0], [column + 1, below.length ? -1 : 0]]) };
+    for (const child of below) {
+      const branch = place(child, column + 1);
+      const down = Math.max(...[...branch.lowest.keys()].map((c) => (taken.lowest.get(c) ?? -1) + 1));
+      for (const [node, row] of branch.rows) taken.rows.push([node, row + down]);
+      for (const [c, row] of branch.lowest) taken.lowest.set(c, row + down);
+    }
+    places.set(i, { column, row: 0 });
+    return taken;
   };
-  place(-1, 0);
-  return { places, rows: row + 1, columns: Math.max(...[...places.values()].map((p) => p.column)) + 1 };
+  const { rows, lowest } = place(-1, 0);
+  for (const [i, row] of rows) places.get(i).row = row;
+  return { places, rows: Math.max(...lowest.values()) + 1, columns: Math.max(...[...places.values()].map((p) => p.column)) + 1 };
 }
 
 function svg(tag, attributes = {}, ...children) {
@@ -105,7 +111,7 @@ function drawBeam() {
 }
 
 function shortened(piece) {
-  const letters = [...piece.replace(/^▁(?=.)/u, "")];
+  const letters = [...visible(piece.replace(/^▁(?=.)/u, ""))];
   return letters.length > 8 ? `${letters.slice(0, 7).join("")}…` : letters.join("");
 }
 

@@ -18,15 +18,18 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Line breaks and tabs have no shape of their own.
+const visible = (piece) => piece.replace(/\r?\n|\r/g, "↵").replace(/\t/g, "⇥");
+
 // A piece with its space mark, ▁, paler than its letters.
 function label(piece) {
-  if (!piece.startsWith("▁") || piece === "▁") return [piece];
+  if (!piece.startsWith("▁") || piece === "▁") return [visible(piece)];
   const space = make("span", { class: "space" }, "▁");
-  return [space, piece.slice(1)];
+  return [space, visible(piece.slice(1))];
 }
 
 // A piece in a sentence of our own: without its space mark, in quotes.
-const quoted = (piece) => `“${piece.replace(/^▁(?=.)/u, "")}”`;
+const quoted = (piece) => `“${visible(piece.replace(/^▁(?=.)/u, ""))}”`;
 
 // Colour grows with the square root of a weight, so that small weights can be told apart.
 const shade = (weight) => Math.sqrt(weight).toFixed(3);
@@ -100,7 +103,7 @@ function drawSentences() {
       const tokens = make("div", { class: "tokens", id: side, lang, role: "toolbar", "aria-label": say(side) });
       tokens.append(...pieces.map((piece, index) => tokenButton(side, index, piece, ids[index])));
       tokens.addEventListener("keydown", moveInTokens);
-      return make("div", { class: "sentence" }, make("span", { class: "lang" }, lang), tokens);
+      return make("div", { class: "sentence" }, make("span", { class: "lang" }, lang === "und" ? "" : lang), tokens);
     }),
   );
   byId("considered-box").hidden = !WRITTEN;

@@ -50,7 +50,7 @@ const WORDS = {
       "Every head of every layer: a row for each layer, the mean of its heads first; choose one to see it large " +
       "(Vaswani et al. 2017, section 3.2.2).",
     scale: "Colours from weight 0, faint, to weight 1, strong",
-    keep: "Keep beside",
+    keep: "Keep to compare",
     forget: "Put away",
     "kept-caption": "Kept to compare with: {kind}, {name}.",
     "mean-caption": " Shown is the mean of the layer’s heads, which the model itself never forms.",
@@ -117,7 +117,7 @@ const WORDS = {
     token: "Token",
     gradient: "Gradient × vector",
     "left-out": "Left out",
-    "note-cut": "The text was longer: only its first {count} tokens are shown.",
+    "note-cut": "The text was longer: what is shown, the answer too, is of its first {count} tokens alone.",
     "note-unfinished": "The translation found no end and was cut at its limit.",
   },
   zh: {
@@ -159,7 +159,7 @@ const WORDS = {
     "name-head": "第 {layer} 层，第 {head} 个头",
     "overview-caption": "每一层的每个头：一行一层，先是各头的平均；选一个放大来看（Vaswani 等 2017，3.2.2 节）。",
     scale: "颜色由浅到深，表示权重从 0 到 1",
-    keep: "留在旁边",
+    keep: "留作比较",
     forget: "收起",
     "kept-caption": "留作比较：{kind}，{name}。",
     "mean-caption": "这里显示的是该层各头的平均，模型自己并不计算它。",
@@ -220,7 +220,7 @@ const WORDS = {
     token: "词元",
     gradient: "梯度 × 向量",
     "left-out": "去掉后",
-    "note-cut": "文字更长：这里只显示前 {count} 个词元。",
+    "note-cut": "文字更长：这里显示的一切，连同结果，都只来自前 {count} 个词元。",
     "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
   },
 };

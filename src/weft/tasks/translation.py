@@ -17,6 +17,7 @@ from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.languages import UNKNOWN
+from weft.data.overlap import TextHashes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.decoding.captured import CapturedEngine
@@ -51,6 +52,7 @@ from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
 LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
+_MANY, _SAME = 20, 0.1  # so many references, of which so small a share are different texts, are rather labels
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,13 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
         """The scores of translations of the sources."""
         return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)
+
+    def doubts(self, text: ParallelText, trained_on: TextHashes | None) -> list[str]:
+        """Also a table of texts and labels, which reads like one of pairs."""
+        notes, kinds = super().doubts(text, trained_on), len(set(text.tgt))
+        if len(text) >= _MANY and kinds <= _SAME * len(text):
+            notes.append(f"{counted(len(text), 'references')} are but {kinds:,} different texts: are they labels?")
+        return notes
 
     @staticmethod
     def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
