@@ -36,14 +36,14 @@ const goToStep = (next) => ask(Math.min(Math.max(next, 1), SIDES.target.pieces.l
 
 /* The beam: a column for each step, a row for each branch */
 
-const WIDEST = 76; // pixels of a column at most
+const WIDEST = 92; // pixels of a column at most
 const ROW = 22;
 const SOME_BRANCHES = 40; // more of them are shown only if asked for
 const ROOM = 24; // pixels to be seen around the node that is come to
 const beam = { all: null, at: null };
 
 // Nodes with their places: branches below each other, the most probable first, each as high as there is room in its
-// columns and in the one behind it, for the mark at its end; the root is number -1.
+// columns, and behind the last where a score stands there; the root is number -1.
 function laidOut(nodes, all) {
   const children = new Map([[-1, []], ...nodes.map((_, i) => [i, []])]);
   nodes.forEach((node, i) => children.get(node.parent ?? -1).push(i));
@@ -53,7 +53,8 @@ function laidOut(nodes, all) {
   const place = (i, column) => {
     const below = children.get(i).filter((child) => all || !isShort(child));
     below.sort((a, b) => nodes[b].is_best - nodes[a].is_best || nodes[b].log_prob - nodes[a].log_prob);
-    const taken = { rows: [[i, 0]], lowest: new Map([[column, 0], [column + 1, below.length ? -1 : 0]]) };
+    const taken = { rows: [[i, 0]], lowest: new Map([[column, 0]]) };
+    if (nodes[i]?.fate === "ended") taken.lowest.set(column + 1, 0);
     for (const child of below) {
       const branch = place(child, column + 1);
       const down = Math.max(...[...branch.lowest.keys()].map((c) => (taken.lowest.get(c) ?? -1) + 1));
@@ -89,7 +90,7 @@ function drawBeam() {
   const options = [[true, say("beam-all")], [false, say("beam-lasting")]];
   byId("beam-controls").replaceChildren(choices(say("beam-shown"), "beam-all", options, beam.all, choose));
   const { places, rows, columns } = laidOut(nodes, beam.all);
-  const column = Math.min(WIDEST, 26 + Math.max(46, ...nodes.map((node) => widthOf(shortened(node.piece)))));
+  const column = Math.min(WIDEST, 26 + Math.max(46, ...nodes.map((node) => widthOf(shortened(node.piece)) + (node.fate === "dropped" ? 16 : 0))));
   const x = (place) => 12 + place.column * column;
   const y = (place) => 14 + place.row * ROW;
   const picture = svg("svg", { width: columns * column + WIDEST, height: rows * ROW + 10, role: "tree", "aria-label": say("beam-title") });
