@@ -52,7 +52,7 @@ from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
 LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
-_MANY, _SAME = 20, 0.1  # so many references, of which so small a share are different texts, are rather labels
+_MANY, _SAME = 20, 0.1  # so many sources or targets, of which so small a share differ, are rather labels
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def doubts(self, text: ParallelText, trained_on: TextHashes | None) -> list[str]:
         """Also a table of texts and labels, which reads like one of pairs."""
-        notes, kinds = super().doubts(text, trained_on), len(set(text.tgt))
-        if len(text) >= _MANY and kinds <= _SAME * len(text):
-            notes.append(f"{counted(len(text), 'references')} are but {kinds:,} different texts: are they labels?")
+        notes = super().doubts(text, trained_on)
+        for name, side in (("sources", text.src), ("targets", text.tgt)):
+            if len(side) >= _MANY and (kinds := len(set(side))) <= _SAME * len(side):
+                notes.append(f"{len(side):,} {name} are but {kinds:,} different texts: are they labels?")
         return notes
 
     @staticmethod
