@@ -194,6 +194,37 @@ def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_
     assert a == b != c
 
 
+def held_out(out: Path) -> list[str]:
+    texts = json.loads((out / "run" / "recipe.json").read_bytes())["texts"]
+    return [texts[part]["sha256"] for part in ("dev", "test")]
+
+
+def test_the_seed_of_training_does_not_move_what_is_held_out(
+    train: Train, tmp_path: Path, write_pairs: Write
+) -> None:
+    text = write_pairs(216)
+    for name, setting in (("a", "training.seed=1"), ("b", "training.seed=2"), ("c", "data.seed=2")):
+        train("training.max_steps=1", setting, out=tmp_path / name, text=text)
+    a, b, c = (held_out(tmp_path / name) for name in "abc")
+    assert a == b
+    assert all(mine != other for mine, other in zip(a, c, strict=True))
+
+
+def test_a_run_from_before_the_split_had_its_own_seed_keeps_its_split(
+    train: Train, tmp_path: Path, write_pairs: Write
+) -> None:
+    text, record = write_pairs(216), tmp_path / "out" / "run" / "recipe.json"
+    train("training.seed=7", "data.seed=7", "training.max_steps=2", text=text)
+    before, written = held_out(tmp_path / "out"), json.loads(record.read_bytes())
+    del written["recipe"]["data"]["seed"]
+    record.write_text(json.dumps(written))
+    for steps in (4, 6):  # the second start finds the record as the first has left it
+        assert train("training.seed=7", f"training.max_steps={steps}", text=text).step == steps
+        assert held_out(tmp_path / "out") == before
+    with pytest.raises(UsageError, match=r"training\.seed was 7, is 8"):
+        train("training.seed=8", text=text)
+
+
 NOISE = (
     "tokenizer.src.kind=bpe",
     "tokenizer.tgt.kind=bpe",

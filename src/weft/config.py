@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_val
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 Amount = Annotated[int, Field(ge=0, lt=2**63)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
 Layers = Annotated[int, Field(ge=1, le=1024)]
 
@@ -22,11 +23,12 @@ class Section(BaseModel):
 
 
 class PairsSection(Section):
-    """Which pairs: files are given on the command line, built-in corpora here."""
+    """Which pairs: files are given on the command line, built-in corpora here; `seed` decides what is held out."""
 
     builtin: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
+    seed: Seed = 1
     dev_size: Amount | None = None
     test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
@@ -38,6 +40,7 @@ class DocumentsSection(Section):
     builtin: str | None = None
     lang: str | None = None
     documents: Literal["blank-line", "file", "line"] = "blank-line"
+    seed: Seed = 1
     dev_share: Share = 0.05
     test_share: Share = 0.0
 
@@ -50,6 +53,7 @@ class RowsSection(Section):
     text_column: str = "text"
     label_column: str = "label"
     label_separator: Annotated[str, Field(min_length=1, max_length=8)] | None = None
+    seed: Seed = 1
     dev_size: Amount | None = None
     test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
@@ -263,7 +267,7 @@ class TrainingSection(Section):
     save_every: Count | None = None
     patience: Count | None = None
     ema_decay: Fraction = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    seed: Seed = 1
     optimizer: Literal["adam", "adamw", "sgd", "muon"] = "adam"
     learning_rate: Annotated[float, Field(gt=0.0)] = 0.001
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)

@@ -36,6 +36,7 @@ from weft.run_record import (
     refuse_foreign,
     run_name,
     set_aside,
+    with_own_split,
     writing_verdict,
 )
 from weft.tasks.choice import TASKS
@@ -86,8 +87,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     A run that has ended is left as it is. Under `torchrun` the processes train one model together. Raises
     WeftError by kind; verdict.json then says the same.
     """
-    files = run_files(request.out)
-    _refuse_foreign(request)
+    files, request = run_files(request.out), _as_begun(request)
     kind = TASKS[request.recipe.task]
     with (
         joined_world(request.recipe.training.parallel) as world,
@@ -247,13 +247,17 @@ def _weights_sha256(folder: Path | None) -> str | None:
     return str(durable.read_manifest(folder)["files"][model_folder.WEIGHTS]["sha256"])
 
 
-def _refuse_foreign(request: Request) -> None:
-    """Raise UsageError where the folder holds something else than a run, or what a teacher wrote for another."""
+def _as_begun(request: Request) -> Request:
+    """The request, with the split of the folder's run.
+
+    Raises UsageError where the folder holds something else than a run, or what a teacher wrote for another.
+    """
     refuse_foreign(request.out)
     files = run_files(request.out)
     if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
         where = f"{request.out} holds a teacher's translations"
         raise UsageError(f"{where}; go on with weft distill, or give another --out")
+    return request if request.fresh else replace(request, recipe=with_own_split(request.out, request.recipe))
 
 
 def _teacher(request: Request) -> dict[str, Any]:

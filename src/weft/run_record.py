@@ -16,7 +16,7 @@ from weft import durable
 from weft.config import Recipe
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
-from weft.recipe_file import as_written, build_recipe, recipe_difference
+from weft.recipe_file import as_written, build_recipe, recipe_difference, with_values
 from weft.training.checkpoint import Checkpoints, Progress
 
 MAY_CHANGE = {
@@ -28,6 +28,7 @@ MAY_CHANGE = {
 }
 MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
+SPLIT_BY_TRAINING = "split_by_training_seed"  # in the record of a run from before data.seed was a key
 READING = "reading"  # the first stage, before the run has its folder
 
 
@@ -165,6 +166,7 @@ def begin_or_go_on(
     old = durable.read_json(files.recipe)
     if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
         raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
+    old = _with_data_seed(old)
     begun, texts = build_recipe(old["recipe"], str(out)), [*_text_lines(old["texts"], origin["texts"])]
     # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
     differences = [*_recipe_lines(begun, recipe)] or [
@@ -198,9 +200,29 @@ def begin_or_go_on(
     return True
 
 
+def _with_data_seed(record: dict[str, Any]) -> dict[str, Any]:
+    """The record, with the seed of its split where it is from before that was a key of its own."""
+    recipe = record["recipe"]
+    if not isinstance(recipe, dict) or "seed" in recipe.get("data", {}):
+        return record
+    data = {**recipe.get("data", {}), "seed": recipe.get("training", {}).get("seed", 1)}
+    return {**record, "recipe": {**recipe, "data": data}, SPLIT_BY_TRAINING: True}
+
+
 def read_overrides(files: RunFiles) -> list[str]:
     """What was allowed against a check, at this start of the run or an earlier one."""
     return list(durable.read_json(files.recipe).get("overrides", []))
+
+
+def with_own_split(out: Path, recipe: Recipe) -> Recipe:
+    """The recipe, or of a folder's run from before `data.seed` was a key one that holds out what that run did."""
+    try:
+        record = durable.read_json(run_files(out).recipe)
+        data, training = record["recipe"]["data"], record["recipe"]["training"]
+        is_older = "seed" not in data or SPLIT_BY_TRAINING in record
+        return with_values(recipe, {"data.seed": training["seed"]}) if is_older else recipe
+    except (FolderError, KeyError, TypeError):
+        return recipe  # no run, or a damaged record, which is refused where it is compared
 
 
 def run_name(out: Path) -> str:

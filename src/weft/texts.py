@@ -114,7 +114,7 @@ class Sources:
             raise UsageError("no text to train on: give --train FILE, or a recipe with built-in text")
 
 
-def gather_pairs(data: PairsSection, given: Sources, seed: int) -> Texts[ParallelText]:
+def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     """Read or generate the pairs of a translation run.
 
     Raises UsageError where there are none or two kinds of them, DataError where they cannot be read.
@@ -126,7 +126,7 @@ def gather_pairs(data: PairsSection, given: Sources, seed: int) -> Texts[Paralle
     dev = read_pairs([given.dev], whole.src_lang, whole.tgt_lang) if given.dev else None
     test = read_pairs([given.test], whole.src_lang, whole.tgt_lang) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
-    kept, split_dev, split_test = split_off(whole, *sizes, seed)
+    kept, split_dev, split_test = split_off(whole, *sizes, data.seed)
     findings = examine_pairs(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "pairs"),
@@ -139,7 +139,7 @@ def gather_pairs(data: PairsSection, given: Sources, seed: int) -> Texts[Paralle
     return Texts(*parts, "pairs", fingerprint, tuple(notes), tuple(findings))
 
 
-def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts[Documents]:
+def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]:
     """Read or generate the documents of a language model. Raises as `gather_pairs`."""
     given.refuse_beside(data.builtin)
     if data.builtin:
@@ -148,7 +148,7 @@ def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts
     dev = read_documents(given.dev, data.documents) if given.dev else None
     test = read_documents(given.test, data.documents) if given.test else None
     shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
-    kept, split_dev, split_test = split_documents(whole, *shares, seed)
+    kept, split_dev, split_test = split_documents(whole, *shares, data.seed)
     findings = examine_documents(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "documents"),
@@ -160,7 +160,7 @@ def gather_documents(data: DocumentsSection, given: Sources, seed: int) -> Texts
     return Texts(*parts, "documents", fingerprint_documents, tuple(notes), tuple(findings))
 
 
-def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledText]:
+def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     """Read or generate the labelled rows of a classification run. Raises as `gather_pairs`."""
     given.refuse_beside(data.builtin)
     if data.builtin:
@@ -170,7 +170,7 @@ def gather_rows(data: RowsSection, given: Sources, seed: int) -> Texts[LabelledT
     dev = read_labelled(given.dev, *columns) if given.dev else None
     test = read_labelled(given.test, *columns) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
-    kept, split_dev, split_test = split_labelled(whole, *sizes, seed)
+    kept, split_dev, split_test = split_labelled(whole, *sizes, data.seed)
     findings = examine_rows(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "rows"),

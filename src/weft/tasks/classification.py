@@ -65,7 +65,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     @classmethod
     def gather(cls, recipe: ClassificationRecipe, given: Sources) -> Texts[LabelledText]:
-        texts = gather_rows(recipe.data, given, recipe.training.seed)
+        texts = gather_rows(recipe.data, given)
         refuse_untrainable(texts.train)
         parts = ((part, name) for part, name in ((texts.dev, "dev"), (texts.test, "test")) if part is not None)
         known = known_labels(texts.train)

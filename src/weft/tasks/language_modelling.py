@@ -59,7 +59,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     @classmethod
     def gather(cls, recipe: LanguageRecipe, given: Sources) -> Texts[Documents]:
-        return gather_documents(recipe.data, given, recipe.training.seed)
+        return gather_documents(recipe.data, given)
 
     @classmethod
     def resolve(

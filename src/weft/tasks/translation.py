@@ -71,7 +71,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     @classmethod
     def gather(cls, recipe: TranslationRecipe, given: Sources) -> Texts[ParallelText]:
-        return gather_pairs(recipe.data, given, recipe.training.seed)
+        return gather_pairs(recipe.data, given)
 
     @classmethod
     def resolve(
