@@ -144,6 +144,42 @@ def test_every_file_has_the_usual_mode(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_a_write_leaves_the_umask_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to the whole process: what another thread makes meanwhile would be open to everybody."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("set the umask of the process"))
+    durable.write_text(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, mask: int) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from weft import durable; "
+        f"os.umask({mask}); durable.write_text(Path(sys.argv[1]), 'new')"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "a")], check=True)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_system_without_file_locks_can_write_and_says_that_nothing_is_locked(tmp_path: Path) -> None:
+    """As Windows, which has no fcntl: the module is hidden from a process of its own."""
+    script = """
+import sys
+from pathlib import Path
+sys.modules["fcntl"] = None
+from weft import durable
+folder = Path(sys.argv[1])
+with durable.held(folder / "lock", folder) as locked:
+    durable.write_text(folder / "a", "new")
+with durable.growing(folder / "b", {}) as (file, lines):
+    file.write(b"line")
+print(locked)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True)
+    assert done.stdout == b"False\n"
+    assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "newline"
+
+
 def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
     durable.make_folder(tmp_path / "a" / "b")
     durable.make_folder(tmp_path / "a" / "b")

@@ -164,6 +164,25 @@ def test_every_kind_of_text_becomes_a_model(
     assert "weft generate" in (tmp_path / "out" / "README.md").read_text()
 
 
+def test_the_packaged_modern_recipe_scores_and_begins_with_nothing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Normed queries and keys of no position at all: a score begins so, and without the engine a text too."""
+    small = ("model.head_dim=8", "model.num_key_value_heads=1", "model.ngrams=2", "model.ngram_buckets=50")
+    text = write(tmp_path / "train.txt", "line", sentences(150))
+    settings = (*TINY[1:], *small, "data.documents=line", CHARACTERS)
+    weft.train(recipe="lm-modern", out=tmp_path / "out", train=text, settings=settings, quiet=True)
+    model = weft.load(tmp_path / "out")
+    (score,) = model.score("the cat")
+    ids = torch.tensor([[model.start_id, *model.tokenizer.encode("the cat")]])
+    with torch.inference_mode():
+        log_probs = model.model(ids)[0].log_softmax(-1)
+    expected = log_probs[:-1].gather(1, ids[0, 1:, None])[:, 0]
+    assert score.token_log_probs[: len(expected)] == pytest.approx(expected.tolist(), abs=1e-5)
+    monkeypatch.setattr(model, "writer", model.model)  # as where there is no engine
+    assert len(model.generate(max_new_tokens=3, temperature=0).token_log_probs) in (1, 2, 3)
+
+
 def test_the_built_in_sentences(tmp_path: Path) -> None:
     settings = (*TINY, CHARACTERS, "data.builtin=everyday", "data.lang=zh", "batches.packing=packed")
     verdict = weft.train(out=tmp_path / "out", settings=(*settings, "training.max_steps=2"), quiet=True)

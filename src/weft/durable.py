@@ -6,12 +6,12 @@ carries a manifest with the size and SHA-256 of each of its files.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import platform
 import shutil
+import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +20,11 @@ from typing import Any, BinaryIO
 from safetensors import SafetensorError
 
 from weft.errors import FolderError, UsageError
+
+try:
+    import fcntl
+except ImportError:  # a system without them, as Windows
+    fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
 TEMPORARY = ".weft-tmp-"
@@ -60,14 +65,23 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         with _as_folder_error(path):
+            mode = _usual_mode(temporary)
             yield temporary
-            temporary.chmod(0o666 & ~_umask())  # as any new file, whoever wrote it: some make theirs private
+            temporary.chmod(mode)  # as any new file, whoever wrote it: some make theirs private
             sync(temporary)
             os.replace(temporary, path)
             sync(path.parent)
     finally:
         with contextlib.suppress(OSError):  # gone already, or its folder is none
             temporary.unlink()
+
+
+def _usual_mode(path: Path) -> int:
+    """What a new file may be used for here, found by making one: the umask cannot be asked without being set."""
+    path.touch()
+    mode = stat.S_IMODE(path.stat().st_mode)
+    path.unlink()
+    return mode
 
 
 def refuse_begun(path: Path) -> None:
@@ -113,6 +127,8 @@ def _partial(path: Path) -> Path:
 
 
 def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
+    if fcntl is None:
+        return
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -255,8 +271,9 @@ def _refuse_constant(name: str) -> Any:
 
 @contextlib.contextmanager
 def held(path: Path, folder: Path) -> Iterator[bool]:
-    """Hold the lock file `path` of a folder; process and host are written in it. False where there are no locks.
+    """Hold the lock file `path` of a folder; process and host are written in it.
 
+    False where the operating system or the file system has no locks: then nothing keeps a second process out.
     The system frees a lock when its process ends, however it ends, so a dead one never has to be removed. Raises
     UsageError, naming who holds it, where that is another process.
     """
@@ -269,6 +286,8 @@ def held(path: Path, folder: Path) -> Iterator[bool]:
 
 
 def _lock(descriptor: int, path: Path, folder: Path) -> bool:
+    if fcntl is None:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -292,12 +311,6 @@ def make_folder(path: Path) -> None:
     """Make a folder, and those above it, where they are missing. Raises FolderError where that cannot be."""
     with _as_folder_error(path):
         path.mkdir(parents=True, exist_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

@@ -180,7 +180,9 @@ def _take_folder(
         log.note(overrides[0])
     durable.make_folder(files.folder)
     if not locks.enter_context(durable.held(files.lock, out)):
-        log.note(f"note: the file system of {out} has no locks; start no second run in it")
+        log.note(
+            f"note: {out} cannot be locked (this system, or this disk, has no locks); start no second run in it"
+        )
     for folder in (out, files.folder, files.stores):
         durable.remove_leftovers(folder)
     goes_on = begin_or_go_on(

@@ -182,6 +182,21 @@ def test_the_contributions_to_a_bag_add_up(task_of: Callable[[str], Any]) -> Non
     )
 
 
+def test_a_text_without_a_known_word_has_nothing_in_a_weighted_bag(
+    task_of: Callable[[str], Any], tmp_path: Path
+) -> None:
+    """No token of it was met in training, so that all weights are 0: what is left is the projection's bias."""
+    task = task_of("bag, weighted")
+    found = inspect_text(task, "~~~ ###")
+    assert isinstance(found, ClassificationInspection)
+    assert not task.model.bag.token_weights[found.ids].any()
+    bias = task.model.projection.bias.detach().softmax(-1)
+    assert found.probabilities == pytest.approx(bias.sort(descending=True).values.tolist(), abs=1e-6)
+    assert [set(reasons.gradient) for reasons in found.contributions] == [{0.0}] * len(found.contributions)
+    write_report(found, tmp_path / "x.json")
+    assert json.loads((tmp_path / "x.json").read_text())["contributions"][0]["agreement"] is None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_written(task_of: Callable[[str], Any], kind: str, tmp_path: Path) -> None:
     found = inspect_text(task_of(kind), "the red one was " * 60)

@@ -364,6 +364,38 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, optimizer: str, stops: tup
     assert [line["step"] for line in metrics(tmp_path / "part")] == list(range(1, 12))
 
 
+@pytest.mark.parametrize("stops", [(3,), (2, 5, 6), (4,)], ids=str)
+def test_a_resumed_run_logs_the_losses_of_an_uninterrupted_one(tmp_path: Path, stops: tuple[int, ...]) -> None:
+    """Stopped between two lines of the log, or at one: a mean is that of all its steps, also those before it."""
+
+    def build(name: str, save_every: int) -> Trainer[Batch]:
+        made = build_trainer(tmp_path / name, Plan(11, 99, save_every))
+        made.log.every = 4
+        return made
+
+    build("whole", 99).run()
+    for stop in stops:
+        part = build("part", 1)
+        part.checkpoints.save = raise_after(stop, part.checkpoints.save)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            part.run()
+    build("part", 1).run()
+    assert metrics(tmp_path / "part") == metrics(tmp_path / "whole")
+    assert [line["step"] for line in metrics(tmp_path / "part")] == [4, 8, 11]
+
+
+def raise_after(step: int, save: Callable[[State], Path]) -> Callable[[State], Path]:
+    """Save, and end as a kill would once that step is on the disk."""
+
+    def dying(state: State) -> Path:
+        path = save(state)
+        if state.progress.step == step:
+            raise KeyboardInterrupt
+        return path
+
+    return dying
+
+
 def test_resumed_mid_accumulation_order(tmp_path: Path) -> None:
     """Three micro-batches a step over epochs of five: a step straddles the edge."""
     whole = build_trainer(tmp_path / "whole", Plan(5, 99, 99), grad_accum_steps=3)

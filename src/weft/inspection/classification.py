@@ -173,7 +173,10 @@ def _gradient(task: Classification, ids: Int[Tensor, "1 L"], label: int) -> Floa
 def _of_bag(
     model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
 ) -> Float[Tensor, " L"]:
-    """The bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens."""
+    """The bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens.
+
+    Where none of them has a weight, as in a text of unknown words, nothing in the bag has a share.
+    """
     bag = model.bag
     assert bag is not None
     total, weight = torch.zeros(ids.shape[1], device=ids.device), torch.zeros((), device=ids.device)
@@ -183,7 +186,7 @@ def _of_bag(
         weight += each.sum()
         for offset in range(found.n):
             total[offset : offset + len(shares)] += shares / found.n
-    return total.float().cpu() / float(weight)
+    return total.float().cpu() / (float(weight) or 1.0)
 
 
 def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:

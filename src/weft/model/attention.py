@@ -169,7 +169,7 @@ class MultiHeadAttention(nn.Module):
 
     def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None) -> Float[Tensor, "B _ L K"]:
         if norm is not None:
-            heads = x.view(*x.shape[:2], -1, self.head_dim).float()
+            heads = self._heads(x).transpose(1, 2).float()  # B L _ K
             x = operations.normed(heads, norm).type_as(x).flatten(2)
         return rotate(self._heads(x), first) if self.rotary else self._heads(x)
 

@@ -21,7 +21,7 @@ from weft.errors import FolderError
 
 MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
-FORMAT = 3  # of the files above, kept in the manifest
+FORMAT = 4  # of the files above, kept in the manifest
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -31,7 +31,7 @@ class Progress:
 
     `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation that belongs to
     `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is what gradients in float16 are
-    multiplied with; else 1.
+    multiplied with; else 1. `unlogged_loss` is the sum over the `unlogged_steps` since the last logged mean.
     """
 
     step: int = 0
@@ -45,6 +45,8 @@ class Progress:
     evaluation_due: bool = False
     loss_scale: float = 1.0
     scale_set: int = 0
+    unlogged_loss: float = 0.0
+    unlogged_steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -39,19 +39,17 @@ class StepFacts:
 
 
 class _Sums:
-    """The steps since the last line."""
+    """What the steps since the last line, or this start, took; their losses stand in the progress."""
 
     def __init__(self) -> None:
-        self.loss = self.seconds = self.waited = self.at_peak = 0.0
-        self.tokens = self.steps = 0
+        self.seconds = self.waited = self.at_peak = 0.0
+        self.tokens = 0
 
     def add(self, facts: StepFacts) -> None:
-        self.loss += facts.loss
         self.seconds += facts.seconds
         self.waited += facts.waited
         self.at_peak += facts.at_peak
         self.tokens += facts.tokens
-        self.steps += 1
 
     def line(self, facts: StepFacts) -> dict[str, float]:
         """Means, and of the last step `facts` what has none; the share of the peak only where it is known.
@@ -61,7 +59,6 @@ class _Sums:
         seconds = max(self.seconds, 1e-9)
         peak = {"peak_share": round(self.at_peak / seconds, 4)} if 0 < self.at_peak <= seconds else {}
         return {
-            "loss": round(self.loss / self.steps, 6),
             "learning_rate": facts.learning_rate,
             "grad_norm": round(facts.grad_norm, 4),
             "tokens_per_second": round(self.tokens / seconds),
@@ -122,18 +119,25 @@ class Log:
             self._to_trackers(lambda tracker: tracker.close())
 
     def step(self, progress: checkpoint.Progress, facts: StepFacts) -> None:
-        """Count one optimizer step; write the means every `every` steps."""
+        """Count one optimizer step; write the means every `every` steps.
+
+        The losses not yet written are kept in the progress, so that a resumed run's mean has all of its steps.
+        """
         self._sums.add(facts)
+        progress.unlogged_loss += facts.loss
+        progress.unlogged_steps += 1
         self._steps += 1
         due = progress.step % self.every == 0 or progress.step == self._max_steps
         if not due and self._bar is None:
             return
         left = self._seconds_left(progress.step)
         seconds = {"seconds": round(progress.seconds, 2), "seconds_left": round(left, 1)}
-        line = {"step": progress.step, "epoch": progress.epoch, **self._sums.line(facts), **seconds}
+        loss = {"loss": round(progress.unlogged_loss / progress.unlogged_steps, 6)}
+        line = {"step": progress.step, "epoch": progress.epoch, **loss, **self._sums.line(facts), **seconds}
         if due:
             self._append(line)
             self._sums = _Sums()
+            progress.unlogged_loss, progress.unlogged_steps = 0.0, 0
         self._say_step(line)
 
     def evaluation(
