@@ -126,3 +126,15 @@ def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> 
     assert "pairs.en-de.tsv" in card
     assert f"BLEU  {verdict['test']['bleu']:6.2f}  {verdict['test']['bleu_signature']}" in card
     assert all(note in card for note in verdict["notes"])
+
+
+def test_a_folder_of_a_later_format_says_so(folder: Path) -> None:
+    """And not which of its keys is unknown: a later format may differ in anything."""
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"format": model_folder.FORMAT + 1, "weft_version": "9.9", "unheard_of": True}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    durable.write_manifest(folder, sorted(FILES))
+    said = refusal(folder)
+    assert "written by Weft 9.9 in folder format 2" in said
+    assert "install a newer weft-text" in said
+    assert "unheard_of" not in said

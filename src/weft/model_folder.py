@@ -38,6 +38,7 @@ SHORTLIST = "shortlist.safetensors"
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 VERSION = metadata.version("weft")
+FORMAT = 1  # of the folder, kept in config.json; docs/reliability.md says what it promises
 PARAMETER_LIMIT = 20_000_000_000
 POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold
 
@@ -348,6 +349,7 @@ def is_model_folder(folder: Path) -> bool:
 
 def _read_config(path: Path) -> FolderConfig:
     tree = durable.read_json(path, limit=2**20)
+    _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None
     if not isinstance(task, str) or task not in CONFIGS:
         raise FolderError(f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}")
@@ -364,6 +366,17 @@ def _read_config(path: Path) -> FolderConfig:
     if config.position_bound() > POSITIONS_LIMIT:
         raise FolderError(f"{path}: its max_len is too long for positions that are computed")
     return config
+
+
+def _refuse_newer(path: Path, tree: Any) -> None:
+    """Raise FolderError where a later Weft wrote a folder that this one cannot know how to read."""
+    wanted = tree.get("format") if isinstance(tree, dict) else None
+    if isinstance(wanted, int) and wanted > FORMAT:
+        writer = f"Weft {tree.get('weft_version')!s:.20}"
+        raise FolderError(
+            f"{path}: written by {writer} in folder format {wanted}, and this version ({VERSION}) reads "
+            f"format {FORMAT}; install a newer weft-text"
+        )
 
 
 def _attention_parameters(shape: LayerShape) -> int:
