@@ -28,7 +28,7 @@ def test_sound_text_ends_with_0(command: Command, tmp_path: Path, pairs: list[tu
     assert (ended.code, ended.err) == (0, "")
     assert ended.lines[0].startswith("taken for text of translation, by the look of ")
     assert ended.lines[1].startswith("train: 1,200 rows; en to de; median length: ")
-    assert "|rules:1|order:" in ended.lines[1]
+    assert "|rules:2|order:" in ended.lines[1]
     assert ended.lines[-1].startswith("fatal: 0, warnings: 0, notes: ")
     assert ended.lines[-1].endswith("; nothing stands against training")
 

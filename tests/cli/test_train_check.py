@@ -105,7 +105,7 @@ class TestSignature:
         assert line.endswith(signature)
         card = (tmp_path / "out" / "README.md").read_text("utf-8")
         assert f"text  {signature}" in card
-        assert card.count("|rules:1|order:") == 3, "of train, dev and test"
+        assert card.count("|rules:2|order:") == 3, "of train, dev and test"
 
     def test_evaluate_prints_it(self, command: Command, tiny_folder: Path, tmp_path: Path) -> None:
         data = write(tmp_path / "t.tsv", [("horse wants horse", "Pferd will Pferd und Hase")])

@@ -83,7 +83,7 @@ class TestFormats:
         assert [pairs_of(text) for text in texts] == [PAIRS] * 3
         assert {(text.src_lang, text.tgt_lang) for text in texts} == {("en", "de")}
         assert {fingerprint(text) for text in texts} == {fingerprint(from_pairs(PAIRS, "x", "en", "de"))}
-        assert [text.where(2) for text in texts] == [f"{tsv}:3", f"{src}:3", f"{xml}:3"]
+        assert [text.where(2) for text in texts] == [f"{tsv}:3", f"{src}:3", f"{xml}:5"]
 
     def test_several_data_are_joined_and_every_pair_knows_its_place(self, tmp_path: Path) -> None:
         one = write(tmp_path / "one.tsv", "a\tb\n\nc\td\n")
@@ -167,10 +167,84 @@ class TestLanguages:
 
 
 class TestTmx:
-    def test_inline_tags_lose_native_codes_and_keep_text(self, tmp_path: Path) -> None:
-        seg = 'A<bpt i="1">&lt;b&gt;</bpt> <hi>big</hi><ph>x<sub> blue</sub>y</ph> dog<it>q</it><ut>z</ut>'
-        path = write(tmp_path / "p.tmx", tmx(unit(en=seg, de="Hund\nund\r\nKatze &amp; M&#228;use")))
-        assert pairs_of(read_pairs([path])) == [("A big blue dog", "Hund und Katze & Mäuse")]
+    @pytest.mark.parametrize(
+        ("segment", "text"),
+        [
+            ('A<bpt i="1">&lt;b&gt;</bpt> <hi>big</hi><ept i="1">q</ept> dog<ut>z</ut>', "A big dog"),
+            ("First line<ph>&lt;br/&gt;</ph>Second line", "First line Second line"),
+            ("a<bpt/><ph/><ept/>b<ph/>, c<ph/>", "a b, c"),
+            ("un<bpt>&lt;b&gt;</bpt>believ<ept>&lt;/b&gt;</ept>able", "unbelievable"),
+            ("You have <ph>{0}</ph> files", "You have {0} files"),
+            ("<ph> %1$s </ph>: <it>%(name)s</it> <ph>{{who}}</ph> <ph>%d</ph>", "%1$s: %(name)s {{who}} %d"),
+            ("You have <ph>&lt;x/&gt;</ph> <bpt>{1}</bpt> <ph>100 %</ph> files", "You have files"),
+            ("Note<ph>fn<sub>a <ph>{0}</ph> footnote</sub></ph> here", "Note here"),
+            ("किताब<ph>x</ph>घर की<ph>x</ph>बात", "किताब घर की बात"),
+            ("<hi>un</hi>done <hi>now<ph>x</ph>here</hi>", "undone now here"),
+        ],
+    )
+    def test_codes_are_taken_out_and_words_stay_apart(self, tmp_path: Path, segment: str, text: str) -> None:
+        path = write(tmp_path / "p.tmx", tmx(unit(en=segment, de="Hund\nund\r\nKatze &amp; M&#228;use")))
+        assert pairs_of(read_pairs([path])) == [(text, "Hund und Katze & Mäuse")]
+
+    def test_units_with_codes_are_counted_on_either_side(self, tmp_path: Path) -> None:
+        code = "a<ph>x</ph>b"
+        units = [
+            unit(en="a", de=code),
+            unit(en=code, de="b"),
+            unit(en="c<ph>{0}</ph>", de="d"),
+            unit(en=code, de=""),
+        ]
+        path = write(tmp_path / "p.tmx", tmx(*units))
+        read = read_pairs([path])
+        assert read.num_coded == 2, (
+            "a placeholder that stays is no code, and a unit that is dropped does not count"
+        )
+        assert read.notes == [
+            f"{path}: inline codes (tags of the original document) were taken out of 2 of 3 units"
+        ]
+        assert read_pairs([path, path]).num_coded == 4
+
+    def test_a_million_codes_in_a_row_pass_in_seconds(self, tmp_path: Path) -> None:
+        start = time.perf_counter()
+        path = write(tmp_path / "p.tmx", tmx(unit(en=f"a {'<bpt/>' * 1_000_000}b", de="<ph/> " * 100_000 + "c")))
+        assert pairs_of(read_pairs([path])) == [("a b", "c")]
+        assert time.perf_counter() - start < 20
+
+    @pytest.mark.parametrize(
+        "doctype",
+        [
+            "<!DOCTYPE tmx>",
+            '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
+            '<!DOCTYPE tmx PUBLIC "-//LISA OSCAR:1998//DTD for Translation Memory eXchange//EN" "tmx14.dtd">',
+        ],
+    )
+    def test_a_document_type_that_only_names_the_format_is_passed_over(self, tmp_path: Path, doctype: str) -> None:
+        content = tmx(unit(en="a", de="b &amp; c")).replace("?>\n", f"?>\n{doctype}\n", 1)
+        for name in ("p.tmx", "no_suffix"):
+            assert pairs_of(read_pairs([write(tmp_path / name, content)])) == [("a", "b & c")]
+
+    def test_a_place_is_the_line_where_the_unit_begins(self, tmp_path: Path) -> None:
+        note = "<note>about\nthe next\nunit</note>"
+        units = [
+            unit(en="a", de="b").replace("<tuv", f"{note}\n<tuv", 1),
+            unit(en="c", de=""),
+            unit(en="d", de="e"),
+        ]
+        path = write(tmp_path / "p.tmx", tmx(*units))
+        text = read_pairs([path])
+        content = Path(path).read_text().split("\n")
+        assert [content[line - 1][:4] for line in text.lines] == ["<tu>", "<tu>"]
+        assert [text.where(i) for i in range(2)] == [f"{path}:3", f"{path}:8"]
+
+    def test_where_units_share_a_line_a_place_is_the_number_of_the_unit(self, tmp_path: Path) -> None:
+        units = [unit(en="a", de="b"), unit(en="c", de=""), unit(en="d", de="e")]
+        path = write(tmp_path / "one.tmx", tmx(*units).replace("\n", ""))
+        table = write(tmp_path / "p.tsv", "f\tg\n")
+        text = read_pairs([table, path, table])
+        assert [text.where(i) for i in range(4)] == [
+            f"{table}:1", f"{path}: unit 1", f"{path}: unit 3", f"{table}:1",
+        ]  # fmt: skip
+        assert text.select([2, 0]).where(0) == f"{path}: unit 3"
 
     def test_languages_match_by_primary_subtag_and_may_be_turned_round(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tmx", tmx(unit(de_DE="Hund", en_US="dog"), header="EN-us"))
@@ -204,8 +278,13 @@ class TestTmx:
         wide = tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", "UTF-16")
         assert pairs_of(read_pairs([write(tmp_path / "p.tmx", wide.encode("utf-16"))])) == [("dog", "Mäuse")]
         assert pairs_of(read_pairs([write(tmp_path / "no_suffix", wide.encode("utf-16"))])) == [("dog", "Mäuse")]
-        latin = tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", "ISO-8859-1").encode("latin-1")
-        assert "ISO-8859-1" in refusal([write(tmp_path / "latin.tmx", latin)])
+        for name, codec in (("ISO-8859-1", "latin-1"), ("windows-1250", "cp1250")):
+            narrow = tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", name).encode(codec)
+            assert pairs_of(read_pairs([write(tmp_path / "narrow.tmx", narrow)])) == [("dog", "Mäuse")]
+        many_bytes = tmx(unit(zh="中", de="Mitte")).replace("UTF-8", "GB18030").encode("gb18030")
+        assert "encoding 'GB18030', which is not read; save it as UTF-8" in refusal(
+            [write(tmp_path / "gb.tmx", many_bytes)]
+        )
 
     def test_malformed_cut_off_or_foreign_xml_is_refused_with_its_line(self, tmp_path: Path) -> None:
         whole = tmx(unit(en="a", de="b"))
@@ -229,7 +308,7 @@ class TestTmx:
         monkeypatch.setattr(lines, "MAX_LINE_CHARS", 100)
         path = write(tmp_path / "p.tmx", tmx(unit(en="a" * 101, de="b"), unit(en="a" * 100, de="c")))
         text = read_pairs([path])
-        assert (text.tgt, text.dropped, text.lines) == (["c"], {"line too long": 1}, [2])
+        assert (text.tgt, text.dropped, text.lines) == (["c"], {"line too long": 1}, [4])
 
 
 class TestLines:

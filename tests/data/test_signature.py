@@ -18,7 +18,7 @@ def test_its_form() -> None:
     found = parts(signature(PAIRS))
     assert list(found) == ["data", "rules", "order"]
     assert len(found["data"]) == len(found["order"]) == 8
-    assert found["rules"] == "1"
+    assert found["rules"] == "2"
 
 
 def test_another_order_is_the_same_data() -> None:

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import random
+import sys
 import tarfile
 import time
 import tracemalloc
@@ -335,20 +336,46 @@ def test_D9_external_entities_are_never_opened(tmp_path: Path) -> None:
     for declaration in (
         f'<!DOCTYPE tmx [<!ENTITY x SYSTEM "file://{secret}">]>',
         f'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "file://{secret}"> %x;]>',
-        f'<!DOCTYPE tmx SYSTEM "file://{secret}">',
-        '<!DOCTYPE tmx SYSTEM "http://127.0.0.1:9/tmx14.dtd">',
+        f'<!DOCTYPE tmx SYSTEM "file://{secret}" [<!ENTITY x "y">]>',
+        f'<!DOCTYPE tmx SYSTEM "file://{secret}" [ ]>',
+        '<!DOCTYPE tmx [<!ATTLIST tuv xml:lang CDATA "en">]>',
     ):
         content = f"<?xml version='1.0'?>\n{declaration}<tmx><body>{UNITS.format('&x;')}</body></tmx>"
         message = refusal(write(tmp_path / "p.tmx", content))
-        assert "p.tmx:2: a document type or entity declaration" in message
+        assert "p.tmx:2: a document type with declarations of its own" in message
         assert "top secret" not in message
+
+
+def test_D9_what_a_document_type_names_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declarations = write(tmp_path / "tmx14.dtd", '<!ENTITY x "top secret">')
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was asked for"))
+    opened: list[object] = []
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if listening and event == "open":
+            opened.append(arguments[0])
+
+    listening = True
+    sys.addaudithook(listen)  # it stays for as long as the process lives
+    for place in (declarations, f"file://{declarations}", "http://127.0.0.1:9/tmx14.dtd", "tmx14.dtd"):
+        doctype = f'<!DOCTYPE tmx SYSTEM "{place}">'
+        path = write(tmp_path / "p.tmx", f"{doctype}<tmx><body>{UNITS.format('a')}</body></tmx>")
+        assert read_pairs([path]).src == ["a"]
+        for reference in ("&x;", "&nbsp;"):
+            path = write(
+                tmp_path / "p.tmx", f"{doctype}\n<tmx><body>{UNITS.format(f'b{reference}c')}</body></tmx>"
+            )
+            assert f"p.tmx:2: the entity {reference}, which XML does not define" in refusal(path)
+    listening = False
+    assert str(tmp_path / "p.tmx") in map(str, opened), "the hook does listen"
+    assert not any(str(name).endswith(".dtd") for name in opened)
 
 
 def test_D9_a_billion_laughs_end_at_the_declaration(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
     content = f'<!DOCTYPE tmx [<!ENTITY l0 "ha">{laughs}]><tmx><body>{UNITS.format("&l9;")}</body></tmx>'
     start = time.perf_counter()
-    assert "declaration" in refusal(write(tmp_path / "p.tmx", content))
+    assert "declarations of its own" in refusal(write(tmp_path / "p.tmx", content))
     assert time.perf_counter() - start < 1
 
 

@@ -7,8 +7,9 @@ import codecs
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 
 from weft.data import languages, split
@@ -64,8 +65,10 @@ _NOT_READ = {
 class ParallelText:
     """Pairs of sentences with their origin. Both sides are stripped, not empty, and hold no line end.
 
-    `lines` counts from 1: the line of a text file, the translation unit of a TMX file. `dropped` and `notes`
-    tell what reading left out and took for granted.
+    `lines` counts from 1: the line that a pair stands on, or of a TMX file the line where its unit begins. In the
+    files of `by_unit`, by their place in `files`, several units share a line: there it is the number of the unit.
+    `dropped` and `notes` tell what reading left out and took for granted; `num_coded` are the pairs that it took
+    codes out of.
     """
 
     src: list[str]
@@ -77,13 +80,16 @@ class ParallelText:
     src_lang: str
     tgt_lang: str
     notes: list[str] = field(default_factory=list)
+    by_unit: frozenset[int] = frozenset()
+    num_coded: int = 0
 
     def __len__(self) -> int:
         return len(self.src)
 
     def where(self, i: int) -> str:
-        """`file:line` of pair i; of two aligned files the source side."""
-        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
+        """`file:line` of pair i; of two aligned files the source side. By units, `file: unit n`."""
+        file = self.file_of[i]
+        return f"{self.files[file]}:{' unit ' if file in self.by_unit else ''}{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Source and target of each pair."""
@@ -101,6 +107,7 @@ class ParallelText:
             dropped={},
             src_lang=self.src_lang,
             tgt_lang=self.tgt_lang,
+            by_unit=self.by_unit,
         )
 
 
@@ -213,19 +220,28 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     heads = [first_bytes(path, "UTF-8 text, source<TAB>target on each line") for path in paths]
     dropped: Counter[str] = Counter()
     notes: list[str] = []
+    coded: set[int] = set()
+    by_unit = False
     if len(paths) == 2:
         named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
         rows = read_aligned(paths[0], paths[1], dropped)
     elif _is_xml(paths[0], heads[0]):
-        named = _tmx_languages(paths[0], src_lang, tgt_lang)
-        rows = tmx.read_tmx(paths[0], *named, dropped)
+        contents = tmx.read_contents(paths[0])
+        by_unit = contents.shares_lines
+        named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
+        rows = tmx.read_tmx(paths[0], *named, dropped, coded, by_unit)
     else:
         named = languages.pair_from_name(paths[0].name) or (None, None)
         rows = read_tsv(paths[0], dropped, notes)
     pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
     if _swapped(pair, named):
         notes.append(f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?")
-    return _keep(rows, dropped, notes, [str(path) for path in paths], pair)
+    text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
+    num_coded = len(coded.intersection(text.lines))
+    if num_coded:
+        of = f"{num_coded:,} of {len(text):,} units"
+        notes.append(f"{item}: inline codes (tags of the original document) were taken out of {of}")
+    return replace(text, by_unit=frozenset({0} if by_unit else ()), num_coded=num_coded)
 
 
 def split_at_comma(item: str) -> list[Path]:
@@ -302,15 +318,17 @@ def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> boo
     return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
 
 
-def _tmx_languages(path: Path, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:
+def _tmx_languages(
+    path: Path, contents: tmx.Contents, src_lang: str | None, tgt_lang: str | None
+) -> tuple[str, str]:
     """As asked; else as the file's name says, if the file holds both; else the two that it holds."""
-    found, header = tmx.read_languages(path)
+    found = contents.languages
     named = languages.pair_from_name(path.name)
     if src_lang is None and tgt_lang is None and named:
         held = {languages.primary(tag) for tag in found}
         if held >= {languages.primary(tag) for tag in named}:
             src_lang, tgt_lang = named
-    return tmx.choose_languages(path, found, header, src_lang, tgt_lang)
+    return tmx.choose_languages(path, found, contents.header, src_lang, tgt_lang)
 
 
 def _keep(
@@ -336,7 +354,9 @@ def _keep(
 
 def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     pair = (src_lang or _common(parts, "src_lang"), tgt_lang or _common(parts, "tgt_lang"))
-    whole = ParallelText([], [], [], [], [], {}, *pair, [])
+    whole = ParallelText(
+        [], [], [], [], [], {}, *pair, [], _units_of(parts), sum(part.num_coded for part in parts)
+    )
     dropped: Counter[str] = Counter()
     for part in parts:
         whole.file_of.extend([len(whole.files)] * len(part))
@@ -348,6 +368,12 @@ def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | N
         dropped.update(part.dropped)
     whole.dropped.update(dropped)
     return whole
+
+
+def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:
+    """The files that are counted by units, by their place among all."""
+    before = [0, *accumulate(len(part.files) for part in parts)]
+    return frozenset(start + file for start, part in zip(before, parts, strict=False) for file in part.by_unit)
 
 
 def _common(parts: Sequence[ParallelText], key: str) -> str:

@@ -8,12 +8,12 @@ from hashlib import blake2b, sha256
 
 from weft.data.tokenizer import Tokenizer
 
-RULES = 1  # of reading: line ends, stripping, what is dropped; a change that alters any text read counts it up
+RULES = 2  # of reading: line ends, stripping, what is dropped; a change that alters any text read counts it up
 _SHOWN = 8  # hexadecimal digits
 
 
 def signature(rows: Iterable[Sequence[str]], tokenizers: Iterable[Tokenizer] = ()) -> str:
-    """`data:…|rules:1|tok:…|order:…` of a text's rows; without tokenizers the third part is left out.
+    """`data:…|rules:2|tok:…|order:…` of a text's rows; without tokenizers the third part is left out.
 
     `data` is the same for the same rows in another order, `order` is not. Names of files do not count.
     """

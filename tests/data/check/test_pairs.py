@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,11 @@ class TestRealCorpora:
         start = time.process_time()
         look_over(text)
         assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize(("num_coded", "is_warned_of"), [(20, False), (21, True)])
+def test_many_units_with_inline_codes_are_warned_of(num_coded: int, is_warned_of: bool) -> None:
+    text = replace(corpus(made(100)), num_coded=num_coded)
+    assert ("inline-codes" in codes(text)) is is_warned_of
+    if is_warned_of:
+        assert "made.tsv: 21 pairs (21.0 %) held inline codes" in found(text, "inline-codes").message

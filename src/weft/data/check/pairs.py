@@ -21,6 +21,7 @@ WRONG_SHARE = 0.05  # of the pairs: from here on training would learn the mistak
 _UNLIKE_LENGTHS = 4.0  # spreads of the corpus's own length ratio
 _UNLIKE_FACTOR = 1.8  # and at least so many times longer, for where nearly all ratios are the same
 _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
+_CODED_SHARE = 0.2  # of the units of a translation memory: from here on what stood in their codes may be missed
 _MANY, _MUCH = 20, 0.1  # a text beside so many others, and so great a share of the pairs, is no coincidence
 _LETTER = re.compile(r"[^\W\d_]{2}")
 # Where a language is written in one script, files whose scripts are the other way round have changed places.
@@ -102,6 +103,7 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
         *control_characters(pairs.rows, pairs.sides),
         *markup(pairs.rows, pairs.sides),
         *long_texts(pairs.rows, pairs.sides),
+        *_coded(text),
         *as_read(pairs.rows, text.files, text.dropped, text.notes),
     ]
     return gravest_first(findings)
@@ -246,6 +248,20 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
                 "look whether a column or a file was filled with one line; a model would learn to say it always"
             )
             yield from pairs.rows.shares(found, "one-text", what, remedy, _MUCH, 0.5)
+
+
+def _coded(text: ParallelText) -> Iterator[Finding]:
+    """Units of a translation memory out of which codes were taken, where they are many."""
+    share = text.num_coded / len(text)
+    if share > _CODED_SHARE:
+        yield Finding(
+            "warning",
+            "inline-codes",
+            f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) held "
+            "inline codes, which were taken out with what stood in them",
+            "look at some of these pairs: where words stood in the codes, export the memory as plain text",
+            text.num_coded,
+        )
 
 
 def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:

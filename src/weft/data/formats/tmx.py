@@ -1,15 +1,17 @@
 """TMX, the XML exchange format of translation memories, read as a stream.
 
-Source: TMX 1.4b specification (LISA/GALA 2005). Document type and entity declarations are refused as soon as
-they are seen, so that nothing is expanded and nothing outside the file is ever opened.
+Source: TMX 1.4b specification (LISA/GALA 2005). A document type that only names the format is passed over: what it
+points to is never opened. One with declarations of its own is refused as soon as it is seen, and so is a reference
+to an entity that XML itself does not define: nothing is ever expanded, and no text is lost without a word.
 """
 
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from xml.parsers import expat
 
 from weft.data import languages
@@ -21,17 +23,40 @@ from weft.errors import DataError
 MAX_DEPTH = 64
 MAX_TAG_BYTES = 16 << 20  # the parser holds one tag or comment whole
 MAX_LANGUAGES = 1000
-_ENCODINGS = {"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii"}
-_NATIVE_CODE = {"bpt", "ept", "ph", "it", "ut"}  # what they hold is markup of the original document
+_ENCODINGS = re.compile(r"utf-?8|utf-?16(?:le|be)?|us-ascii|iso-8859-\d{1,2}|windows-125\d|cp125\d", re.IGNORECASE)
+# What these hold is markup of the original document: of a pair of codes, which stand around text and may stand in
+# the middle of a word, and of a code that stands for something by itself.
+_PAIRED, _SINGLE = {"bpt", "ept"}, {"ph", "it", "ut"}
+_PAIR_MARK, _SINGLE_MARK = "\x01", "\x00"  # where a code was taken out; XML itself can hold neither character
+_BETWEEN_SPACES = re.compile("(\\s)(?:[\x00\x01]+\\s)+")
+_BETWEEN = re.compile("(?<=([^\x00\x01]))[\x00\x01]+(?=(.))", re.DOTALL)
+_MARKS = re.compile("[\x00\x01]")
+_MOST_CODE_CHARS = 80  # of a code that may be a placeholder
+_PLACEHOLDER = re.compile(  # of a program's message, which puts a value there
+    r"\$?\{{1,2} ?[\w.:-]+ ?\}{1,2}"  # {0}, {name}, {{name}}, ${name}
+    r"|%(?:\([\w.-]+\)|\d+\$)?[-#+0]*[\d.]*l{0,2}[a-z@]"  # %s, %d, %.2f, %1$s, %(name)s, %@
+    r"|%\d{1,2}",  # %1
+    re.IGNORECASE,
+)
 _LINE_END = re.compile(r"\r?\n")
 
 
-def read_languages(path: Path) -> tuple[Counter[str], str | None]:
-    """How often each language occurs, and the header's source language if it names one."""
+class Contents(NamedTuple):
+    """What a file holds: how often each language occurs, the header's source language if it names one, and
+    whether two units begin on one line, so that a line's number would not find a unit.
+    """
+
+    languages: Counter[str]
+    header: str | None
+    shares_lines: bool
+
+
+def read_contents(path: Path) -> Contents:
+    """Walk over the whole file. Raises DataError as `read_tmx` does."""
     walk = _LanguageWalk(path)
     for _ in walk.steps():
         pass
-    return walk.found, walk.header
+    return Contents(walk.found, walk.header, walk.shares_lines)
 
 
 def choose_languages(
@@ -61,14 +86,17 @@ def choose_languages(
     return src or free.pop(0), tgt or free.pop(0)
 
 
-def read_tmx(path: Path, src: str, tgt: str, dropped: Counter[str]) -> Iterator[Row]:
-    """Unit number and text in both languages of every translation unit that has them.
+def read_tmx(
+    path: Path, src: str, tgt: str, dropped: Counter[str], coded: set[int], by_unit: bool = False
+) -> Iterator[Row]:
+    """The line where each translation unit begins, or its number, and its text in both languages.
 
-    Text of `hi` and `sub` is kept, native codes in `bpt`, `ept`, `ph`, `it`, `ut` are left out, line ends
-    become spaces. Raises DataError with the line for malformed XML, declarations and encodings other than
-    UTF-8 and UTF-16.
+    Text of `hi` is kept. Codes in `bpt`, `ept`, `ph`, `it`, `ut` are taken out with all that they hold, `sub`
+    too; the numbers of such units go into `coded`. A code that is a program's placeholder ({0}, %s) is text and
+    stays. Where a code that stands by itself was between two letters or digits, a space takes its place. Line ends
+    become spaces. Raises DataError with the line for malformed XML, declarations and encodings that are not read.
     """
-    walk = _UnitWalk(path)
+    walk = _UnitWalk(path, by_unit)
     for _ in walk.steps():
         for number, unit in walk.take():
             src_tag = src if src in unit else _same_primary(src, [tag for tag in unit if tag != tgt])
@@ -80,7 +108,9 @@ def read_tmx(path: Path, src: str, tgt: str, dropped: Counter[str]) -> Iterator[
             if src_text is None or tgt_text is None:
                 dropped[TOO_LONG] += 1
             else:
-                yield number, src_text, tgt_text
+                if src_text.is_coded or tgt_text.is_coded:
+                    coded.add(number)
+                yield number, src_text.text, tgt_text.text
 
 
 def _labels(found: Mapping[str, int]) -> list[str]:
@@ -105,8 +135,9 @@ class _Walk(ABC):
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.XmlDeclHandler = self._declare
-        self.parser.StartDoctypeDeclHandler = self._refuse_declaration
+        self.parser.StartDoctypeDeclHandler = self._pass_doctype
         self.parser.EntityDeclHandler = self._refuse_declaration
+        self.parser.SkippedEntityHandler = self._refuse_entity
         self.parser.StartElementHandler = self._open
         self.parser.EndElementHandler = self._close
 
@@ -147,11 +178,20 @@ class _Walk(ABC):
         self.close_tag(name)
 
     def _declare(self, version: str, encoding: str | None, standalone: int) -> None:
-        if encoding and encoding.lower() not in _ENCODINGS:
-            self._refuse(f"XML in the encoding {encoding!r}; save it as UTF-8")
+        if encoding and not _ENCODINGS.fullmatch(encoding):
+            self._refuse(f"XML in the encoding {encoding[:40]!r}, which is not read; save it as UTF-8")
+
+    def _pass_doctype(self, name: str, system: str | None, public: str | None, has_declarations: bool) -> None:
+        if has_declarations:
+            self._refuse_declaration()
 
     def _refuse_declaration(self, *_: object) -> NoReturn:
-        self._refuse("a document type or entity declaration, which is not read; delete the <!DOCTYPE ...>")
+        self._refuse(
+            "a document type with declarations of its own, which are not read; take out what stands in its [...]"
+        )
+
+    def _refuse_entity(self, name: str, *_: object) -> NoReturn:
+        self._refuse(f"the entity &{name[:40]};, which XML does not define; write the character itself")
 
     def _refuse(self, what: str, line: int | None = None) -> NoReturn:
         raise DataError(f"{self.path}:{line or self.parser.CurrentLineNumber}: {what}") from None
@@ -167,9 +207,15 @@ class _LanguageWalk(_Walk):
         super().__init__(path)
         self.found: Counter[str] = Counter()
         self.header: str | None = None
+        self.shares_lines = False
+        self._last_line = 0  # where a unit began
 
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "tuv":
+        if name == "tu":
+            line = self.parser.CurrentLineNumber
+            self.shares_lines = self.shares_lines or line == self._last_line
+            self._last_line = line
+        elif name == "tuv":
             self.found[_language(attributes)] += 1
             if len(self.found) > MAX_LANGUAGES:
                 self._refuse(f"more than {MAX_LANGUAGES} languages")
@@ -180,49 +226,94 @@ class _LanguageWalk(_Walk):
         """Languages stand in start tags alone."""
 
 
+class _Segment(NamedTuple):
+    """The text of one language, and whether codes were taken out of it."""
+
+    text: str
+    is_coded: bool
+
+
 class _UnitWalk(_Walk):
     """Collects each unit's text by language; None stands for a segment longer than a line may be."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, by_unit: bool) -> None:
         super().__init__(path)
         self.parser.CharacterDataHandler = self._text
-        self.number = 0
-        self.ready: list[tuple[int, dict[str, str | None]]] = []
-        self.unit: dict[str, str | None] = {}
+        self.by_unit = by_unit
+        self.count = self.number = 0  # of units so far; the number that the open one goes by
+        self.ready: list[tuple[int, dict[str, _Segment | None]]] = []
+        self.unit: dict[str, _Segment | None] = {}
         self.tag = languages.UNKNOWN
-        self.keep: list[bool] = []  # one for `seg` and each tag open in it: is text wanted here?
+        self.inside = 0  # tags open within a segment, and the segment itself
+        self.code_name, self.code_from = "", 0  # the outermost code that is open, and how deep it stands
+        self.code: list[str] = []  # its own text
         self.pieces: list[str] = []
         self.length = 0
 
-    def take(self) -> list[tuple[int, dict[str, str | None]]]:
+    def take(self) -> list[tuple[int, dict[str, _Segment | None]]]:
         """The units completed since the last call."""
         ready, self.ready = self.ready, []
         return ready
 
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self.keep:
-            self.keep.append(name == "sub" or (self.keep[-1] and name not in _NATIVE_CODE))
+        if self.inside:
+            self.inside += 1
+            if not self.code_from and (name in _PAIRED or name in _SINGLE):
+                self.code_name, self.code_from, self.code = name, self.inside, []
         elif name == "seg":
-            self.keep, self.pieces, self.length = [True], [], 0
+            self.inside, self.pieces, self.length = 1, [], 0
         elif name == "tuv":
             self.tag = _language(attributes)
         elif name == "tu":
-            self.number, self.unit = self.number + 1, {}
+            self.count, self.unit = self.count + 1, {}
+            self.number = self.count if self.by_unit else self.parser.CurrentLineNumber
 
     def close_tag(self, name: str) -> None:
-        if self.keep:
-            self.keep.pop()
-            if not self.keep:
+        if self.inside:
+            if self.inside == self.code_from:
+                self.pieces.append(self._code())
+                self.code_from = 0
+            self.inside -= 1
+            if not self.inside:
                 self.unit.setdefault(self.tag, self._segment())
         elif name == "tu":
             self.ready.append((self.number, self.unit))
 
     def _text(self, data: str) -> None:
-        if self.keep and self.keep[-1] and self.length <= lines.MAX_LINE_CHARS:
-            self.pieces.append(data)
-            self.length += len(data)
+        if not self.inside:
+            return
+        if not self.code_from:
+            if self.length <= lines.MAX_LINE_CHARS:
+                self.pieces.append(data)
+                self.length += len(data)
+        elif self.inside == self.code_from and len(self.code) <= _MOST_CODE_CHARS:
+            self.code.append(data[: _MOST_CODE_CHARS + 1])
 
-    def _segment(self) -> str | None:
+    def _code(self) -> str:
+        """What stays of the code that closes: a placeholder, or the mark of one that goes."""
+        if self.code_name in _PAIRED:
+            return _PAIR_MARK
+        text = "".join(self.code).strip()
+        return text if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text) else _SINGLE_MARK
+
+    def _segment(self) -> _Segment | None:
         if self.length > lines.MAX_LINE_CHARS:
             return None
-        return _LINE_END.sub(" ", "".join(self.pieces))
+        text = _LINE_END.sub(" ", "".join(self.pieces))
+        return _Segment(_without_marks(text), True) if _MARKS.search(text) else _Segment(text, False)
+
+
+def _without_marks(text: str) -> str:
+    """The text where codes were taken out: no two spaces for one, and no two words glued to one."""
+    text = _BETWEEN_SPACES.sub(r"\1", text)
+    return _MARKS.sub("", _BETWEEN.sub(_in_place_of, text))
+
+
+def _in_place_of(marks: re.Match[str]) -> str:
+    """A space for codes of which one stood by itself, in the midst of letters and digits; else nothing."""
+    return " " if _SINGLE_MARK in marks[0] and all(map(_is_of_a_word, marks.groups())) else ""
+
+
+def _is_of_a_word(character: str) -> bool:
+    """Whether it is a letter, a mark on one, or a digit."""
+    return unicodedata.category(character)[0] in "LMN"
