@@ -323,7 +323,7 @@ def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(copied: Path, tmp_
 
 def test_a_folder_of_another_run_is_refused(call: Distill, tiny_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_folder, tmp_path / "out")
-    with pytest.raises(UsageError, match="holds a run that has no teacher; give another --out"):
+    with pytest.raises(UsageError, match="holds a run that has no teacher; give another --output"):
         call(tmp_path / "out")
     assert not run_files(tmp_path / "out").distilled.exists()
     (tmp_path / "letters").mkdir()

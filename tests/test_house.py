@@ -34,6 +34,7 @@ data.formats: data.formats data.languages
 data.corpus: data.formats data.languages data.split
 data.check: data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts data.split
 data.overlap: data.split
+data.kind: data.corpus data.formats
 data.documents: data.corpus data.formats data.split
 data.labelled: data.formats data.split
 data.signature: data.tokenizer
@@ -66,7 +67,8 @@ model.flops: model.attention model.causal model.classifier model.layers model.tr
 
 decoding: kernels.decoding model.cache decoding
 
-model_folder: config machine durable recipe_file
+model_files: durable
+model_folder: config machine durable model_files recipe_file
 model_card: config model_folder
 training.loss: config kernels machine
 training.memory: training.distributed training.loss training.trainer

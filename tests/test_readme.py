@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from weft import samples
 from weft.cli import app
+from weft.cli.command import SECOND_NAMES
 from weft.config import RECIPES, RecurrentSection
 from weft.data.tokenizer import EOS_ID, build_tokenizers
 from weft.recipe_file import load_recipe, recipe_names
@@ -117,6 +118,7 @@ def check_command(line: str, whole: bool) -> None:
     verb, *arguments = words
     assert verb in group.commands, f"{line!r}: there is no verb {verb}"
     known = {name for option in group.commands[verb].params for name in option.opts} | {"-h", "--help"}
+    known |= {second for second, first in SECOND_NAMES.items() if first in known}
     for word in arguments:
         name = re.sub(r"[\[\].…]", "", word).partition("=")[0]
         assert not name.startswith("-") or name in known, f"{line!r}: {verb} has no option {name}"
@@ -157,7 +159,7 @@ def test_every_command_line_would_be_understood() -> None:
     [
         "weft trane --out x",
         "weft train --recipe demo --outt x",
-        "weft train --recipe demo",
+        "weft distill runs/x text.txt",
         "weft train --out x --set training.max_step=3",
         "weft translate",
         "weft inspect runs/x text",

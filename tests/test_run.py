@@ -444,7 +444,7 @@ def test_a_folder_of_another_task_is_refused_in_few_words(train: Train, tmp_path
     train()
     table = tmp_path / "rows.csv"
     table.write_text("text,label\n" + "".join(f"a text {i},{i % 2}\n" for i in range(20)), "utf-8")
-    wanted = f"{tmp_path / 'out'} holds a run of translation, and this is classification; give another --out"
+    wanted = f"{tmp_path / 'out'} holds a run of translation, and this is classification; give another --output"
     with pytest.raises(UsageError) as caught:
         weft.train(recipe="classify-fast", train=str(table), out=str(tmp_path / "out"))
     assert str(caught.value) == wanted

@@ -433,7 +433,7 @@ def test_changed_keys_are_refused_with_the_difference(train: Train, tmp_path: Pa
         with pytest.raises(UsageError, match=difference):
             train(CHARACTERS, setting)
     with pytest.raises(
-        UsageError, match=r"holds a run of language-modelling, and this is translation; give another --out"
+        UsageError, match=r"holds a run of language-modelling, and this is translation; give another --output"
     ):
         weft.train(out=tmp_path / "out", recipe="demo", quiet=True)
     assert weights(tmp_path / "out") == before

@@ -13,13 +13,10 @@ from weft.data.check.summary import summarize
 from weft.data.check.unequal import unequal_lines
 from weft.data.corpus import ParallelText, read_pairs, split_at_comma
 from weft.data.documents import Documents, read_documents
-from weft.data.formats.source import read_head
 from weft.data.labelled import LabelledText, read_labelled
 from weft.data.signature import signature
 from weft.errors import DataError
 from weft.texts import Sources
-
-_TABLES = (".csv", ".jsonl", ".ndjson", ".json")
 
 T = TypeVar("T", ParallelText, Documents, LabelledText)
 Parts = dict[str, T | None]
@@ -75,24 +72,6 @@ def check_up(recipe: Recipe, given: Sources) -> Checkup:
         _check_rows(recipe, given, found)
     found.findings = gravest_first(found.findings)
     return found
-
-
-def guess_task(item: str, text_column: str = "text", label_column: str = "label") -> str:
-    """Which kind of text a file looks like, by its name and its first line; one that is missing, like pairs."""
-    name = item.lower().removesuffix(".gz")
-    if name.endswith(_TABLES):
-        return "classification"
-    if name.endswith(".tmx"):
-        return "translation"
-    try:
-        paths = split_at_comma(item)
-        first = read_head(paths[0]).split(b"\n")[0].decode("utf-8-sig", "replace").strip("\r")
-    except DataError:
-        return "translation"
-    cells = first.split("\t")
-    if name.endswith(".tsv") and {text_column, label_column} & {cell.strip() for cell in cells}:
-        return "classification"
-    return "translation" if len(paths) == 2 or len(cells) > 1 or name.endswith(".tsv") else "language-modelling"
 
 
 def _check_pairs(recipe: TranslationRecipe, given: Sources, found: Checkup) -> None:

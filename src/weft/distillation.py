@@ -139,7 +139,7 @@ def _refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
     files = run_files(out)
     if not files.teacher.is_file():
         if files.recipe.is_file():
-            raise UsageError(f"{out} holds a run that has no teacher; give another --out")
+            raise UsageError(f"{out} holds a run that has no teacher; give another --output")
         return
     old = durable.read_json(files.teacher)
     if not isinstance(old, dict):
@@ -152,7 +152,7 @@ def _refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
             f"{_NAMES[key]} was {str(old.get(key))[:16]}, is {str(facts[key])[:16]}" for key in unlike
         )
         raise UsageError(
-            f"{out} holds translations made otherwise: {shown}; go on with the same, or give another --out"
+            f"{out} holds translations made otherwise: {shown}; go on with the same, or give another --output"
         )
 
 

@@ -292,7 +292,7 @@ def _lock(descriptor: int, path: Path, folder: Path) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         who = os.read(descriptor, 1000).decode("utf-8", "replace").strip() or "another process"
-        raise UsageError(f"{folder} is in use by {who}; wait for it, stop it, or give another --out") from None
+        raise UsageError(f"{folder} is in use by {who}; wait for it, stop it, or give another --output") from None
     except OSError:  # some network file systems have none
         return False
     with _as_folder_error(path):

@@ -32,45 +32,56 @@ from weft.config import (
     TokenizerSection,
 )
 from weft.errors import FolderError
+from weft.model_files import (
+    CARD,
+    CONFIG,
+    SCALES,
+    SHORTLIST,
+    SRC_TOKENIZER,
+    TGT_TOKENIZER,
+    TOKENIZER,
+    WEIGHTS,
+    RunFiles,
+    is_finished,
+    refuse_no_model,
+    run_files,
+)
 
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-SHORTLIST = "shortlist.safetensors"
-SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
-TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+__all__ = [
+    "CARD",
+    "CONFIG",
+    "PARAMETER_LIMIT",
+    "POSITIONS_LIMIT",
+    "SCALES",
+    "SHORTLIST",
+    "SRC_TOKENIZER",
+    "TGT_TOKENIZER",
+    "TOKENIZER",
+    "VERSION",
+    "WEIGHTS",
+    "ClassificationConfig",
+    "FolderConfig",
+    "LanguageConfig",
+    "RunFiles",
+    "StoredModel",
+    "TranslationConfig",
+    "VocabularySize",
+    "is_finished",
+    "is_model_folder",
+    "keep_train_hashes",
+    "open_model_folder",
+    "quantized_names",
+    "read_shortlist",
+    "run_files",
+    "save_model_folder",
+]
+
 VERSION = metadata.version("weft")
 FORMAT = 1  # of the folder, kept in config.json; docs/reliability.md says what it promises
 PARAMETER_LIMIT = 20_000_000_000
 POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
-
-
-class RunFiles:
-    """What training keeps under `run/`; using the model needs none of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.lock = folder / "lock"
-        self.recipe = folder / "recipe.json"
-        self.machine = folder / "machine.json"
-        self.metrics = folder / "metrics.jsonl"
-        self.samples = folder / "samples.jsonl"
-        self.tensorboard = folder / "tensorboard"
-        self.verdict = folder / "verdict.json"
-        self.checkpoints = folder / "checkpoints"
-        self.stores = folder / "stores"
-        self.tokenizers = folder / "tokenizers"
-        self.train_hashes = folder / "train-hashes.npy"
-        self.distilled = folder / "distilled"  # what a teacher wrote, where there was one
-        self.teacher = self.distilled / "teacher.json"
-        self.translations = self.distilled / "translations.jsonl"
-        self.distilled_src = self.distilled / "source.txt"
-        self.distilled_tgt = self.distilled / "target.txt"
-
-
-def run_files(folder: Path) -> RunFiles:
-    """The training files of a model folder."""
-    return RunFiles(folder / "run")
 
 
 class FolderConfig(Section):
@@ -297,11 +308,7 @@ def open_model_folder(folder: Path) -> StoredModel:
 
     Raises FolderError where it is missing, unfinished, damaged or not a model folder of this version.
     """
-    if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "no such folder"
-        raise FolderError(f"{folder}: {what}; give the folder that `weft train --out` wrote")
-    if not (folder / durable.MANIFEST).is_file():
-        raise FolderError(_why_no_model(folder))
+    refuse_no_model(folder)
     manifest = durable.read_manifest(folder)
     _refuse_unlisted(folder, manifest["files"])
     config = _read_config(folder / CONFIG)
@@ -416,19 +423,3 @@ def _refuse_tensor(path: Path, name: str, shape: tuple[int, ...], kind: str, sto
     if tuple(stored.get_shape()) != shape or stored.get_dtype() != kind:
         found = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
         raise FolderError(f"{path}: {name} is {found}, expected {kind} {shape}; the weights are another model's")
-
-
-def _why_no_model(folder: Path) -> str:
-    if run_files(folder).distilled.is_dir():
-        return f"{folder}: its model is not finished; run the same `weft distill` again to go on"
-    if run_files(folder).recipe.is_file():
-        return f"{folder}: training has not finished; run the same `weft train --out {folder}` again to go on"
-    pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]
-    if pickles:
-        return f"{folder}: not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
-    return f"{folder}: not a Weft model folder (it has no {durable.MANIFEST})"
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a model was published here (its files may still turn out damaged)."""
-    return (folder / durable.MANIFEST).is_file()

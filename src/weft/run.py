@@ -258,7 +258,7 @@ def _as_begun(request: Request) -> Request:
     files = run_files(request.out)
     if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
         where = f"{request.out} holds a teacher's translations"
-        raise UsageError(f"{where}; go on with weft distill, or give another --out")
+        raise UsageError(f"{where}; go on with weft distill, or give another --output")
     return request if request.fresh else replace(request, recipe=with_own_split(request.out, request.recipe))
 
 
@@ -280,11 +280,11 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
 
 def _refuse_lost_checkpoints(request: Request) -> None:
     """Raise FolderError where a run that has saved steps has no checkpoint any more: it would begin anew."""
-    out, anew = request.out, "give another --out" if request.teacher else "begin anew with --fresh"
+    out, anew = request.out, "give another --output" if request.teacher else "begin anew with --fresh"
     before, finished = read_verdict(run_files(out).verdict), model_folder.is_finished(out)
     saved = finished or (before is not None and before.saved_step > 0)
     if saved and not Checkpoints(run_files(out).checkpoints, 1).holds_any:
-        further = f", or train its model further with --from {out} and another --out" if finished else ""
+        further = f", or train its model further with --from {out} and another --output" if finished else ""
         raise FolderError(f"{out}: its checkpoints are gone; restore them, {anew}{further}")
 
 

@@ -115,10 +115,10 @@ def read_verdict(path: Path) -> Verdict | None:
 def refuse_foreign(out: Path) -> None:
     """Raise UsageError where `out` is a file, or a folder with something else in it than a run."""
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file; --out names a folder")
+        raise UsageError(f"{out} is a file; --output names a folder")
     if out.is_dir() and not run_files(out).recipe.is_file() and not _is_barely_begun(out):
         why = f"; {run_files(out).recipe} is missing, restore it" if run_files(out).folder.is_dir() else ""
-        raise UsageError(f"{out} is not empty and holds no run to go on with{why}; give --out another folder")
+        raise UsageError(f"{out} is not empty and holds no run to go on with{why}; give --output another folder")
 
 
 def _is_barely_begun(out: Path) -> bool:
@@ -177,13 +177,13 @@ def begin_or_go_on(
         _begin(files, {**facts, "overrides": [*overrides]})  # nothing is lost: it has never saved a step
         return False
     if begun.task != recipe.task:
-        raise UsageError(f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --out")
+        raise UsageError(f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --output")
     if differences:
         shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
         allowed = differences == texts and not origin.get("teacher")
         hint = ", or allow it with --allow-data-change" if allowed else ""
         raise UsageError(
-            f"{out} holds a run that differs: {shown}; go on with the same, or give another --out{hint}"
+            f"{out} holds a run that differs: {shown}; go on with the same, or give another --output{hint}"
         )
     reached = Checkpoints(files.checkpoints, 1).newest_step
     changes = [f"--allow-data-change: {'; '.join(texts)}, at step {reached}"] if texts else []

@@ -26,7 +26,7 @@ def write(path: Path, rows: list[tuple[str, ...]], head: str = "") -> Path:
 def test_sound_text_ends_with_0(command: Command, tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     ended = command("check", write(tmp_path / "p.en-de.tsv", pairs))
     assert (ended.code, ended.err) == (0, "")
-    assert ended.lines[0].startswith("taken for text of translation, by the look of ")
+    assert " looks like pairs of sentences: a translator; else name another --recipe" in ended.lines[0]
     assert ended.lines[1].startswith("train: 1,200 rows; en to de; median length: ")
     assert "|rules:2|order:" in ended.lines[1]
     assert ended.lines[-1].startswith("fatal: 0, warnings: 0, notes: ")
@@ -108,7 +108,7 @@ def test_rows(command: Command, tmp_path: Path) -> None:
     data = write(tmp_path / "r.tsv", rows, "text\tlabel\n")
     ended = command("check", data)
     assert ended.code == 0
-    assert "taken for text of classification" in ended.lines[0]
+    assert "looks like labelled rows: a classifier" in ended.lines[0]
     assert any(line.startswith(f"WARNING  label-variants (train): {data}:9: ") for line in ended.lines)
     other = write(tmp_path / "q.tsv", rows, "text\tkind\n")
     ended = command("check", other)
@@ -116,14 +116,14 @@ def test_rows(command: Command, tmp_path: Path) -> None:
     assert "columns: text, kind" in "".join(ended.lines)
     assert command("check", other, "--set", "data.label_column=kind").code == 0
     named = command("check", data, "--recipe", "classify-fast")
-    assert (named.code, "taken for" in named.lines[0]) == (0, False)
+    assert (named.code, "looks like" in named.lines[0]) == (0, False)
 
 
 def test_documents(command: Command, tmp_path: Path) -> None:
     text = "\n\n".join(src for src, _ in samples.pairs("everyday", "en", "de").train[:300])
     (tmp_path / "book.txt").write_text(text, "utf-8")
     ended = command("check", tmp_path / "book.txt")
-    assert (ended.code, "language-modelling" in ended.lines[0]) == (0, True)
+    assert (ended.code, "running text: a language model" in ended.lines[0]) == (0, True)
     assert ended.lines[1].startswith("train: 300 rows; median length: text ")
 
 

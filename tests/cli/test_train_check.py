@@ -70,8 +70,7 @@ def test_the_command_says_every_fatal_finding_on_a_line(
     asked += [part for setting in (*tiny_settings, *STEPS) for part in ("--set", setting)]
     ended = process(*asked)
     assert (ended.code, ended.out) == (3, b"")
-    assert len(ended.messages) == 3
-    assert all(line.startswith("weft: ") for line in ended.messages)
+    assert [line.startswith("weft: ") for line in ended.messages] == [False, True, True, True]
     assert "shifted.en-de.tsv:201: from here" in ended.err
     assert "100 of 100 pairs of test" in ended.err
     ended = process(*asked, "--allow-bad-data")
@@ -87,7 +86,7 @@ def test_check_and_train_say_the_same(command: Command, tmp_path: Path, shifted:
     fatal = [finding["message"] for finding in found["findings"] if finding["severity"] == "fatal"]
     ended = command("train", "--train", shifted, "--out", tmp_path / "out")
     assert ended.code == 3
-    assert [line.removeprefix("weft: ").startswith(fatal[0]) for line in ended.messages] == [True, False]
+    assert [line.removeprefix("weft: ").startswith(fatal[0]) for line in ended.messages[1:]] == [True, False]
 
 
 class TestSignature:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import check, look, measure, ship, train, use
+from weft.cli.command import Command
 
 app = typer.Typer(
     name="weft",
@@ -46,4 +47,4 @@ VERBS = (
     look.plot,
 )
 for verb in VERBS:
-    app.command(short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0])(verb)
+    app.command(cls=Command, short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0])(verb)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.recipe import choose_recipe
 from weft.cli.use import AsJson
 
 if TYPE_CHECKING:
     from weft.checkup import Checkup
-    from weft.config import Recipe
     from weft.data.check.finding import Finding
 
 FATAL_EXIT = 3  # as for text that training refuses
@@ -41,7 +41,10 @@ def check(
         from weft.inspection.report import FORMATS, refuse_other_suffixes
 
         refuse_other_suffixes(output, FORMATS)
-    wanted, notes = _recipe(recipe, settings or [], data)
+    chosen = choose_recipe(recipe, settings or [], data)
+    wanted, notes = chosen.recipe, [*chosen.said, *chosen.doubts]
+    if wanted.task == "language-modelling" and len(data) == 2:
+        notes.append(f"if the two files translate each other, join them by a comma: {','.join(data)}")
     found = check_up(wanted, Sources(tuple(data), dev, test))
     found.notes += notes
     if output is not None:
@@ -55,22 +58,6 @@ def check(
         print("\n".join(_report(found)))
     if found.is_fatal:
         raise typer.Exit(FATAL_EXIT)
-
-
-def _recipe(name: str | None, settings: list[str], data: list[str]) -> tuple["Recipe", list[str]]:
-    """The recipe that the text is for; where none is named, a guess at its task, which is said."""
-    from weft.checkup import guess_task
-    from weft.recipe_file import load_recipe
-
-    if name is not None or any(setting.partition("=")[0].strip() == "task" for setting in settings):
-        return load_recipe(name, settings), []
-    columns = dict(setting.partition("=")[::2] for setting in settings)
-    asked = (columns.get("data.text_column", "text"), columns.get("data.label_column", "label"))
-    task = guess_task(data[0], *asked)
-    notes = [f"taken for text of {task}, by the look of {data[0]}; else name a recipe, or --set task=..."]
-    if task == "language-modelling" and len(data) == 2:
-        notes.append(f"if the two files translate each other, join them by a comma: {','.join(data)}")
-    return load_recipe(None, [f"task={task}", *settings]), notes
 
 
 def _report(found: "Checkup") -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.streams import progress
-from weft.cli.train import AllowBadData, Dev, Out, RecipeName, Settings, Test, say_ended
+from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
 from weft.cli.use import AsJson, Folder
 
 
@@ -57,7 +57,7 @@ def average(
 def distill(
     teacher: Annotated[Path, typer.Argument(help="The model folder of a translator.")],
     data: Annotated[list[str], typer.Argument(help="Text to translate: pairs, or a sentence a line; also .gz.")],
-    out: Out,
+    output: Output,
     recipe: RecipeName = None,
     dev: Dev = None,
     test: Test = None,
@@ -72,11 +72,11 @@ def distill(
 
     request = Request(
         recipe=load_recipe(recipe, settings or ()),
-        out=out,
+        out=output,
         dev=dev,
         test=test,
         command=shlex.join(["weft", *sys.argv[1:]]),
         allow_bad_data=allow_bad_data,
     )
     verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
-    say_ended(verdict, request.recipe.task, out)
+    say_ended(verdict, request.recipe.task, output)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from weft.run_record import Verdict
 
-Out = Annotated[Path, typer.Option("--out", help="Folder of the model; the same folder goes on where it stopped.")]
+GOES_ON = "Folder of the model; the same folder goes on where it stopped."
+Output = Annotated[Path, typer.Option("--output", help=GOES_ON)]
 
 RecipeName = Annotated[str | None, typer.Option("--recipe", help="A packaged recipe's name, or a TOML file.")]
 Dev = Annotated[str | None, typer.Option("--dev", help="Text that chooses the best step.")]
@@ -30,14 +32,14 @@ TRIES = {
 }
 
 
-def demo(out: Out = Path("runs/demo")) -> None:
+def demo(output: Output = Path("runs/demo")) -> None:
     """Train English to Chinese on the built-in corpus, score it, translate."""
     import weft
     from weft import samples
 
     say("Training an English-Chinese translator on Weft's own corpus of everyday sentences.")
-    verdict = weft.train(recipe="demo", out=out)
-    model = weft.load(out)
+    verdict = weft.train(recipe="demo", out=output)
+    model = weft.load(output)
     say(
         f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
         f"chrF {verdict.test['chrf']:.1f}. None of them, on either side, was seen in training:\n"
@@ -50,23 +52,26 @@ def demo(out: Out = Path("runs/demo")) -> None:
         if asked.strip():
             print(f"  {model.translate(asked)[0].text}")
     say(
-        f"\nThe model is in {out}. Next:\n"
-        f'  weft translate {out} "My sister is drinking tea in the kitchen."\n'
-        f'  weft inspect {out} "My sister is drinking tea in the kitchen." --output inside.html\n'
-        "  weft train --train your-pairs.tsv --out runs/yours"
+        f"\nThe model is in {output}. Next:\n"
+        f'  weft translate {output} "My sister is drinking tea in the kitchen."\n'
+        f'  weft inspect {output} "My sister is drinking tea in the kitchen." --output inside.html\n'
+        "  weft train your-pairs.tsv"
     )
 
 
 def train(
-    out: Out,
-    stray: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text: pairs (TSV, a,b or TMX), documents, or labelled rows (CSV, TSV, JSONL); also .gz; several."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/NAME, after the text.")
+    ] = None,
     recipe: RecipeName = None,
     train: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--train",
-            help="Text: pairs (TSV, a,b or TMX), documents, or rows (CSV, TSV, JSONL); also .gz; repeatable.",
-        ),
+        list[str] | None, typer.Option("--train", hidden=True, help="The same as DATA; repeatable.")
     ] = None,
     dev: Dev = None,
     test: Test = None,
@@ -75,7 +80,7 @@ def train(
     ] = None,
     settings: Settings = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew; a run that --out holds is set aside, not removed.")
+        bool, typer.Option("--fresh", help="Begin anew; a run that --output holds is set aside, not removed.")
     ] = False,
     allow_data_change: Annotated[
         bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
@@ -83,21 +88,34 @@ def train(
     allow_bad_data: AllowBadData = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
-    from weft.recipe_file import load_recipe
+    if data and train:
+        raise UsageError(
+            f"unexpected {data[0]!r}: give every text without --train; two aligned files are joined by a comma: "
+            "weft train a.en,a.de"
+        )
+    texts = (*(data or ()), *(train or ()))
+    chosen = choose_recipe(recipe, settings or (), texts, start_from)
+    wanted = chosen.recipe
+    refuse_other_text(texts, dev, test, wanted, output)
+    if recipe is None:
+        refuse_two_sides(texts, settings or ())
+    refuse_missing_text([*texts, dev, test])
+    out = output or usual_folder(texts, recipe)
+    if is_first_process():
+        for line in [
+            *chosen.said,
+            *([] if output else [f"the model goes to {out}; --output names another folder"]),
+        ]:
+            say(line)
+
     from weft.run import Request
     from weft.run import train as run_training
 
-    if stray:
-        remedy = "join two aligned files by a comma (--train a.en,a.de), and give several texts one --train each"
-        if any("=" not in setting for setting in settings or ()):
-            remedy = "write --set section.key=value"
-        raise UsageError(f"unexpected {stray[0]!r}: {remedy}")
-    wanted = load_recipe(recipe, settings or ())
     verdict = run_training(
         Request(
             recipe=wanted,
             out=out,
-            train=tuple(train or ()),
+            train=texts,
             dev=dev,
             test=test,
             start_from=start_from,
@@ -105,6 +123,7 @@ def train(
             fresh=fresh,
             allow_data_change=allow_data_change,
             allow_bad_data=allow_bad_data,
+            notes=chosen.doubts,
         )
     )
     say_ended(verdict, wanted.task, out)
@@ -112,7 +131,7 @@ def train(
 
 def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
     """How a run ended, and what to do with its model; of several processes the first speaks."""
-    if os.environ.get("RANK", "0") != "0":
+    if not is_first_process():
         return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
@@ -120,6 +139,11 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
         f"; its weights are those of step {verdict.best_step:,}" if 0 < verdict.best_step < verdict.step else ""
     )
     say(f"{verdict.reason}; the model is in {out}{weights}; try: {TRIES[task].format(out)}")
+
+
+def is_first_process() -> bool:
+    """Of the processes that torchrun starts, the one that speaks."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def say(text: str) -> None:

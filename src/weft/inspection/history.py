@@ -57,7 +57,7 @@ def read_history(folder: Path) -> History:
     """
     path = run_files(folder).metrics
     if not folder.is_dir():
-        raise FolderError(f"{folder}: no such folder; give the folder that `weft train --out` wrote")
+        raise FolderError(f"{folder}: no such folder; give the folder that `weft train` wrote")
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -1,0 +1,60 @@
+"""Which kind of text a file holds, by its name and its beginning: pairs, documents or labelled rows."""
+
+from pathlib import Path
+
+from weft.data.corpus import split_at_comma
+from weft.data.formats.source import read_head
+from weft.errors import DataError
+
+KINDS = {
+    "translation": "pairs of sentences: a translator",
+    "language-modelling": "running text: a language model",
+    "classification": "labelled rows: a classifier",
+}
+
+_TABLES = (".csv", ".jsonl", ".ndjson", ".json")
+_HEAD = 1 << 16  # bytes that are looked at
+_FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
+_MOST_LABELS = 50
+_LONGEST_LABEL = 40
+
+
+def guess_task(item: str, text_column: str = "text", label_column: str = "label") -> str:
+    """Which task DATA looks like; what is missing or cannot be read looks like pairs."""
+    name = item.lower().removesuffix(".gz")
+    if name.endswith(_TABLES):
+        return "classification"
+    if name.endswith(".tmx"):
+        return "translation"
+    try:
+        paths = split_at_comma(item)
+        lines = _first_lines(paths[0])
+    except DataError:
+        return "translation"
+    if len(paths) == 2:
+        return "translation"
+    cells = [line.split("\t") for line in lines]
+    names = {cell.strip() for cell in cells[0]}
+    if name.endswith(".tsv") and ({text_column, label_column} & names or _has_labels(cells)):
+        return "classification"
+    return "translation" if len(cells[0]) > 1 or name.endswith(".tsv") else "language-modelling"
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The lines of the file's beginning, the last of which may be cut; at least one."""
+    lines = read_head(path, _HEAD).decode("utf-8-sig", "replace").split("\n")
+    whole = lines[:-1] if len(lines) > 1 else lines
+    return [line.removesuffix("\r") for line in whole]
+
+
+def _has_labels(rows: list[list[str]]) -> bool:
+    """Whether one of two columns says a few words again and again, and the other never a single word alone."""
+    if len(rows) < _FEWEST_ROWS or any(len(row) != 2 for row in rows):
+        return False
+    columns = [[row[i].strip() for row in rows] for i in (0, 1)]
+    return any(_are_labels(columns[i]) and not _are_labels(columns[1 - i]) for i in (0, 1))
+
+
+def _are_labels(cells: list[str]) -> bool:
+    few = 1 < len(set(cells)) <= min(_MOST_LABELS, len(cells) // 5)
+    return few and all(cell and " " not in cell and len(cell) <= _LONGEST_LABEL for cell in cells)

@@ -1,0 +1,87 @@
+"""The names of the files in a model folder and of its run, and why a folder holds no model."""
+
+from pathlib import Path
+
+from weft import durable
+from weft.errors import FolderError
+
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+SHORTLIST = "shortlist.safetensors"
+SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
+TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+
+
+class RunFiles:
+    """What training keeps under `run/`; using the model needs none of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock = folder / "lock"
+        self.recipe = folder / "recipe.json"
+        self.machine = folder / "machine.json"
+        self.metrics = folder / "metrics.jsonl"
+        self.samples = folder / "samples.jsonl"
+        self.tensorboard = folder / "tensorboard"
+        self.verdict = folder / "verdict.json"
+        self.checkpoints = folder / "checkpoints"
+        self.stores = folder / "stores"
+        self.tokenizers = folder / "tokenizers"
+        self.train_hashes = folder / "train-hashes.npy"
+        self.distilled = folder / "distilled"  # what a teacher wrote, where there was one
+        self.teacher = self.distilled / "teacher.json"
+        self.translations = self.distilled / "translations.jsonl"
+        self.distilled_src = self.distilled / "source.txt"
+        self.distilled_tgt = self.distilled / "target.txt"
+
+
+def run_files(folder: Path) -> RunFiles:
+    """The training files of a model folder."""
+    return RunFiles(folder / "run")
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a model was published here (its files may still turn out damaged)."""
+    return (folder / durable.MANIFEST).is_file()
+
+
+def refuse_no_model(folder: Path) -> None:
+    """Raise FolderError where a folder is missing, or nothing in it was published as a model."""
+    if not folder.is_dir():
+        raise FolderError(f"{folder}: {_why_no_folder(folder)}; give the folder that `weft train` wrote")
+    if not is_finished(folder):
+        raise FolderError(f"{folder}: {_why_no_model(folder)}")
+
+
+def task_of(folder: Path) -> str:
+    """The task of the model in a folder, as its config says. Raises FolderError where there is none."""
+    refuse_no_model(folder)
+    config = durable.read_json(folder / CONFIG, limit=2**20)
+    return str(config.get("task")) if isinstance(config, dict) else ""
+
+
+def command_of(folder: Path) -> str:
+    """The command that a folder's run was begun by; empty where there is no run, or Python began it."""
+    recipe = run_files(folder).recipe
+    facts = durable.read_json(recipe) if recipe.is_file() else {}
+    return str(facts.get("command", "")) if isinstance(facts, dict) else ""
+
+
+def _why_no_folder(folder: Path) -> str:
+    if not folder.exists():
+        return "no such folder"
+    if folder.suffix == ".zip":
+        return "is an archive; unpack it first"
+    return "is no folder"
+
+
+def _why_no_model(folder: Path) -> str:
+    files = run_files(folder)
+    if files.distilled.is_dir():
+        return "its model is not finished; run the same `weft distill` again to go on"
+    if files.recipe.is_file():
+        command = command_of(folder).replace(" --fresh", "")
+        return f"training has not finished; this goes on with it: {command or 'the same call of weft.train'}"
+    pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]
+    if pickles:
+        return f"not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
+    return f"not a Weft model folder (it has no {durable.MANIFEST})"

@@ -1,0 +1,68 @@
+"""What kind of text a file is taken for, by its name and its beginning."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weft.data.kind import KINDS, guess_task
+
+LABELS = ["NUM", "LOC", "DESC"]
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write lines to a file of this name and give its path."""
+
+    def call(name: str, *lines: str, end: str = "\n") -> str:
+        content = "".join(line + end for line in lines).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return str(tmp_path / name)
+
+    return call
+
+
+def labelled(count: int) -> list[str]:
+    return [f"{LABELS[i % 3]}\tWhat is the answer to question {i} ?" for i in range(count)]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.ndjson.gz", "t.json", "T.CSV"])
+def test_a_table_is_labelled_rows_by_its_name(name: str) -> None:
+    assert guess_task(name) == "classification"
+
+
+def test_the_header_tells_a_table_from_pairs(write: Write) -> None:
+    assert guess_task(write("a.tsv", "label\ttext", "x\ty")) == "classification"
+    assert guess_task(write("b.tsv", "\ufeffid\ttext \tkind", "1\tx\ty", end="\r\n")) == "classification"
+    assert guess_task(write("c.tsv", "quelle\tziel", "x\ty")) == "translation"
+    assert guess_task(write("d.tsv", "quelle\tziel", "x\ty"), "quelle", "ziel") == "classification"
+    assert guess_task(write("e.txt", "text\tlabel", "x\ty")) == "translation"
+
+
+@pytest.mark.parametrize("header", [[], ["coarse\tquestion"]], ids=["no header", "other names"])
+def test_labels_tell_a_table_without_such_a_header(write: Write, header: list[str]) -> None:
+    rows = labelled(60)
+    turned = ["\t".join(reversed(row.split("\t"))) for row in rows]
+    assert guess_task(write("a.tsv", *header, *rows)) == "classification"
+    assert guess_task(write("b.tsv.gz", *header, *turned)) == "classification"
+
+
+def test_what_resembles_labels_only_a_little_is_pairs(write: Write) -> None:
+    few = labelled(29)
+    sentences = [f"A man is here.\tEin Mann ist {i} mal hier." for i in range(60)]
+    words = [f"{a}\t{b}" for a in LABELS for b in LABELS * 10]
+    one = [f"same\tEin Mann ist {i} mal hier." for i in range(60)]
+    for rows in (few, sentences, words, one, [*labelled(60), "a\tb\tc"]):
+        assert guess_task(write("p.tsv", *rows)) == "translation"
+
+
+def test_pairs_and_documents(write: Write, tmp_path: Path) -> None:
+    src, tgt = write("t.en", "text\tone"), write("t.de", "text")
+    assert guess_task(f"{src},{tgt}") == "translation"
+    assert guess_task(write("m.tmx", "<tmx>")) == guess_task(write("p.txt", "a\tb")) == "translation"
+    assert guess_task(write("book.txt", "Call me Ishmael.")) == guess_task(tgt) == "language-modelling"
+    assert guess_task(write("empty.txt")) == "language-modelling"
+    assert guess_task(str(tmp_path / "missing.txt")) == "translation"
+    assert set(KINDS) == {"translation", "language-modelling", "classification"}
