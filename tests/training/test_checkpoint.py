@@ -48,6 +48,21 @@ def flip_bit(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.parametrize("written", range(checkpoint.OLDEST_FORMAT, checkpoint.FORMAT))
+def test_a_checkpoint_of_an_older_format_is_read(tmp_path: Path, written: int) -> None:
+    """What its format did not have yet is as at the beginning of a run."""
+    saved(tmp_path, 7)
+    path = tmp_path / "step-7"
+    progress = json.loads((path / "progress.json").read_text())
+    kept = {name: value for name, value in progress.items() if checkpoint.SINCE.get(name, 0) <= written}
+    assert kept.keys() < progress.keys()
+    (path / "progress.json").write_text(json.dumps(kept))
+    durable.write_manifest(path, FILES, {"format": written, "step": 7})
+    loaded = Checkpoints(tmp_path, 2).load_latest()
+    assert loaded is not None
+    assert_same(loaded, state(7, best=0))
+
+
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 7)
     loaded = Checkpoints(tmp_path, 2).load_latest()

@@ -21,7 +21,8 @@ from weft.errors import FolderError
 
 MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
-FORMAT = 4  # of the files above, kept in the manifest
+FORMAT, OLDEST_FORMAT = 4, 3  # of the files above, kept in the manifest; all from the oldest on are read
+SINCE = {"unlogged_loss": 4, "unlogged_steps": 4}  # fields of the progress that came with a later format
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -162,13 +163,14 @@ class Checkpoints:
 def load_state(path: Path) -> State:
     """Read one checkpoint, every file checked against its manifest. Raises FolderError."""
     manifest = durable.read_manifest(path)
-    if manifest.get("format") != FORMAT:
-        raise FolderError(f"{path}: is of format {manifest.get('format')}, this version reads {FORMAT}")
+    written_format = manifest.get("format")
+    if not isinstance(written_format, int) or not OLDEST_FORMAT <= written_format <= FORMAT:
+        raise FolderError(f"{path}: is of format {written_format}, this version reads {OLDEST_FORMAT} to {FORMAT}")
     missing = {MODEL, OPTIMIZER, PROGRESS} - set(manifest["files"])
     if missing:
         raise FolderError(f"{path}: lacks {', '.join(sorted(missing))}; the checkpoint is incomplete")
     written = durable.read_json(path / PROGRESS)
-    names = {field.name for field in fields(Progress)}
+    names = {f.name for f in fields(Progress) if SINCE.get(f.name, OLDEST_FORMAT) <= written_format}
     if not isinstance(written, dict) or written.keys() != names:
         raise FolderError(
             f"{path / PROGRESS}: does not hold {', '.join(sorted(names))}; not this version's progress"
