@@ -1,8 +1,8 @@
 """Draw the picture of the READMEs: `python docs/pictures.py inside.html docs/inside.png`.
 
-The page is one that `weft inspect` wrote of a translator, for README.md of the model of `weft demo --to de`. It is opened
-in Chromium and photographed: the texts, the tokens with what was most probable at the marked one, the decoder's attention.
-Needs the extra `dev` and Debian's package `chromium`.
+The page is one that `weft inspect` wrote of a translator, for README.md of the model of `weft demo --to de`. It is
+opened in Chromium and photographed: the texts, the tokens with what was most probable at the marked one, and the
+decoder's attention. Needs the extra `dev` and Debian's package `chromium`.
 """
 
 import sys
