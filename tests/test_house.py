@@ -19,6 +19,7 @@ errors:
 config:
 recipe_file: config
 durable:
+version:
 kernels: kernels
 machine: kernels
 evaluation: evaluation
@@ -68,7 +69,7 @@ model.flops: model.attention model.causal model.classifier model.layers model.tr
 decoding: kernels.decoding model.cache decoding
 
 model_files: durable
-model_folder: config machine durable model_files recipe_file
+model_folder: config machine durable model_files recipe_file version
 model_card: config model_folder
 training.loss: config kernels machine
 training.memory: training.distributed training.loss training.trainer

@@ -107,7 +107,7 @@ def train(
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return import_module("importlib.metadata").version("weft")
+        return import_module("weft.version").installed_version()
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -8,7 +8,6 @@ allocated.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,6 +45,7 @@ from weft.model_files import (
     refuse_no_model,
     run_files,
 )
+from weft.version import installed_version
 
 __all__ = [
     "CARD",
@@ -76,7 +76,7 @@ __all__ = [
     "save_model_folder",
 ]
 
-VERSION = metadata.version("weft")
+VERSION = installed_version()
 FORMAT = 1  # of the folder, kept in config.json; docs/reliability.md says what it promises
 PARAMETER_LIMIT = 20_000_000_000
 POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold

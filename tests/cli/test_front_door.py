@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import typer
 
 from weft.cli import app
+from weft.version import installed_version
 
 Command = Callable[..., Any]
 USES = ["translate", "generate", "classify", "evaluate", "score"]
@@ -117,7 +117,7 @@ def test_usage_errors(
 
 def test_the_version_is_said(command: Command) -> None:
     ended = command("--version")
-    assert (ended.code, ended.out.decode()) == (0, f"weft {metadata.version('weft')}\n")
+    assert (ended.code, ended.out.decode()) == (0, f"weft {installed_version()}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """The verbs of the command line, one file a group. What is heavy is imported when its verb runs."""
 
-from importlib import metadata
 from typing import Annotated
 
 import typer
 
 from weft.cli import check, look, measure, ship, train, use
 from weft.cli.command import Command
+from weft.version import installed_version
 
 app = typer.Typer(
     name="weft",
@@ -23,7 +23,7 @@ def weft(
 ) -> None:
     """Turn your own text into your own Transformer."""
     if version:
-        print(f"weft {metadata.version('weft')}")
+        print(f"weft {installed_version()}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
 

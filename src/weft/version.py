@@ -1,0 +1,14 @@
+"""The version that is installed; on the package index the distribution is called weft-text."""
+
+from importlib import metadata
+
+DISTRIBUTION = "weft-text"
+SOURCE_TREE = "source tree"
+
+
+def installed_version() -> str:
+    """The distribution's version, or that the package runs from its source without being installed."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return SOURCE_TREE
