@@ -1,15 +1,26 @@
 """What is said of the machine."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import weft
 from weft import machine
 from weft.errors import UsageError
+from weft.kernels import training as kernels
 from weft.kernels import varlen
-from weft.machine import Machine, choose_machine, machine_for_use, matrix_peak, usable_cores
+from weft.machine import (
+    Machine,
+    choose_machine,
+    machine_for_command,
+    machine_for_use,
+    matrix_peak,
+    usable_cores,
+)
 
 
 def test_more_threads_than_cores_are_said_to_be_slow() -> None:
@@ -104,9 +115,42 @@ def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: 
 
 
 def test_what_is_loaded_later_in_a_process_waits_for_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine_for_use()
+    machine_for_command()
     monkeypatch.setattr(machine, "_seconds", lambda *_: pytest.fail("measured again"))
-    machine_for_use()
+    machine_for_command()
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    """What a program that uses Weft has set for itself."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+def test_a_loaded_model_leaves_the_process_as_it_is(tiny_folder: Path, precision: str) -> None:
+    """Its threads, its random numbers, whose kernels compute: a run in another thread goes on as if alone."""
+    library: Any = object()
+    kernels.use(library, float32_too=True)
+    torch.manual_seed(3)
+    torch.rand(())
+    state, tf32 = torch.get_rng_state(), torch.backends.cuda.matmul.fp32_precision
+    model = weft.load(tiny_folder, precision=precision)
+    assert model.translate("The cat sees the dog.")[0].text
+    assert torch.get_num_threads() == 3
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.backends.cuda.matmul.fp32_precision == tf32
+    assert kernels._library is library
+    assert model._rows.workers == (1 if torch.cuda.is_available() else usable_cores())
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_command_has_its_process_for_itself() -> None:
+    chosen = machine_for_command()
+    assert torch.get_num_threads() == chosen.threads <= usable_cores()
 
 
 def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from safetensors.torch import load_file
 import weft
 from weft import durable, run
 from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.kernels import native
 from weft.machine import Machine
 from weft.model_folder import run_files
 from weft.run_record import Verdict
@@ -73,6 +75,29 @@ def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object
 
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+def test_models_loaded_and_used_meanwhile_leave_a_run_as_it_would_be_alone(
+    train: Train, tmp_path: Path, tiny_folder: Path, kernels: str
+) -> None:
+    """A notebook that trains in a thread: the weights are the same, bit for bit, kernels and dropout masks too."""
+    try:
+        native.load()
+    except native.UnavailableError as error:
+        pytest.skip(f"no native kernels here: {error}")
+    settings = (f"training.kernels={kernels}", "training.max_steps=30", "model.dropout=0.3")
+    train(*settings, out=tmp_path / "alone")
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(train, *settings, out=tmp_path / "beside")
+        loads = 0
+        while not beside.done():
+            assert weft.load(tiny_folder).translate("The cat sees the dog.")[0].text
+            loads += 1
+        assert beside.result().outcome == "done"
+    assert loads > 1
+    alone, other = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "beside"))
+    assert [name for name, tensor in alone.items() if not tensor.equal(other[name])] == []
 
 
 # What a run leaves behind

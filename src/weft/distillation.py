@@ -21,7 +21,7 @@ from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_lines, read_pairs, read_sources
 from weft.data.languages import UNKNOWN, canonical
 from weft.errors import DataError, FolderError, UsageError
-from weft.machine import machine_for_use
+from weft.machine import machine_for_command
 from weft.model_folder import RunFiles, TranslationConfig, open_model_folder, run_files
 from weft.predict.prediction import Prediction
 from weft.recipe_file import with_values
@@ -168,7 +168,7 @@ def _translate(files: RunFiles, teacher: Teacher, text: SourceText, log: Log, pr
     """Write a JSON object a sentence, from where an earlier start was stopped."""
     facts = teacher.facts(text)
     durable.write_json(files.teacher, facts)
-    task = Translation.load(teacher.folder, machine_for_use())
+    task = Translation.load(teacher.folder, machine_for_command())
     why = task.why_no_engine()
     slow = [f"without native kernels ({why}) translating takes longer"] if why else []
     for note in [*_reading_notes(text), *slow]:

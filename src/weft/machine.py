@@ -1,8 +1,9 @@
 """What this machine is good at: measured once, written down with the run, and said aloud."""
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -56,7 +57,7 @@ class Machine:
         return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
 
     def prepare(self) -> torch.device:
-        """Set the thread count and the kernels, and hand out the device.
+        """Set the thread count and the kernels of the process, for training, and hand out the device.
 
         Raises UsageError where native kernels were chosen and cannot be had.
         """
@@ -70,6 +71,12 @@ class Machine:
             ) from error
         return torch.device(self.device)
 
+    def for_use(self) -> torch.device:
+        """The device. Threads and kernels are the process's and stay as they are: a run may be using them."""
+        if self.precision == "tf32":
+            _allow_tf32(True)
+        return torch.device(self.device)
+
     def autocast(self) -> torch.autocast:
         """The context of a forward pass: products in half precision where chosen, float32 weights always."""
         return torch.autocast(self.device, LOW.get(self.precision), enabled=self.precision in LOW)
@@ -81,24 +88,14 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
     asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had.
     """
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _device()
     asked, cores = threads, usable_cores()
     threads = threads or _useful_threads(device)
     crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
     if not asked and device == "cpu" and threads < cores:
         crowd = f"; {cores} threads were no faster than {threads}, as other work keeps the cores busy"
     torch.set_num_threads(threads)
-    if precision == "auto":
-        precision, reason = _best_precision(torch.device(device))
-    else:
-        if precision == "bfloat16" and device == "cuda" and not _gpu_has_bfloat16():
-            raise UsageError("training.precision = bfloat16: this GPU has none; use float16 or auto")
-        if precision == "tf32" and device == "cpu":
-            raise UsageError("training.precision = tf32: only GPUs have it; use float32 or auto")
-        reason = "as the recipe says"
-        if precision == "float16" and device == "cpu":
-            gain = _gain(torch.device(device), precision)
-            reason += f"; its products measured at {gain:.1f} times float32's speed, native kernels have none"
+    precision, reason = _settled_precision(precision, device)
     machine = Machine(device, precision, threads, reason + crowd)
     if kernels == "native" and precision == "float16":
         raise UsageError("training.kernels = native: they have no float16; use bfloat16, float32 or auto")
@@ -112,13 +109,45 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
 def machine_for_use(precision: str = "float32") -> Machine:
     """That of a model which is not trained: products in `precision`, "auto" the fastest.
 
-    Raises UsageError for one that this machine does not have.
+    Its threads are those of the decoding engine, which has its own; torch's stay as they are, for the process is
+    not ours. Raises UsageError for a precision that this machine does not have.
     """
+    _refuse_for_use(precision)
+    device = _device()
+    precision, reason = _settled_precision(precision, device)
+    return Machine(device, precision, usable_cores(), reason)
+
+
+def machine_for_command(precision: str = "float32") -> Machine:
+    """The same for a command, whose process is its own: it also sets how many threads torch has."""
+    _refuse_for_use(precision)
+    return choose_machine(precision)
+
+
+def _refuse_for_use(precision: str) -> None:
     if precision not in ("float32", "bfloat16", "float16", "auto"):
         raise UsageError(f"precision = {precision}: it must be float32, bfloat16, float16 or auto")
     if precision == "float16" and not torch.cuda.is_available():
         raise UsageError("precision = float16: only GPUs have it; use bfloat16 or float32")
-    return choose_machine(precision)
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _settled_precision(precision: str, device: str) -> tuple[str, str]:
+    """The one asked for, or the fastest for "auto", and why. Raises UsageError where the device has none such."""
+    if precision == "auto":
+        return _best_precision(torch.device(device))
+    if precision == "bfloat16" and device == "cuda" and not _gpu_has_bfloat16():
+        raise UsageError("training.precision = bfloat16: this GPU has none; use float16 or auto")
+    if precision == "tf32" and device == "cpu":
+        raise UsageError("training.precision = tf32: only GPUs have it; use float32 or auto")
+    reason = "as the recipe says"
+    if precision == "float16" and device == "cpu":
+        gain = _gain(torch.device(device), precision)
+        reason += f"; its products measured at {gain:.1f} times float32's speed, native kernels have none"
+    return precision, reason
 
 
 @cache
@@ -195,15 +224,25 @@ def _gain(device: torch.device, precision: str) -> float:
 
 
 def _gain_of(rows: int, inputs: int, outputs: int, device: torch.device, precision: str) -> float:
-    x, w = torch.randn(rows, inputs, device=device), torch.randn(inputs, outputs, device=device)
+    own = torch.Generator(device).manual_seed(1)  # a run in another thread may be drawing from the process's
+    x, w = (torch.randn(*size, device=device, generator=own) for size in ((rows, inputs), (inputs, outputs)))
     low = w.to(LOW.get(precision, torch.float32))
 
     def other() -> None:
-        _allow_tf32(precision == "tf32")
-        x.to(low.dtype) @ low
-        _allow_tf32(False)
+        with _tf32_allowed() if precision == "tf32" else contextlib.nullcontext():
+            x.to(low.dtype) @ low
 
     return _times_as_fast(other, lambda: x @ w, device)
+
+
+@contextlib.contextmanager
+def _tf32_allowed() -> Iterator[None]:
+    before = torch.backends.cuda.matmul.fp32_precision
+    _allow_tf32(True)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
 
 
 def _allow_tf32(allowed: bool) -> None:

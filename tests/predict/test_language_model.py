@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache as memo
 from typing import Any
@@ -14,11 +15,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from transformers import RepetitionPenaltyLogitsProcessor
 
 from weft.config import CausalSection, SamplingSection, SideSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
+from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.errors import DivergedError, UsageError
+from weft.kernels import decoding, native
 from weft.model.causal import CausalTransformer
+from weft.model.inference import Writer, build_writer
 from weft.predict.language_model import Generation, LanguageModel
 
 LINES = ["The cat sat on the mat.", "A dog sees the cat and the bird.", "the END of it, says the fish: 1, 2, 3!"]
@@ -246,6 +251,55 @@ def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
     assert model.generate(temperature=0, max_new_tokens=2).text == first + first
     assert model.generate(temperature=0, max_new_tokens=2, repetition_penalty=9.0).text == first + second
     assert model.generate(first, temperature=0, max_new_tokens=1, repetition_penalty=9.0).text == second
+
+
+def with_engine(plain: LanguageModel, precision: str = "float32") -> LanguageModel:
+    """The same model in float32, writing with the engine of this processor."""
+    try:
+        decoding.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
+    model = deepcopy(plain.model).float()
+    other = language_model(model, "character", window_len=plain.window_len, packed=plain.packed)
+    other.writer = build_writer(model, "cpu", precision)
+    assert isinstance(other.writer, Writer)
+    return other
+
+
+def penalised(model: LanguageModel, ids: list[int], penalty: float) -> Tensor:
+    """Logits of the next token as the transformers library penalises them; special ones banned."""
+    given = torch.tensor([ids])
+    with torch.inference_mode():
+        logits = model.model(given)[:, -1].float()
+    logits = RepetitionPenaltyLogitsProcessor(penalty)(given, logits)
+    return logits[0].index_fill(0, torch.tensor([PAD_ID, UNK_ID, BOS_ID]), -math.inf)
+
+
+@pytest.mark.parametrize("penalty", [1.3, 2.0, 0.7])
+@pytest.mark.parametrize("engine", [False, True], ids=["plain", "engine"])
+def test_a_repetition_penalty_is_that_of_transformers(engine: bool, penalty: float) -> None:
+    """Greedily, drawn, and with a draft; it depends on the logits' sign, so log-probabilities would not do."""
+    plain = real(window_len=40)
+    model = with_engine(plain) if engine else plain
+    prompt = "The cat sat on the"
+    start = ids = [model.start_id, *model.tokenizer.encode(prompt)]
+    for _ in range(12):
+        ids = [*ids, int(penalised(plain, ids, penalty).argmax())]
+    asked = {"max_new_tokens": 12, "temperature": 0, "repetition_penalty": penalty}
+    assert model.generate(prompt, **asked).text == plain.tokenizer.decode(ids)[len(prompt) :]
+    assert model.generate(prompt, **asked, draft="prompt").text == plain.tokenizer.decode(ids)[len(prompt) :]
+    bounds = penalised(plain, start, penalty).double().softmax(-1).cumsum(0)
+    with torch.inference_mode():
+        cache = model.writer.prefill(torch.tensor([start[:-1]]))
+        logits = model.writer.output(model.writer.decode(torch.tensor([start[-1:]]), cache)[0])[:, -1]
+    settled = Sampling(repetition_penalty=penalty)
+    found = filtered_log_probs(logits, settled, torch.tensor([start]), (PAD_ID, UNK_ID, BOS_ID))[0].exp()
+    torch.testing.assert_close(found.cumsum(0), bounds, atol=1e-5, rtol=0)
+    for seed in range(20):
+        number = torch.rand((), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        drawn = model.generate(prompt, max_new_tokens=1, temperature=1.0, repetition_penalty=penalty, seed=seed)
+        expected = int((bounds > number).int().argmax())
+        assert drawn.text == plain.tokenizer.decode([*start[1:], expected])[len(prompt) :]
 
 
 @either_packing

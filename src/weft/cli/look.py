@@ -45,14 +45,14 @@ def inspect(
     """Show what a model does with a text: vectors, every layer's and head's attention, probabilities, and more."""
     from weft.inspection.look import inspect_text
     from weft.inspection.report import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes, write_report
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
 
     refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
         _need_matplotlib()
-    inspection = inspect_text(load_task(folder, machine_for_use()), text)
+    inspection = inspect_text(load_task(folder, machine_for_command()), text)
     if is_picture:
         from weft.inspection.pictures import draw_inspection
 
@@ -73,9 +73,9 @@ def diagnose(
 ) -> None:
     """Why a model is bad: the causes that its run and its answers show, with evidence and remedy."""
     from weft.inspection.diagnosis import diagnose as run
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
 
-    causes = run(folder, data or [], machine_for_use())
+    causes = run(folder, data or [], machine_for_command())
     if as_json:
         print(json.dumps([cause.to_json() for cause in causes], ensure_ascii=False))
         return
@@ -89,10 +89,10 @@ def diagnose(
 def selfcheck(folder: Folder) -> None:
     """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy, and more."""
     from weft.inspection.selfcheck import selfcheck as run
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
 
-    proofs = run(load_task(folder, machine_for_use()))
+    proofs = run(load_task(folder, machine_for_command()))
     for proof in proofs:
         print(proof.line())
     if failed := sum(not proof.holds for proof in proofs):

@@ -38,12 +38,12 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
-    task = load_task(folder, machine_for_use(precision))
+    task = load_task(folder, machine_for_command(precision))
     asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
     asked |= {} if precision == "float32" else {"precision": precision}
@@ -86,9 +86,9 @@ def compare(
 ) -> None:
     """Which of two models is better, by how much, where, and whether it is chance."""
     from weft.comparison import compare as run
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
 
-    found = run(first, second, data, machine_for_use(), train=train or (), samples=samples, show=show)
+    found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
         return
@@ -102,12 +102,12 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 
     if data is not None and not data.is_file():
         raise UsageError(f"{data}: no such file")
-    model = LanguageModelling.load(folder, machine_for_use()).predictor()
+    model = LanguageModelling.load(folder, machine_for_command()).predictor()
     total, num_tokens = 0.0, 0
     with reading_lines(None, data, None) as source, sink(None) as out:
         for line in source.lines:

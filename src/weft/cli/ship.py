@@ -27,10 +27,10 @@ def quantize(
     """Make a translator a quarter as large, and faster, in int8; only where it translates as well."""
     from dataclasses import asdict
 
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.quantization import quantize as make
 
-    found = make(folder, data, output, machine_for_use(), max_bleu_loss, shortlist or ())
+    found = make(folder, data, output, machine_for_command(), max_bleu_loss, shortlist or ())
     if as_json:
         print(json.dumps({**asdict(found), "folder": str(output)}, ensure_ascii=False))
         return

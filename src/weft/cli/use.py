@@ -85,7 +85,7 @@ def translate(
 ) -> None:
     """Translate: one line out for each line in, in order."""
     given = locals()
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
 
@@ -95,7 +95,7 @@ def translate(
         raise UsageError("--alignments are written with --json alone; give that too")
     with reading_lines(text, input_file, output_file) as source:
         with naming_options(["precision"]):
-            machine = machine_for_use(precision)
+            machine = machine_for_command(precision)
         task = Translation.load(folder, machine)
         model = together(task, ensemble or [])
         refuse_idle(precision, model.engine)
@@ -127,11 +127,11 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Classify: one line out for each line in, label and probability by a tab."""
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.classification import Classification
 
     with reading_lines(text, input_file, output_file) as source:
-        model = Classification.load(folder, machine_for_use()).predictor()
+        model = Classification.load(folder, machine_for_command()).predictor()
         facts = {**_facts(folder, source), "all": all_labels, "json": as_json}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
@@ -161,7 +161,7 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
-    from weft.machine import machine_for_use
+    from weft.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 
     if prompts and len(prompts) > 1:
@@ -169,7 +169,7 @@ def generate(
     prompt = "".join(prompts or ())
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
     with naming_options(["precision"]):
-        machine = machine_for_use(precision)
+        machine = machine_for_command(precision)
 
     def load(where: Path) -> "LanguageModel":
         return LanguageModelling.load(where, machine).predictor()

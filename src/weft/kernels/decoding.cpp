@@ -638,7 +638,7 @@ template <typename Kind>
 void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
           const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
           int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-          float* log_probs) {
+          float* everything, bool as_logits) {
     const Model& model = session.model;
     session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside);
     const int64_t size = model.d_model_padded, vocab_size = model.vocab_size;
@@ -665,9 +665,10 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
         for (int64_t r = 0; r < some; r++) {
             float* row = logits + r * entries;
             int64_t n = first + r;
-            float total = log_of_sum(row, entries, tops), *all = log_probs ? log_probs + n * vocab_size : nullptr;
+            float total = count || !as_logits ? log_of_sum(row, entries, tops) : 0.0f, less = as_logits ? 0.0f : total;
+            float* all = everything ? everything + n * vocab_size : nullptr;
             if (all && !allowed.empty()) std::fill(all, all + vocab_size, nothing);
-            for (int64_t c = 0; c < known && all; c++) all[allowed.empty() ? c : allowed[c]] = row[c] - total;
+            for (int64_t c = 0; c < known && all; c++) all[allowed.empty() ? c : allowed[c]] = row[c] - less;
             for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) {
                 auto at = std::lower_bound(allowed.begin(), allowed.end(), banned[b]);
                 if (allowed.empty()) row[banned[b]] = nothing;
@@ -718,11 +719,11 @@ int decoding_encode(Session* session, int64_t count, const int64_t* into, const 
 int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
                   const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
                   int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-                  float* log_probs) {
+                  float* everything, int64_t as_logits) {
     return guarded([&] {
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
-                                 banned, ban_ends, count, best, ids, log_probs);
+                                 banned, ban_ends, count, best, ids, everything, as_logits);
         };
         if (session->model.kind == INT8) go(Int8());
         if (session->model.kind == BFLOAT16) go(BFloat16());

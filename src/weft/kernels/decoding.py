@@ -208,7 +208,7 @@ class Rows:
 
 
 Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]
-"""Log-probabilities and ids of each row's best next tokens, -inf for none; all log-probabilities, if asked for."""
+"""Log-probabilities and ids of each row's best next tokens, -inf for none; those of all tokens, if asked for."""
 
 
 def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
@@ -235,7 +235,7 @@ def library() -> ctypes.CDLL:
             ctypes.c_int,
             (
                 *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
-                *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER),
+                *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER, _LONG),
             ),
         ),
     }
@@ -409,11 +409,13 @@ class Session:
         wanted: NDArray[np.int64] | None = None,
         beside: NDArray[np.float32] | None = None,
         whole: bool = False,
+        as_logits: bool = False,
     ) -> Best:
         """Take one more token for each row, and give the `count` best next ones of those rows `wanted` (all).
 
-        The best stand first, the lower id among equals; all log-probabilities come with them if `whole`. What is
-        banned is said of the rows wanted. `beside` (R, D) is added to the tokens' vectors. Raises MemoryError.
+        The best stand first, the lower id among equals; those of all come with them if `whole`, or, `as_logits`,
+        what the output layer gave in their place: apart by one number a row. What is banned is said of the rows
+        wanted. `beside` (R, D) is added to the tokens' vectors. Raises MemoryError.
         """
         slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (rows.slots, rows.places, rows.times))
         tokens, ancestors, banned = (
@@ -433,6 +435,7 @@ class Session:
                 *(ancestors.strides[0] // 4, None if beside is None else beside.ctypes.data),
                 *(wanted.ctypes.data, len(wanted), banned.ctypes.data, ban_ends.ctypes.data, count),
                 *(best.ctypes.data, ids.ctypes.data, None if all_of_them is None else all_of_them.ctypes.data),
+                as_logits,
             )
         )
         return best, ids, all_of_them

@@ -74,7 +74,7 @@ class WriterCache:
 
 
 class Writer:
-    """A causal model's three doors, for generation: its states are log-probabilities already."""
+    """A causal model's three doors, for generation: its states are logits already."""
 
     training = False
 
@@ -94,7 +94,7 @@ class Writer:
     def decode(
         self, ids: Int[Tensor, "N L"], cache: WriterCache, whole: bool = True
     ) -> tuple[Float[Tensor, "N L V"], WriterCache]:
-        """New positions after those in the cache: log-probabilities of what follows each, and the longer cache.
+        """New positions after those in the cache: logits of what follows each, and the longer cache.
 
         Unless `whole`, nothing is computed of them but the cache.
         """
@@ -107,9 +107,9 @@ class Writer:
         wanted = None if whole else np.zeros(0, np.int64)
         rows = engine.Rows(slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table)
         beside = self._beside(read, length)
-        _, _, found = cache.session.step(rows, 0, wanted=wanted, beside=beside, whole=True)
-        log_probs = torch.from_numpy(found).reshape(count, length, -1) if whole else torch.empty(count, length, 0)
-        return log_probs, WriterCache(cache.session, cache.slots, read)
+        _, _, found = cache.session.step(rows, 0, wanted=wanted, beside=beside, whole=True, as_logits=True)
+        logits = torch.from_numpy(found).reshape(count, length, -1) if whole else torch.empty(count, length, 0)
+        return logits, WriterCache(cache.session, cache.slots, read)
 
     def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
         """They are what they are."""

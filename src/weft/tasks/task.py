@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from weft import durable, model_folder
 from weft.config import BatchesSection, Recipe, SideSection
@@ -216,9 +217,30 @@ def load_into(stored: StoredModel, build: Callable[[], M], machine: Machine) -> 
     """Build the model that a config describes and fill it with its weights, ready to use."""
     with torch.device("meta"):  # what the config claims is allocated only if the weights are that large
         stored.refuse_unfit(build())
-    model = build()
+    with _OwnNumbers():
+        model = build()
     stored.load_weights(model)
-    return model.to(machine.prepare()).eval()
+    return model.to(machine.for_use()).eval()
+
+
+class _OwnNumbers(TorchFunctionMode):
+    """Draws the first weights, which are soon written over, from a generator of their own.
+
+    Torch's is the process's: a run in another thread would draw other dropout masks after it was used here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        draws = {"generator": self.generator} if getattr(func, "__name__", "") in _DRAWING else {}
+        return func(*args, **{**(kwargs or {}), **draws})
+
+
+_DRAWING = ("uniform_", "normal_", "kaiming_uniform_")
 
 
 def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
