@@ -295,7 +295,7 @@ class TrainingSection(Section):
 
 
 class ClassifierTrainingSection(TrainingSection):
-    """As every training; `class_weights` weigh the loss of each label, "balanced" inversely to its frequency."""
+    """As every training; `class_weights` weigh the loss of each label, "balanced" by the root of its rarity."""
 
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
 

@@ -64,17 +64,36 @@ def test_a_weighted_value_by_hand() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
-def test_it_is_the_cross_entropy_to_a_smoothed_weighted_target(
+def test_it_is_the_cross_entropy_to_a_smoothed_target_times_the_weight_of_the_texts_label(
     logits: Tensor, smoothing: float, weights: Tensor | None
 ) -> None:
-    """Every label has a share of the target and its own weight, as torch.nn.CrossEntropyLoss has it."""
     target = (1 - smoothing) * F.one_hot(ONE, LABELS) + smoothing / LABELS
     factors = torch.ones(LABELS) if weights is None else weights
-    expected = -(target * factors * logits.log_softmax(-1)).sum()
+    expected = -(factors[ONE, None] * target * logits.log_softmax(-1)).sum()
     sums = ClassLoss(smoothing, weights=weights)(logits, identity, ONE)
     torch.testing.assert_close(sums.loss_sum, expected)
     (ours,), (theirs,) = (torch.autograd.grad(loss, logits) for loss in (sums.loss_sum, expected))
     torch.testing.assert_close(ours, theirs)
+
+
+def test_a_smoothed_and_weighted_value_by_hand() -> None:
+    """Probabilities 1/2, 1/4, 1/4; the true label is the first and has 0.8 of the target, each other one 0.1."""
+    states = torch.tensor([[0.5, 0.25, 0.25]]).log()
+    sums = ClassLoss(0.3, weights=torch.tensor([5.0, 70.0, 0.2]))(states, identity, torch.tensor([0]))
+    ln2 = math.log(2)
+    assert float(sums.loss_sum) == pytest.approx(5 * (0.8 + 2 * 0.1 + 2 * 0.1) * ln2)
+
+
+@pytest.mark.parametrize("label", range(LABELS))
+def test_the_best_answer_to_a_text_is_its_smoothed_label_whatever_the_weights(label: int) -> None:
+    """The loss is least, its gradient 0, at the target itself: 0.92 of the label and 0.02 of each other one."""
+    target = torch.full((LABELS,), 0.02)
+    target[label] = 0.92
+    at_best = target.log()[None].requires_grad_()
+    extreme = torch.tensor([0.3, 0.3, 1.0, 40.0, 200.0])
+    loss = ClassLoss(0.1, weights=extreme)(at_best, identity, torch.tensor([label])).loss_sum
+    (gradient,) = torch.autograd.grad(loss, at_best)
+    torch.testing.assert_close(gradient, torch.zeros(1, LABELS), atol=1e-4, rtol=0)
 
 
 def test_the_gradient_is_probabilities_less_the_target(logits: Tensor) -> None:

@@ -310,13 +310,16 @@ def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.N
 def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Tensor | None:
     """A factor for the loss of each label, 1 on average over the training text; None where all are alike.
 
+    "balanced" is the inverse of the square root of how many rows a label has. By the plain inverse all labels
+    together would count alike, one of two rows as much as one of a thousand, and those two rows would decide.
+
     Raises UsageError where the recipe's table does not name exactly the labels of the text.
     """
     asked, labels = recipe.training.class_weights, known_labels(text)
     if asked is None:
         return None
     counts = Counter(label for some in text.labels for label in some)
-    table = {label: 1 / counts[label] for label in labels} if asked == "balanced" else asked
+    table = {label: counts[label] ** -0.5 for label in labels} if asked == "balanced" else asked
     if difference := _difference(table, labels):
         raise UsageError(f"training.class_weights: the text {difference}; give each of its labels a weight")
     mean = sum(table[label] * counts[label] for label in labels) / sum(counts.values())

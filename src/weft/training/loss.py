@@ -174,10 +174,16 @@ def smoothed_target(
 class ClassLoss:
     """Cross-entropy of whole texts, summed; the number of texts takes the place of that of tokens.
 
-    One label a text: softmax, smoothed over all labels. Several: one yes or no for each label, smoothed towards
-    one half (Szegedy et al. 2016, section 7, with two classes), summed over the labels. `weights` are factors of
-    the loss of each label. `nll_sum` is neither smoothed nor weighted. With `r_drop` the texts are there twice, as
-    for `CrossEntropy`.
+    One label a text: softmax, smoothed over all labels. The whole loss of a text, to its smoothed target, is
+    multiplied by the weight of its own label: so that target is the best answer whatever the weights, which say
+    only how much each text counts. (torch.nn.functional.cross_entropy weighs each label's share of the target by
+    that label's weight; the best answer to a text is then a rare label, which it has not.)
+
+    Several labels: one yes or no for each, smoothed towards one half (Szegedy et al. 2016, section 7, with two
+    classes), summed over the labels, each times its weight, yes and no alike.
+
+    `weights` should be 1 on average over the training texts. `nll_sum` is neither smoothed nor weighted. With
+    `r_drop` the texts are there twice, as for `CrossEntropy`.
     """
 
     label_smoothing: float = 0.0
@@ -195,8 +201,8 @@ class ClassLoss:
             loss = F.binary_cross_entropy_with_logits(logits, smooth, weights, reduction="sum")
             nll = F.binary_cross_entropy_with_logits(logits.detach(), labels, reduction="sum")
         else:
-            smoothing = self.label_smoothing
-            loss = F.cross_entropy(logits, labels, weights, reduction="sum", label_smoothing=smoothing)
+            each = F.cross_entropy(logits, labels, reduction="none", label_smoothing=self.label_smoothing)
+            loss = each.sum() if weights is None else (each * weights[labels]).sum()
             nll = F.cross_entropy(logits.detach(), labels, reduction="sum")
         sums = LossSums(loss, nll, len(labels))
         return r_dropped(sums, self._apart(logits), self.r_drop) if self.r_drop else sums

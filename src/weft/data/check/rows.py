@@ -243,7 +243,8 @@ def _imbalance(text: LabelledText) -> Iterator[Finding]:
             "imbalance",
             f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
             f"{counted(counts[least], 'rows')}",
-            "judge by macro-F1 rather than accuracy; training.class_weights=balanced weighs rare labels up",
+            "judge by macro-F1 rather than accuracy, and train with training.class_weights=balanced as well, by "
+            "which rare labels count for more: it often helps, not always",
             counts[least],
         )
 
