@@ -21,6 +21,7 @@ from weft.model.positions import sinusoids
 from weft.recipe_file import build_recipe, load_recipe
 from weft.training.loss import smoothed_target
 from weft.training.schedule import learning_rate
+from weft.training.trainer import rank
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
 plots = pytest.importorskip("weft.inspection.plots")
@@ -194,11 +195,19 @@ def test_history_shows_what_was_logged(tmp_path: Path) -> None:
         ([(1, 5.0, 2.0), (2, 9.0, 3.0), (3, 7.0, 1.0)], 2),
         ([(1, 0.0, 2.0), (2, 0.0, 1.5), (3, 0.0, 1.7)], 2),  # of equal scores the lower loss
         ([(1, 4.0, 2.0), (2, 4.0, 2.0)], 1),  # of equal evaluations the first, as the trainer keeps it
+        ([(1, 0.9, 2.0), (2, 0.2, 1.5), (3, 0.0, 1.7)], 2),  # BLEU below 1 is chance: the loss decides
+        ([(1, 0.9, 1.0), (2, 1.1, 1.5)], 2),
     ],
 )
 def test_best_step_is_the_trainers(tmp_path: Path, evaluations: list[tuple[int, float, float]], best: int) -> None:
     run = history.read_history(write_run(tmp_path / "a", [evaluation(*e) for e in evaluations]))
     assert run.best["step"] == best
+    kept, scores = 0, {}
+    for step, bleu, loss in evaluations:  # as the trainer keeps it
+        now = {"dev_bleu": bleu, "dev_loss": loss}
+        if not scores or rank(now) > rank(scores):
+            kept, scores = step, now
+    assert kept == best
 
 
 def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
@@ -229,11 +238,11 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
     figure = curves.draw_history([history.read_history(folder) for folder in (first, second, bare)])
     losses, bleu, other = figure.axes
     assert [axes.get_ylabel() for axes in (bleu, other)] == ["BLEU", "accuracy"]
-    assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 3
+    assert len(lines_of(losses, "training")) == 3
     assert len({line.get_color() for line in lines_of(losses, "training")}) == 3
     assert len(lines_of(losses, "dev")) == 2
     assert points(lines_of(other, "best")[0]) == [(100, 0.75)]
-    names = [text.get_text() for text in losses.get_legend().get_texts()]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert [name[-2:] for name in names[:3]] == ["/a", "/b", "_c"]
 
 
@@ -246,11 +255,54 @@ def test_score_that_the_best_step_lacks_is_drawn_without_a_mark(tmp_path: Path) 
 
 def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
     figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", steps(2.0)))])
-    (losses,) = figure.axes
-    assert [text.get_text() for text in losses.get_legend().get_texts()][1:] == [
-        "training, as logged",
-        "training, moving mean",
-    ]
+    assert len(figure.axes) == 1
+    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == ["training, as logged"]
+
+
+def test_the_legend_explains_what_is_drawn_and_hides_none_of_it(tmp_path: Path) -> None:
+    lines = [*steps(*(9 - i % 7 for i in range(90))), evaluation(4500, 11.0, 3.5)]
+    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
+    losses = figure.axes[0]
+    assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 1
+    words = ["training, as logged", "training, moving mean", "dev", "best step on dev"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == words
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.y1 <= min(axes.get_tightbbox().y0 for axes in figure.axes)
+    assert figure.bbox.y0 <= box.y0
+    assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize(
+    ("recipes", "title"),
+    [
+        ([None], "Loss"),
+        ([{"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.0}, "batches": {}}], "Loss"),
+        (
+            [{"training": {"label_smoothing": 0.1}, "model": {"dropout": 0.0}, "batches": {}}],
+            "Loss, in training with label smoothing, on dev without",
+        ),
+        (
+            [{"training": {"label_smoothing": 0.1}, "model": {"attention_dropout": 0.2}, "batches": {}}],
+            "Loss, in training with dropout and label smoothing, on dev without",
+        ),
+        (
+            [
+                {"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.1}, "batches": {}},
+                {"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.0}, "batches": {}},
+            ],
+            "Loss, in training with dropout of some runs, on dev without",
+        ),
+    ],
+)
+def test_the_title_says_what_the_runs_had(tmp_path: Path, recipes: list[Any], title: str) -> None:
+    runs = []
+    for number, recipe in enumerate(recipes):
+        folder = write_run(tmp_path / str(number), [*steps(3.0, 2.0), evaluation(100, 20.0, 1.0)])
+        if recipe is not None:
+            (folder / "run" / "recipe.json").write_text(json.dumps({"recipe": recipe}), "utf-8")
+        runs.append(history.read_history(folder))
+    assert curves.draw_history(runs).axes[0].get_title(loc="left") == title
 
 
 @pytest.mark.parametrize("tail", [b'{"step": 150, "lo', b"[]\n", b"\xff\n", b'{"loss": 1}\n', b'{"step": null}\n'])

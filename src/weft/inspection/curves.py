@@ -11,6 +11,14 @@ from matplotlib.lines import Line2D
 from weft.inspection.figure import MARKERS, color_of, count_steps, short_path, styled
 from weft.inspection.history import History
 
+_FEW = 40  # losses, of which a moving mean would be what they are themselves
+_KINDS = {  # of lines among the losses, with their words in the legend
+    "training": "training, as logged",
+    "training-mean": "training, moving mean",
+    "dev": "dev",
+    "best": "best step on dev",
+}
+
 
 @styled
 def draw_history(runs: Sequence[History]) -> Figure:
@@ -24,7 +32,7 @@ def draw_history(runs: Sequence[History]) -> Figure:
         for score, panel in zip(scores, panels, strict=True):
             if run.score == score:
                 _draw_score(panel, run, _mark(place))
-    _explain_losses(losses, runs)
+    _explain_losses(figure, losses, runs)
     for score, panel in zip(scores, panels, strict=True):
         panel.set(title=f"Score on dev: {_words(score)}", ylabel=_words(score))
         if panel.get_legend_handles_labels()[0]:
@@ -49,12 +57,15 @@ def _draw_losses(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
     color = mark["color"]
     if run.losses:
         steps, values = zip(*run.losses, strict=True)
-        axes.plot(steps, values, color=color, linewidth=0.7, alpha=0.45, gid="training")
-        axes.plot(steps, moving_mean(values), color=color, linewidth=1.8, gid="training-mean")
+        if len(values) < _FEW:
+            axes.plot(steps, values, color=color, linewidth=1.8, gid="training")
+        else:
+            axes.plot(steps, values, color=color, linewidth=0.7, alpha=0.45, gid="training")
+            axes.plot(steps, moving_mean(values), color=color, linewidth=1.8, gid="training-mean")
     if run.loss is not None:
         axes.plot(*run.values(run.loss), **mark, gid="dev")
     if run.best is not None:
-        axes.axvline(run.best["step"], color=color, linestyle=":", linewidth=1)
+        axes.axvline(run.best["step"], color=color, linestyle=":", linewidth=1, gid="best")
 
 
 def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
@@ -68,20 +79,31 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
     axes.plot([step], [best], **star, label=f"{_name(run)}: best {best:,.4g} at step {step:,}", gid="best")
 
 
-def _explain_losses(axes: Axes, runs: Sequence[History]) -> None:
-    """An entry for each run, and one for each kind of line."""
+def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None:
+    """An entry for each run, and one for each kind of line that is drawn; below, where it hides none of them."""
     names = [Line2D([], [], **{**_mark(i), "linestyle": "-"}, label=_name(run)) for i, run in enumerate(runs)]
-    gray = "#555555"
+    drawn = {line.get_gid(): line for line in axes.get_lines()}
     kinds = [
-        Line2D([], [], color=gray, linewidth=0.7, alpha=0.6, label="training, as logged"),
-        Line2D([], [], color=gray, linewidth=1.8, label="training, moving mean"),
-        Line2D([], [], color=gray, linestyle="--", label="dev"),
-        Line2D([], [], color=gray, linestyle=":", linewidth=1, label="best step on dev"),
+        Line2D(
+            [], [], color="#555555", linestyle=like.get_linestyle(), linewidth=like.get_linewidth(), label=words
+        )
+        for gid, words in _KINDS.items()
+        if (like := drawn.get(gid)) is not None
     ]
-    evaluated = any(run.evaluations for run in runs)
-    axes.legend(handles=[*names, *(kinds if evaluated else kinds[:2])], loc="upper right")
-    title = "Loss, in training with dropout and label smoothing" + (", on dev without" if evaluated else "")
-    axes.set(title=title, ylabel="loss (nats)")
+    figure.legend(handles=[*names, *kinds], loc="outside lower left", ncols=2)
+    axes.set(title=_title(runs, "dev" in drawn), ylabel="loss (nats)")
+
+
+def _title(runs: Sequence[History], with_dev: bool) -> str:
+    """What the losses are, and by what those in training are other than those on dev, where the runs say it."""
+    if any(run.disturbed is None for run in runs):
+        return "Loss"
+    names = list(dict.fromkeys(name for run in runs for name in run.disturbed or ()))
+    if not names:
+        return "Loss"
+    listing = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    some = " of some runs" if any(set(names) - set(run.disturbed or ()) for run in runs) else ""
+    return f"Loss, in training with {listing}{some}{', on dev without' if with_dev else ''}"
 
 
 def _words(key: str) -> str:
@@ -94,5 +116,5 @@ def moving_mean(values: Sequence[float]) -> list[float]:
     """The mean of each value and its neighbours: a twentieth of all, fewer at both ends; so nothing lags."""
     count, sums = len(values), np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     # As far to one side as to the other: else a slope would count as a difference.
-    reaches = [min(count // 40, i, count - 1 - i) for i in range(count)]
+    reaches = [min(count // _FEW, i, count - 1 - i) for i in range(count)]
     return [float(sums[i + r + 1] - sums[i - r]) / (2 * r + 1) for i, r in enumerate(reaches)]

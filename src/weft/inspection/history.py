@@ -6,18 +6,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft import durable
 from weft.errors import FolderError
 from weft.model_folder import run_files
 from weft.training.log import EVALUATION_SECONDS
+from weft.training.trainer import rank
+
+# Keys of a recipe that change the loss in training and not on dev, under the names that a reader knows.
+_IN_TRAINING_ALONE = {
+    ("model", "dropout"): "dropout",
+    ("model", "attention_dropout"): "dropout",
+    ("model", "activation_dropout"): "dropout",
+    ("model", "ngram_dropout"): "dropout",
+    ("model", "head_dropout"): "dropout",
+    ("model", "layer_dropout"): "layer dropout",
+    ("batches", "bpe_dropout"): "BPE-dropout",
+    ("batches", "word_dropout"): "word dropout",
+    ("training", "label_smoothing"): "label smoothing",
+    ("training", "class_weights"): "class weights",
+    ("training", "r_drop"): "R-Drop",
+}
 
 
 @dataclass(frozen=True)
 class History:
-    """What metrics.jsonl says of a run: training losses and evaluations on dev, each with its step."""
+    """What metrics.jsonl says of a run: training losses and evaluations on dev, each with its step.
+
+    `disturbed` are the names of what makes the training loss another than that on dev; None where the run's recipe
+    cannot be read.
+    """
 
     folder: Path
     losses: list[tuple[int, float]]
     evaluations: list[Mapping[str, float]]
+    disturbed: tuple[str, ...] | None = None
 
     @property
     def loss(self) -> str | None:
@@ -32,7 +54,8 @@ class History:
     @property
     def best(self) -> Mapping[str, float] | None:
         """The evaluation that the trainer keeps; of equal ones the first."""
-        return max((line for line in self.evaluations if self._keys[0] in line), key=_rank, default=None)
+        decided = [line for line in self.evaluations if self._keys[0] in line]
+        return max(decided, key=lambda line: rank({k: v for k, v in line.items() if k != "step"}), default=None)
 
     @property
     def _keys(self) -> list[str]:
@@ -42,12 +65,6 @@ class History:
         """Steps and values of one key of the evaluations."""
         found = [(int(line["step"]), line[key]) for line in self.evaluations if key in line]
         return [step for step, _ in found], [value for _, value in found]
-
-
-def _rank(line: Mapping[str, float]) -> tuple[float, ...]:
-    """What is greater is better: the first value decides, a loss by being small; then the second, a loss."""
-    (key, first), *others = ((key, value) for key, value in line.items() if key != "step")
-    return -first if key.endswith("loss") else first, *(-value for _, value in others[:1])
 
 
 def read_history(folder: Path) -> History:
@@ -69,7 +86,17 @@ def read_history(folder: Path) -> History:
     evaluations: list[Mapping[str, float]] = [line for line in lines if "loss" not in line and len(line) > 1]
     if not losses and not evaluations:
         raise FolderError(f"{path}: no step is logged in it yet; wait for the run's first steps")
-    return History(folder, losses, evaluations)
+    return History(folder, losses, evaluations, _disturbed(folder))
+
+
+def _disturbed(folder: Path) -> tuple[str, ...] | None:
+    """What a run's recipe sets of that which is in its training loss alone."""
+    try:
+        recipe = durable.read_json(run_files(folder).recipe)["recipe"]
+        values = {(part, key): recipe[part].get(key) for part, key in _IN_TRAINING_ALONE}
+    except (FolderError, KeyError, TypeError, AttributeError):
+        return None
+    return tuple(dict.fromkeys(name for place, name in _IN_TRAINING_ALONE.items() if values[place]))
 
 
 def _line(raw: bytes) -> dict[str, float]:

@@ -301,7 +301,7 @@ class Trainer(Generic[B]):
             if not math.isfinite(value):
                 raise DivergedError(f"after step {self.progress.step}, {name} is {value}; {CALMER}")
         best = self.progress.best_scores
-        improved = not best or _rank(scores) > _rank(best)
+        improved = not best or rank(scores) > rank(best)
         if improved:
             self.progress.best_step, self.progress.best_scores = self.progress.step, scores
         self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
@@ -355,7 +355,10 @@ def seed_random(seed: int, *place: int) -> None:
         torch.cuda.manual_seed_all(number)
 
 
-def _rank(scores: Mapping[str, float]) -> tuple[float, ...]:
-    """What is greater is better. A young model's BLEU says nothing, and its loss alone tells progress."""
+def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
+    """Of two evaluations the better has the greater; of equal ones the first is kept.
+
+    A young model's BLEU says nothing, and its loss alone tells progress.
+    """
     first_two = [*scores.items()][:2]
     return tuple(-v if n.endswith("loss") else v if v >= LEAST.get(n, v) else 0.0 for n, v in first_two)
