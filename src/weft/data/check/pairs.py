@@ -10,11 +10,10 @@ from weft.data.check.alignment import Alignment, Shift
 from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
 from weft.data.check.repeats import conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
+from weft.data.check.tongues import look_at_languages
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import control_characters, long_texts, markup, misread, wrong_script
 from weft.data.corpus import ParallelText
-from weft.data.languages import UNKNOWN, primary
-from weft.data.scripts import count_scripts, main_script
 from weft.data.split import MIN_PAIRS
 
 WRONG_SHARE = 0.05  # of the pairs: from here on training would learn the mistake as well
@@ -24,47 +23,6 @@ _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
 _CODED_SHARE = 0.2  # of the units of a translation memory: from here on what stood in their codes may be missed
 _MANY, _MUCH = 20, 0.1  # a text beside so many others, and so great a share of the pairs, is no coincidence
 _LETTER = re.compile(r"[^\W\d_]{2}")
-# Where a language is written in one script, files whose scripts are the other way round have changed places.
-_SCRIPT_OF = {
-    "Han and kana": {"zh", "ja", "yue", "wuu", "lzh"},
-    "HANGUL": {"ko"},
-    "CYRILLIC": {"ru", "uk", "bg", "be", "mk"},
-    "GREEK": {"el"},
-    "ARABIC": {"ar", "fa", "ur"},
-    "HEBREW": {"he", "yi"},
-    "THAI": {"th"},
-    "DEVANAGARI": {"hi", "mr", "ne", "sa"},
-    "LATIN": {
-        "en",
-        "de",
-        "fr",
-        "es",
-        "it",
-        "pt",
-        "nl",
-        "sv",
-        "da",
-        "nb",
-        "no",
-        "fi",
-        "pl",
-        "cs",
-        "tr",
-        "vi",
-        "id",
-    },
-}
-# Some of the commonest words of a few languages in one script, to tell which of two files is in which.
-_COMMON_WORDS = {
-    "en": "the of and to in is that it was for with as his on be at by this had not are but from have",
-    "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an werden",
-    "fr": "de la le et les des en un du une que est pour qui dans par plus pas au sur ne se avec son",
-    "es": "de la que el en y a los se del las un por con no una su para es al lo como más",
-    "it": "di e il la che in un a per una del sono con non i si le da al come dei nel più",
-    "pt": "de a o que e do da em um para com não uma os no se na por mais as dos como",
-    "nl": "de van het een en in is dat op te zijn met voor niet aan er om ook als dan maar",
-    "sv": "och i att det som en på är av för med till den har de inte om ett han men var",
-}
 
 
 class PairText:
@@ -90,7 +48,7 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
     text, judged = pairs.text, judge_sides(pairs.model, *pairs.sides)
     findings = [
         *(_too_small(pairs) if in_training else ()),
-        *_sides_changed(pairs),
+        *look_at_languages(text, pairs.rows, in_training),
         *_out_of_step(pairs),
         *_swapped(pairs, judged),
         *_untranslated(pairs, judged),
@@ -118,21 +76,6 @@ def _too_small(pairs: PairText) -> Iterator[Finding]:
             f"{', '.join(pairs.text.files)}: too small: {size} pairs are too few to learn a language from",
             f"bring at least {MIN_PAIRS} pairs to try things out, and tens of thousands for usable translations",
             size,
-        )
-
-
-def _sides_changed(pairs: PairText) -> Iterator[Finding]:
-    """Source and target as wholes: each in the language that the other was said to be."""
-    text = pairs.text
-    if _have_changed_places(text):
-        yield Finding(
-            "fatal",
-            "swapped-files",
-            f"{', '.join(text.files)}: the source looks like {text.tgt_lang} and the target like {text.src_lang}",
-            "give the two sides in the other order, or set data.src_lang and data.tgt_lang the other way round",
-            pairs.rows.size,
-            (),
-            pairs.rows.examples([0]),
         )
 
 
@@ -271,25 +214,3 @@ def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) 
     if i in here:
         return pairs.tgt.folded[i] == pairs.tgt.folded[here[i]]
     return pairs.src.folded[i] == pairs.src.folded[there[i]]
-
-
-def _have_changed_places(text: ParallelText) -> bool:
-    """Told by script where the languages have different ones, else by their commonest words; not told, no."""
-    langs = primary(text.src_lang), primary(text.tgt_lang)
-    if UNKNOWN in langs or langs[0] == langs[1]:
-        return False
-    wanted = [next((script for script, some in _SCRIPT_OF.items() if lang in some), None) for lang in langs]
-    if wanted[0] and wanted[1] and wanted[0] != wanted[1]:
-        return [main_script(count_scripts(side)) for side in (text.src, text.tgt)] == wanted[::-1]
-    if not all(lang in _COMMON_WORDS for lang in langs):
-        return False
-    words = [set(_COMMON_WORDS[lang].split()) for lang in langs]
-    own, other = words[0] - words[1], words[1] - words[0]
-    src, tgt = (_word_counts(side, own, other) for side in (text.src, text.tgt))
-    return src[1] > 2 * src[0] + 10 and tgt[0] > 2 * tgt[1] + 10
-
-
-def _word_counts(side: list[str], own: set[str], other: set[str]) -> tuple[int, int]:
-    sample = side[:: -(-len(side) // 2_000) or 1]
-    words = [word for text in sample for word in text.lower().split()]
-    return sum(word in own for word in words), sum(word in other for word in words)

@@ -1,0 +1,222 @@
+"""In which languages the sides of parallel text are: named the wrong way round, or by a name that is not theirs.
+
+Lines are told apart by py3langid (Barbaresi, a fork of Lui and Baldwin 2012, "langid.py: An off-the-shelf language
+identification tool"), which knows some 140 languages. It answers something to everything, so a line counts only
+where it is sure, a side only where most of a sample agrees, and a language that it does not know is never held
+against a text.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from weft.data.check.finding import Finding, Rows
+from weft.data.corpus import ParallelText
+from weft.data.languages import UNKNOWN, primary
+
+_SAMPLE = 300  # lines of a side, spread over all of it
+_LEAST_LETTERS = 8  # of a line: an interjection is in any language
+_FEWEST_LINES = 5  # that say something, below which nothing is said
+_SURE = 0.5  # of a line: the least probability
+_SIDES = ("source", "target")
+_PLAIN, _MOST, _FEW = 0.8, 0.5, 0.2  # of a side's lines: plainly in a language, mostly, hardly
+# What the detector calls by another code, or knows a close relative of.
+_ALIASES = {"nb": "no", "fil": "tl", "ki": "kik", "gn": "gug", "ff": "fuv"}
+# Languages so alike that short lines of one pass for another's.
+_CLOSE = [
+    frozenset(group.split())
+    for group in (
+        "en pcm",
+        "zh wuu yue lzh",
+        "no nn da",
+        "cs sk",
+        "hr bs sr",
+        "id ms",
+        "es gl ast an ext",
+        "pt gl",
+        "ca oc",
+        "ar ary arz",
+        "de lb gsw nds",
+        "nl af fy nds li",
+        "it lij vec fur lmo pms scn la",
+        "fr wa",
+        "gcf gcr ht",
+        "bg mk",
+        "lv ltg",
+        "is fo",
+        "el grc",
+        "he hbo",
+        "ku sdh ckb",
+        "tr az crh",
+        "uz uzs",
+        "tt ba",
+        "kk ky",
+        "xh zu ss nr",
+        "st nso tn",
+        "rw rn",
+        "tl bcl ceb war",
+        "hi mr ne sa gom mai",
+        "ga gd",
+    )
+]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a sample of one side is in: how many lines of each language, of all that could be told something of."""
+
+    lines: Counter[str]
+    size: int
+
+    @property
+    def main(self) -> str | None:
+        """The language that the side plainly is in, if any; others that are close to it are counted with it."""
+        best = max(self.lines, key=lambda lang: (self.lines[lang], lang), default=None)
+        return best if best is not None and self.size >= _FEWEST_LINES and self.share(best) >= _PLAIN else None
+
+    def share(self, lang: str, beside: str | None = None) -> float:
+        """How much is in a language or one close to it, but not in or closer to the one it stands `beside`."""
+        if self.size < _FEWEST_LINES:
+            return 0.0
+        return sum(n for seen, n in self.lines.items() if _belongs(seen, lang, beside)) / self.size
+
+
+def look_at_languages(text: ParallelText, rows: Rows, in_training: bool = True) -> Iterator[Finding]:
+    """Sides that have changed places, that are in another language than was said, or of which nothing was said."""
+    sides = _listen(text.src), _listen(text.tgt)
+    langs = _known_as(text.src_lang), _known_as(text.tgt_lang)
+    if min(side.size for side in sides) < _FEWEST_LINES:
+        return
+    if swapped := _swapped(text, sides, langs, rows):
+        yield swapped
+        return
+    yield from _other(text, sides, langs)
+    if in_training:
+        yield from _unnamed(text, sides, langs)
+        yield from _untold(text, langs)
+
+
+def _swapped(
+    text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str], rows: Rows
+) -> Finding | None:
+    """Fatal where the languages are well apart; of languages that pass for each other a warning."""
+    said = _wrong_way_round(*sides, *langs)
+    if not said:
+        return None
+    return Finding(
+        "warning" if is_close(*langs) else "fatal",
+        "swapped-files",
+        f"{', '.join(text.files)}: {said.format(src=text.src_lang, tgt=text.tgt_lang)}",
+        "give the two sides in the other order, or set data.src_lang and data.tgt_lang the other way round",
+        rows.size,
+        (),
+        rows.examples([0]),
+    )
+
+
+def _wrong_way_round(src: Spoken, tgt: Spoken, src_lang: str, tgt_lang: str) -> str:
+    """What shows that the sides have changed places; empty where nothing does.
+
+    That both languages mostly stand on the other side; or that one does plainly, and hardly on its own, so that it
+    is seen where the other language cannot be recognized.
+    """
+    if src_lang == tgt_lang or UNKNOWN in (src_lang, tgt_lang):
+        return ""
+    here, there = src.share(tgt_lang, src_lang), tgt.share(src_lang, tgt_lang)  # each language on the other side
+    own_src, own_tgt = src.share(src_lang, tgt_lang), tgt.share(tgt_lang, src_lang)
+    if min(here, there) >= _MOST and max(own_src, own_tgt) <= _FEW:
+        return "the source looks like {tgt} and the target like {src}"
+    if here >= _PLAIN and own_tgt <= _FEW:
+        return "the source looks like {tgt}, which the target does not"
+    if there >= _PLAIN and own_src <= _FEW:
+        return "the target looks like {src}, which the source does not"
+    return ""
+
+
+def _other(text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str]) -> Iterator[Finding]:
+    """Sides plainly in another language than they are said to be."""
+    said, found = (text.src_lang, text.tgt_lang), [side.main for side in sides]
+    wrong = [n for n in (0, 1) if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and found[n]]
+    if wrong:
+        looks = " and ".join(f"the {_SIDES[n]} is said to be {said[n]} and looks like {found[n]}" for n in wrong)
+        yield Finding(
+            "warning",
+            "other-language",
+            f"{', '.join(text.files)}: {looks}",
+            f"if so, add {_settings(wrong, found)}; else look whether these are the right files",
+            len(wrong),
+        )
+
+
+def _unnamed(text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str]) -> Iterator[Finding]:
+    """What sides look like whose language nobody has named."""
+    found = [side.main for side in sides]
+    unnamed = [n for n in (0, 1) if langs[n] == UNKNOWN and found[n]]
+    if unnamed:
+        looks = " and ".join(f"the {_SIDES[n]} looks like {found[n]}" for n in unnamed)
+        message = f"{', '.join(text.files)}: {looks}"
+        yield Finding("note", "language-not-named", message, f"if so, add {_settings(unnamed, found)}", 1)
+
+
+def _settings(numbers: Sequence[int], langs: Sequence[str | None]) -> str:
+    """What names the languages of some sides."""
+    return " ".join(f"--set data.{('src_lang', 'tgt_lang')[n]}={langs[n]}" for n in numbers)
+
+
+def _untold(text: ParallelText, langs: tuple[str, str]) -> Iterator[Finding]:
+    """Languages of which neither can be recognized: nobody can say whether they are named the right way round."""
+    recognized = any(is_close(label, lang) for label in _labels() for lang in langs)
+    if UNKNOWN in langs or langs[0] == langs[1] or recognized:
+        return
+    yield Finding(
+        "note",
+        "languages-not-recognized",
+        f"{', '.join(text.files)}: neither {text.src_lang} nor {text.tgt_lang} can be recognized: whether the "
+        "sides are in that order cannot be told",
+        "look at the first lines of both sides",
+        1,
+    )
+
+
+def is_close(one: str, other: str) -> bool:
+    """Whether two languages pass for each other in short lines."""
+    return one == other or any({one, other} <= group for group in _CLOSE)
+
+
+def _belongs(seen: str, lang: str, beside: str | None = None) -> bool:
+    """Whether a line recognized as `seen` speaks for a language, not for the one it stands beside."""
+    if seen == lang or beside is None:
+        return is_close(seen, lang)
+    return is_close(seen, lang) and not is_close(seen, beside)
+
+
+def _known_as(tag: str) -> str:
+    """A language by the code that the detector has for it."""
+    lang = primary(tag)
+    return _ALIASES.get(lang, lang)
+
+
+def _listen(texts: Sequence[str]) -> Spoken:
+    """What an evenly spaced sample of lines is in; lines of hardly any letters are passed over."""
+    some = [text for text in texts[:: -(-len(texts) // _SAMPLE) or 1] if _letters(text) >= _LEAST_LETTERS]
+    found = [_detector().classify(text) for text in some]
+    return Spoken(Counter(lang for lang, sure in found if sure >= _SURE), len(some))
+
+
+def _letters(text: str) -> int:
+    """How many letters there are; one that is a syllable or a word, as in Chinese, counts for three."""
+    return sum((3 if ord(letter) >= 0x2E80 else 1) for letter in text if letter.isalpha())
+
+
+@cache
+def _detector() -> LanguageIdentifier:
+    """Loaded once: that takes half a second."""
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+@cache
+def _labels() -> frozenset[str]:
+    return frozenset(_detector().labels)
