@@ -1,5 +1,6 @@
 """weft classify: one line out for each line in; weft evaluate of a classifier: the scores of those answers."""
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -105,6 +106,62 @@ def test_from_file_to_file(command: Command, folder: Path, tmp_path: Path) -> No
     assert (ended.code, ended.out, ended.err) == (0, b"", "")
     assert (tmp_path / "out").read_bytes() == command("classify", folder, *TEXTS).out
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
+
+
+ROWS = [("7", TEXTS[0]), ("8", "a dog,\nseems merry"), ("9", ""), ("10", TEXTS[2])]
+READ = [TEXTS[0], "a dog, seems merry", "", TEXTS[2]]  # each as a model reads it
+TABLES = {
+    "in.csv": "id,text\n" + "".join('{},"{}"\n'.format(n, text.replace('"', '""')) for n, text in ROWS),
+    "in.jsonl": "".join(json.dumps({"id": n, "text": text, "x": [1]}) + "\n" for n, text in ROWS),
+    "in.tsv": "text\tid\n" + "".join(f"{text}\t{n}\n" for (n, _), text in zip(ROWS, READ, strict=True)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_of_a_table_each_row_has_its_answer(
+    command: Command, folder: Path, tmp_path: Path, name: str, packed: bool
+) -> None:
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    content = TABLES[name].encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    ended = command("classify", folder, "--input", path, "--output", tmp_path / "out")
+    assert (ended.code, ended.err) == (0, "")
+    found = answers(folder, READ)
+    assert (tmp_path / "out").read_text() == "".join(f"{a.label}\t{a.probability:.4f}\n" for a in found)
+    whole = [json.loads(line) for line in command("classify", folder, "--input", path, "--json").lines]
+    assert [one["row"]["id"] for one in whole] == [number for number, _ in ROWS]
+    assert [one["label"] for one in whole] == [answer.label for answer in found]
+    extra = {"x": [1]} if name == "in.jsonl" else {}
+    assert whole[0]["row"] == {"id": "7", "text": TEXTS[0], **extra}
+
+
+def test_a_table_needs_the_column_that_the_model_reads(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,body\n1,the cat\n")
+    ended = command("classify", folder, "--input", tmp_path / "in.csv")
+    assert (ended.code, ended.out) == (3, b"")
+    assert "in.csv:1: no column 'text'; columns: id, body" in ended.err
+    assert "rename" in ended.err
+
+
+def test_a_doubt_about_a_row_of_a_table_names_the_row(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f'text\n"the\ncat"\n{"cat " * 20}\n')
+    ended = command("classify", folder, "--input", tmp_path / "in.csv")
+    assert ended.messages == ["weft: row 2: truncated: only what the model reads at most was classified"]
+
+
+def test_a_long_table_goes_chunk_by_chunk(command: Command, folder: Path, tmp_path: Path) -> None:
+    texts = [f"the {name} was {mood}" for _ in range(400) for name, mood in product(["cat", "dog"], MOODS)]
+    (tmp_path / "in.csv").write_text("text,id\n" + "".join(f"{t},{i}\n" for i, t in enumerate(texts)))
+    found = [
+        json.loads(line) for line in command("classify", folder, "--input", tmp_path / "in.csv", "--json").lines
+    ]
+    assert [one["row"]["id"] for one in found] == [str(i) for i in range(len(texts))]
+    assert [one["label"] for one in found] == [answer.label for answer in answers(folder, texts)]
+
+
+def test_lines_that_only_look_like_a_table_come_by_standard_input(command: Command, folder: Path) -> None:
+    assert len(command("classify", folder, stdin=TABLES["in.tsv"].encode()).lines) == 5
 
 
 def test_every_line_has_its_answer_blank_ones_too(command: Command, folder: Path) -> None:

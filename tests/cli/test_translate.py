@@ -51,6 +51,67 @@ def test_from_standard_input(
     assert (ended.code, ended.lines, ended.err) == (0, expected, "")
 
 
+REFUSED = {
+    "in.csv": "a,b\n",
+    "in.tsv": "a\tb\n",
+    "in.jsonl": '{"text": "a"}\n',
+    "in.po": 'msgid "a"\nmsgstr "b"\n',
+    "in": "<?xml version='1.0'?><xliff/>",
+    "in.docx": "PK\x03\x04",
+    "in.txt": "%PDF-1.4",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_that_are_no_lines_are_refused_with_their_remedy(
+    command: Command, tiny_folder: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text(REFUSED[name])
+    ended = command("translate", tiny_folder, "--input", tmp_path / name)
+    assert (ended.code, ended.out) == (3, b"")
+    assert len(ended.messages) == 1
+    assert ended.messages[0].startswith(f"weft: {tmp_path / name}: is ")
+    assert ", not one text a line; " in ended.err
+    assert ("standard input" in ended.err) is (name in ("in.csv", "in.tsv", "in.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("page.html", "<!DOCTYPE html>", "an HTML page"),
+        ("film.srt", "1\n00:00:01,000 --> 00:00:02,000\ncat\n", "subtitles (SRT)"),
+        ("page.md", "# cat sees", "Markdown"),
+    ],
+)
+def test_lines_that_may_be_meant_are_taken_with_a_warning(
+    command: Command, tiny_folder: Path, tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    ended = command("translate", tiny_folder, "--input", tmp_path / name)
+    assert ended.code == 0
+    assert ended.messages[0].startswith(
+        f"weft: {tmp_path / name} looks like {words}; its lines are taken as they are"
+    )
+    assert len(ended.lines) == len(text.rstrip("\n").split("\n"))
+
+
+def test_what_comes_by_a_pipe_is_known_by_its_content_alone(command: Command, tiny_folder: Path) -> None:
+    assert "standard input looks like an HTML page" in command("translate", tiny_folder, stdin=b"<html>\n").err
+    ended = command("translate", tiny_folder, stdin=b'{"text": "cat"}\n')
+    assert (ended.code, len(ended.lines)) == (0, 1)
+    assert "looks like JSON" in ended.err
+    ended = command("translate", tiny_folder, stdin=b'msgid "a"\nmsgstr "b"\n')
+    assert (ended.code, ended.out) == (3, b"")
+    assert "standard input: is a PO file" in ended.err
+    assert command("translate", tiny_folder, "<html>").err == ""
+
+
+def test_one_column_named_as_a_table_is_lines(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_text(f"{SENTENCES[0]}\n")
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in.tsv")
+    assert (ended.code, len(ended.lines), ended.err) == (0, 1, "")
+
+
 def test_from_file_to_file(command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str]) -> None:
     (tmp_path / "in").write_bytes("\n".join(SENTENCES).encode())
     ended = command("translate", tiny_folder, "--input", tmp_path / "in", "--output", tmp_path / "out")

@@ -121,7 +121,21 @@ class TestFormats:
 
     @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"])
     def test_formats_that_are_not_read_are_named(self, tmp_path: Path, name: str) -> None:
-        assert "not read" in refusal([write(tmp_path / name, "a\tb\n")])
+        message = refusal([write(tmp_path / name, "a\tb\n")])
+        assert f"{name}: is " in message
+        assert ", not pairs (TMX, or source<TAB>target lines); " in message
+        assert ("labelled rows" in message) is (name in ("a.csv", "a.jsonl", "a.json.gz"))
+
+    @pytest.mark.parametrize("name", ["a.tmx", "a.po", "a.xliff", "a.html"])
+    def test_two_files_that_are_no_lines_are_not_read_as_aligned(self, tmp_path: Path, name: str) -> None:
+        content = tmx(unit(en="a", de="b")) if name == "a.tmx" else "text\n"
+        paths = [write(tmp_path / f"{n}{name}", content) for n in "12"]
+        message = refusal(",".join(paths))
+        assert f"1{name}: is " in message
+        assert ", not lines of text, as two aligned files are; " in message
+        if name == "a.tmx":
+            assert message.endswith(f"name each by itself: {paths[0]} {paths[1]}")
+            assert len(read_pairs(paths)) == 2
 
     def test_missing_files_name_near_matches_and_folders_are_refused(self, tmp_path: Path) -> None:
         write(tmp_path / "train.en", "a")
@@ -292,7 +306,7 @@ class TestTmx:
         assert "bad.tmx:3: malformed XML" in refusal([write(tmp_path / "bad.tmx", whole.replace("</seg>", "", 1))])
         broken = whole.encode().replace(b"<seg>b", b"<seg>\xe4b")
         assert f"malformed XML at byte {broken.index(0xE4)}" in refusal([write(tmp_path / "l1.tmx", broken)])
-        assert "not TMX" in refusal([write(tmp_path / "p.xml", "<?xml version='1.0'?><xliff/>")])
+        assert "not TMX" in refusal([write(tmp_path / "p.xml", "<?xml version='1.0'?><feed/>")])
 
     def test_depth_and_tag_size_are_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         deep = tmx(unit(en="<hi>" * 100 + "a" + "</hi>" * 100, de="b"))

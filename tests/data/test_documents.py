@@ -97,7 +97,8 @@ class TestReading:
     @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.zip", "a.json.gz", "a.docx"])
     def test_formats_that_are_not_read_are_named(self, tmp_path: Path, name: str) -> None:
         message = refusal(write(tmp_path / name, "text"))
-        assert "not read; convert to UTF-8 text" in message
+        assert f"{name}: is " in message
+        assert ", not plain text for a language model; " in message
         assert "TAB" not in message
 
     @pytest.mark.parametrize("documents", ["blank-line", "file", "line"])

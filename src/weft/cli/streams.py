@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import itertools
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,13 +24,15 @@ CHUNK = 1024  # lines that are worked on together
 class Lines:
     """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
 
-    `count` and the SHA-256 of the whole are known of what is no terminal.
+    `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a table that the
+    texts are from, every column by its name.
     """
 
     lines: Iterator[str]
     chunk: int
     count: int | None = None
     sha256: str = ""
+    rows: Iterator[dict[str, Any]] | None = None
 
 
 @contextlib.contextmanager
@@ -42,14 +46,68 @@ def reading_lines(text: list[str] | None, input_file: Path | None, output_file: 
         raise UsageError("give texts or --input, not both")
     for name in filter(os.path.isfile, text or ()):
         print(f"weft: {name} is taken as a text; --input {name} reads the file", file=sys.stderr)
-    if input_file and output_file and output_file.exists() and output_file.samefile(input_file):
-        raise UsageError(f"--output {output_file} is the input itself; it would be lost; give another name")
+    _refuse_same_file(input_file, output_file)
     with source(text, input_file) as stream:
+        if not text and not is_terminal(stream):
+            look_at_kind(stream, input_file)
         rest = (line for _, line in lines(stream, input_file))
         if is_terminal(stream):
             yield Lines(rest, 1)
         else:
             yield Lines(rest, CHUNK, *refuse_malformed(stream, input_file))
+
+
+@contextlib.contextmanager
+def reading_rows(input_file: Path, output_file: Path | None, column: str) -> Iterator[Lines]:
+    """The texts of a table's column, one a row, empty ones too; raises DataError before any is handed out."""
+    from weft.data.labelled import read_texts
+
+    _refuse_same_file(input_file, output_file)
+    dropped: Counter[str] = Counter()
+    count, digest = 0, sha256()
+    for count, (text, _) in enumerate(read_texts(input_file, column, dropped), start=1):  # noqa: B007
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
+    for reason, number in dropped.items():
+        print(f"weft: {input_file}: rows left out: {number:,} ({reason})", file=sys.stderr)
+    texts, rows = itertools.tee(read_texts(input_file, column, Counter()))
+    yield Lines((text for text, _ in texts), CHUNK, count, digest.hexdigest(), (row for _, row in rows))
+
+
+def is_table(path: Path | None) -> bool:
+    """Whether a file is named as a table of columns; lines with that ending are not."""
+    from weft.data.formats.filetype import type_of_name
+
+    kind = type_of_name(path) if path is not None and path.is_file() else None
+    return kind is not None and kind.name in ("csv", "tsv", "json", "jsonl")
+
+
+def look_at_kind(stream: BinaryIO, path: Path | None) -> None:
+    """Say what kind of file it seems to be, where its lines may be meant all the same; else raise DataError.
+
+    What stands in a pipe has no name; a table there is taken as lines.
+    """
+    from weft.data.formats.filetype import HEAD_BYTES, type_of_content, type_of_name
+
+    head = stream.read(HEAD_BYTES)
+    stream.seek(0)
+    kind = type_of_content(head) or (type_of_name(path) if path is not None else None)
+    is_one_column = path is not None and kind is not None and kind.name == "tsv" and b"\t" not in head
+    if kind is None or is_one_column:
+        return
+    name = path or "standard input"
+    if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
+        print(
+            f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}",
+            file=sys.stderr,
+        )
+        return
+    as_lines = "; or give it as standard input, for its lines as they are" if is_table(path) else ""
+    raise DataError(f"{name}: is {kind.words}, not one text a line; {kind.remedy}{as_lines}")
+
+
+def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
+    if input_file and output_file and output_file.exists() and output_file.samefile(input_file):
+        raise UsageError(f"--output {output_file} is the input itself; it would be lost; give another name")
 
 
 @contextlib.contextmanager

@@ -3,16 +3,25 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.streams import Lines, growing_sink, progress, reading_lines, refuse_broken, sink
+from weft.cli.streams import (
+    Lines,
+    growing_sink,
+    is_table,
+    progress,
+    reading_lines,
+    reading_rows,
+    refuse_broken,
+    sink,
+)
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,18 +135,30 @@ def classify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Classify: one line out for each line in, label and probability by a tab."""
+    """Classify: one line out for each line or table row in, label and probability by a tab."""
     from weft.machine import machine_for_command
     from weft.tasks.classification import Classification
 
-    with reading_lines(text, input_file, output_file) as source:
-        model = Classification.load(folder, machine_for_command()).predictor()
+    def load() -> Classification:
+        return Classification.load(folder, machine_for_command())
+
+    table = input_file if input_file is not None and not text and is_table(input_file) else None
+    task = load() if table else None
+    reading = (
+        reading_rows(table, output_file, task.config.text_column)
+        if table and task
+        else reading_lines(text, input_file, output_file)
+    )
+    with reading as source:
+        model = (task or load()).predictor()
         facts = {**_facts(folder, source), "all": all_labels, "json": as_json}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
+            rows = repeat(None) if source.rows is None else islice(source.rows, first, None)
             cut = ["truncated: only what the model reads at most was classified"]
-            return ((_classified(a, all_labels, as_json), cut if a.truncated else []) for a in answers)
+            both = zip(answers, rows, strict=False)
+            return ((_classified(a, all_labels, as_json, row), cut if a.truncated else []) for a, row in both)
 
         _write(shown, source, output_file, as_json, facts if input_file else {})
 
@@ -213,7 +234,7 @@ def _write(
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
-    told = 0
+    told, unit = 0, "line" if source.rows is None else "row"
     with growing_sink(output_file, facts) as (out, done), progress(source.count, done) as advance:
         for number, (text, doubts) in enumerate(shown(done), start=done + 1):
             out.write(text)
@@ -223,7 +244,7 @@ def _write(
             for doubt in [] if as_json else doubts:
                 told += 1
                 if told <= MOST_DOUBTS or source.chunk == 1:
-                    print(f"weft: line {number}: {doubt}", file=sys.stderr)
+                    print(f"weft: {unit} {number}: {doubt}", file=sys.stderr)
     if told > MOST_DOUBTS and source.chunk > 1:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
         print(f"weft: {more}; with --json each line says what is doubtful about it", file=sys.stderr)
@@ -286,9 +307,9 @@ def _translated(number: int, prediction: "Prediction", n_best: int, as_json: boo
     return "".join(rows) or f"{number}\t\t\n"
 
 
-def _classified(answer: "Classification", all_labels: bool, as_json: bool) -> str:
+def _classified(answer: "Classification", all_labels: bool, as_json: bool, row: Mapping[str, Any] | None) -> str:
     if as_json:
-        found = answer.to_json()
+        found = answer.to_json() if row is None else {"row": row, **answer.to_json()}
         if not all_labels:
             del found["probabilities"]
         return json.dumps(found, ensure_ascii=False) + "\n"

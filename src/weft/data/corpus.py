@@ -3,7 +3,6 @@
 DATA is one TSV of pairs, two aligned files joined by a comma, or TMX, each also packed with gzip.
 """
 
-import codecs
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +14,9 @@ from pathlib import Path
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
+from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
-from weft.data.formats.source import open_file, read_head
 from weft.data.formats.tsv import read_tsv
 from weft.data.split import fold
 from weft.errors import DataError, UsageError
@@ -26,7 +25,6 @@ __all__ = [
     "ParallelText",
     "SourceText",
     "fingerprint",
-    "first_bytes",
     "fold",
     "from_pairs",
     "read_lines",
@@ -36,29 +34,12 @@ __all__ = [
     "split_off",
 ]
 
-_NOT_READ = {
-    ".csv": "comma-separated tables are",
-    ".json": "JSON is",
-    ".jsonl": "JSON lines are",
-    ".ndjson": "JSON lines are",
-    ".parquet": "Parquet is",
-    ".arrow": "Arrow is",
-    ".xls": "spreadsheets are",
-    ".xlsx": "spreadsheets are",
-    ".ods": "spreadsheets are",
-    ".doc": "office documents are",
-    ".docx": "office documents are",
-    ".odt": "office documents are",
-    ".pdf": "PDF is",
-    ".zip": "archives are",
-    ".tar": "archives are",
-    ".tgz": "archives are",
-    ".7z": "archives are",
-    ".rar": "archives are",
-    ".bz2": "bzip2 is",
-    ".xz": "xz is",
-    ".zst": "Zstandard is",
-}
+_PAIRS = ("tmx", "xml", "tsv", "markdown")  # kinds of files that pairs may stand in; XML has to turn out as TMX
+_LINES = ("tsv", "markdown")
+_ROWS = (
+    "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+)
+_OF_TABLES = dict.fromkeys(("csv", "jsonl", "json"), _ROWS)
 
 
 @dataclass(frozen=True)
@@ -217,7 +198,7 @@ def _on_one_line(text: str) -> str:
 
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     paths = split_at_comma(item)
-    heads = [first_bytes(path, "UTF-8 text, source<TAB>target on each line") for path in paths]
+    kind = _kind_of_pairs(paths)
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     coded: set[int] = set()
@@ -225,7 +206,7 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     if len(paths) == 2:
         named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
         rows = read_aligned(paths[0], paths[1], dropped)
-    elif _is_xml(paths[0], heads[0]):
+    elif kind in ("tmx", "xml"):
         contents = tmx.read_contents(paths[0])
         by_unit = contents.shares_lines
         named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
@@ -261,26 +242,20 @@ def split_at_comma(item: str) -> list[Path]:
     return [Path(name) for name in way]
 
 
-def first_bytes(path: Path, wanted: str) -> bytes:
-    """The beginning of the content, after refusing what is certainly not the text that is `wanted`."""
-    with open_file(path):
-        if not path.is_file():
-            raise DataError(f"{path}: is not a regular file; write the text to a file first")
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix in _NOT_READ:
-        rows = suffix in (".csv", ".jsonl", ".ndjson")
-        hint = (
-            "; for labelled rows take a recipe of classification, such as --recipe classify-fast" if rows else ""
-        )
-        raise DataError(f"{path}: {_NOT_READ[suffix]} not read; convert to {wanted}{hint}")
-    head = read_head(path)
-    if not head:
-        raise DataError(f"{path}: is empty (0 bytes)")
-    return head
+def _kind_of_pairs(paths: Sequence[Path]) -> str:
+    """The kind of one file of pairs, or of two aligned ones, which must be lines; "" for plain text."""
+    if len(paths) == 1:
+        kind = accepted_type(paths[0], _PAIRS, "pairs (TMX, or source<TAB>target lines)", _OF_TABLES)
+        return kind.name if kind else ""
+    each = {"tmx": f"name each by itself: {paths[0]} {paths[1]}"}
+    for path in paths:
+        accepted_type(path, _LINES, "lines of text, as two aligned files are", each)
+    return ""
 
 
 def _is_plain(path: Path) -> bool:
-    if _is_xml(path, first_bytes(path, "UTF-8 text, a sentence or source<TAB>target on each line")):
+    kind = accepted_type(path, _PAIRS, "text, a sentence or source<TAB>target on each line", _OF_TABLES)
+    if kind is not None and kind.name in ("tmx", "xml"):
         return False
     first = next((line for line in read_lines_within(path) if line is None or line.strip()), None)
     return first is not None and "\t" not in first
@@ -302,14 +277,6 @@ def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
             dropped[TOO_LONG if line is None else EMPTY_LINE] += 1
         else:
             yield line.strip()
-
-
-def _is_xml(path: Path, head: bytes) -> bool:
-    if path.name.lower().removesuffix(".gz").endswith(".tmx"):
-        return True
-    for mark in (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        head = head.removeprefix(mark)
-    return head.replace(b"\0", b"").lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE"))
 
 
 def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> bool:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from weft.data.corpus import first_bytes
+from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash
 from weft.errors import DataError, UsageError
@@ -19,6 +19,7 @@ from weft.errors import DataError, UsageError
 Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
+_KINDS = ("tsv", "markdown", "xml")  # of files, beside plain text, whose lines may be what is meant
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
 _REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out part
@@ -122,7 +123,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _read_file(path: Path, documents: Ends) -> Documents:
-    first_bytes(path, "UTF-8 text")
+    accepted_type(path, _KINDS, "plain text for a language model")
     read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[documents]
     found = _keep(read(path), str(path))
     if documents == "blank-line" and len(found) == 1 and "\n" in found.texts[0]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from weft.data.corpus import split_at_comma
+from weft.data.formats.filetype import type_of, type_of_name
 from weft.data.formats.source import read_head
 from weft.errors import DataError
 
@@ -12,7 +13,10 @@ KINDS = {
     "classification": "labelled rows: a classifier",
 }
 
-_TABLES = (".csv", ".jsonl", ".ndjson", ".json")
+_TASKS = {  # of types of files that say so
+    **dict.fromkeys(("csv", "jsonl", "json"), "classification"),
+    **dict.fromkeys(("tmx", "xliff", "po", "ftl"), "translation"),
+}
 _HEAD = 1 << 16  # bytes that are looked at
 _FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
 _MOST_LABELS = 50
@@ -21,18 +25,20 @@ _LONGEST_LABEL = 40
 
 def guess_task(item: str, text_column: str = "text", label_column: str = "label") -> str:
     """Which task DATA looks like; what is missing or cannot be read looks like pairs."""
-    name = item.lower().removesuffix(".gz")
-    if name.endswith(_TABLES):
-        return "classification"
-    if name.endswith(".tmx"):
-        return "translation"
     try:
         paths = split_at_comma(item)
+        if len(paths) == 2:
+            return "translation"
+        named = type_of_name(paths[0])
+        if named is not None and named.name in _TASKS:
+            return _TASKS[named.name]
+        held = type_of(paths[0])
         lines = _first_lines(paths[0])
     except DataError:
         return "translation"
-    if len(paths) == 2:
-        return "translation"
+    if held is not None and held.name in _TASKS:
+        return _TASKS[held.name]
+    name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
     names = {cell.strip() for cell in cells[0]}
     if name.endswith(".tsv") and ({text_column, label_column} & names or _has_labels(cells)):

@@ -93,6 +93,15 @@ def read_labelled(
     return parts[0] if len(parts) == 1 else _join(parts)
 
 
+def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The text of each row of a table, empty ones too, and the whole row, every column by its name.
+
+    Raises DataError as `read_labelled` does.
+    """
+    for line, row in read_table(path, (text_column,), dropped, [], whole=True):
+        yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
+
+
 def from_rows(rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False) -> LabelledText:
     """Texts with labels that come from no file, by the same rules; line n is the n-th row."""
     numbered = enumerate(rows, start=1)

@@ -31,8 +31,11 @@ def read_table(
     dropped: Counter[str],
     notes: list[str],
     keys: Mapping[str, str] = _NO_KEYS,
+    whole: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The line where each row begins, from 1, and its values of the wanted columns: text, in JSON anything.
+
+    With `whole`, the values of all columns that have a name.
 
     Rows in lines that are too long are dropped and counted, as are empty lines. `keys` says which recipe key names
     a column, for the message. Raises DataError with file and line for a missing or repeated column, rows of
@@ -41,7 +44,7 @@ def read_table(
     kind = _kind(path)
     reader = _read_json if kind == "json" else _read_cells
     num_rows = num_quoted = 0
-    for number, row in reader(path, kind, columns, dropped, keys):
+    for number, row in reader(path, kind, columns, dropped, keys, whole):
         num_rows += 1
         num_quoted += kind == "tsv" and any(map(_is_quoted, row.values()))
         yield number, row
@@ -87,13 +90,15 @@ def _is_quoted(cell: str) -> bool:
 
 
 def _read_cells(
-    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str]
+    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     rows = _CsvReader(path, dropped).rows() if kind == "csv" else _tsv_rows(path, dropped)
     line, names = next(rows, (1, []))
     if names is None:
         raise DataError(f"{path}:{line}: longer than {lines.MAX_LINE_CHARS:,} characters; name the columns first")
     places = _places(f"{path}:{line}", names, columns, keys)
+    if whole:
+        places = {name.strip(): place for place, name in enumerate(names) if name.strip()}
     for number, cells in rows:
         if cells is None:
             dropped[TOO_LONG] += 1
@@ -238,7 +243,7 @@ class _CsvReader:
 
 
 def _read_json(
-    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str]
+    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in _lines_of(enumerate(lines.read_lines_within(path), start=1), dropped):
         if line is None:
@@ -247,7 +252,7 @@ def _read_json(
         where = f"{path}:{number}"
         row = _parse(where, line)
         _refuse_missing(where, "key", columns, list(row), keys)
-        yield number, {column: row[column] for column in columns}
+        yield number, row if whole else {column: row[column] for column in columns}
 
 
 def _parse(where: str, line: str) -> dict[str, Any]:
