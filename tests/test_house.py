@@ -85,7 +85,10 @@ training.trainer: config machine durable training
 predict: config data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
-run: config durable machine texts data model decoding model_folder model_card training predict tasks run_record
+publication: data.overlap model_card model_folder run_record tasks texts training.checkpoint
+run: config durable machine texts data model decoding model_files model_folder training predict tasks publication\
+ run_record
+finishing: config durable machine model_files model_folder publication recipe_file run_record tasks texts training
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
  model_folder predict tasks
 averaging: model_folder recipe_file training.checkpoint

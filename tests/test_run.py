@@ -548,7 +548,7 @@ def test_a_damaged_best_checkpoint_is_not_published(
 ) -> None:
     """K3: killed before it was published, then a bit of the weights flips."""
     with monkeypatch.context() as patch:
-        patch.setattr(run, "_publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(run, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             train()
     path = run_files(tmp_path / "out").checkpoints / "step-12" / "model.safetensors"

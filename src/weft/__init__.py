@@ -33,6 +33,7 @@ __all__ = [
     "Verdict",
     "WeftError",
     "__version__",
+    "finish",
     "load",
     "train",
 ]
@@ -103,6 +104,17 @@ def train(
         allow_bad_data=allow_bad_data,
     )
     return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
+
+
+def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
+    """Make a model in `folder` of what its unfinished run has saved, as `weft finish` does.
+
+    The call that trains still goes on afterwards. Raises weft.errors.WeftError, by kind.
+    """
+    from weft.finishing import finish as finish_run
+    from weft.training.log import Log
+
+    return finish_run(Path(folder), Log(quiet=quiet))
 
 
 def __getattr__(name: str) -> Any:

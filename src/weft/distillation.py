@@ -97,7 +97,7 @@ def distill(
     with (
         durable.held(files.lock, request.out),
         writing_verdict(record) as verdict,
-        ending_clearly(verdict, request.command),
+        ending_clearly(verdict, request.command, request.out),
     ):
         _refuse_other(request.out, facts)
         durable.make_folder(files.distilled)

@@ -1,5 +1,6 @@
 """The names of the files in a model folder and of its run, and why a folder holds no model."""
 
+import shlex
 from pathlib import Path
 
 from weft import durable
@@ -18,6 +19,7 @@ class RunFiles:
         self.folder = folder
         self.lock = folder / "lock"
         self.recipe = folder / "recipe.json"
+        self.config = folder / "config.json"  # of the model that the run will publish
         self.machine = folder / "machine.json"
         self.metrics = folder / "metrics.jsonl"
         self.samples = folder / "samples.jsonl"
@@ -66,6 +68,16 @@ def command_of(folder: Path) -> str:
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""
 
 
+def going_on(command: str, folder: Path, is_saved: bool) -> str:
+    """Which command goes on with a run that was stopped, and what makes a model of what it has saved."""
+    if command:
+        again = f"the same command goes on: {command.replace(' --fresh', '')}"
+        use = shlex.join(["weft", "finish", str(folder)])
+    else:
+        again, use = "the same call goes on", f'weft.finish("{folder}")'
+    return again + (f"; to use what there is: {use}" if is_saved else "")
+
+
 def _why_no_folder(folder: Path) -> str:
     if not folder.exists():
         return "no such folder"
@@ -76,11 +88,11 @@ def _why_no_folder(folder: Path) -> str:
 
 def _why_no_model(folder: Path) -> str:
     files = run_files(folder)
-    if files.distilled.is_dir():
+    if files.distilled.is_dir() and not files.recipe.is_file():
         return "its model is not finished; run the same `weft distill` again to go on"
     if files.recipe.is_file():
-        command = command_of(folder).replace(" --fresh", "")
-        return f"training has not finished; this goes on with it: {command or 'the same call of weft.train'}"
+        is_saved = any(files.checkpoints.glob("step-*"))
+        return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"
     pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]
     if pickles:
         return f"not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"

@@ -71,6 +71,7 @@ __all__ = [
     "keep_train_hashes",
     "open_model_folder",
     "quantized_names",
+    "read_config",
     "read_shortlist",
     "run_files",
     "save_model_folder",
@@ -311,7 +312,7 @@ def open_model_folder(folder: Path) -> StoredModel:
     refuse_no_model(folder)
     manifest = durable.read_manifest(folder)
     _refuse_unlisted(folder, manifest["files"])
-    config = _read_config(folder / CONFIG)
+    config = read_config(folder / CONFIG)
     _refuse_unlisted(folder, manifest["files"], config.files())
     tokenizers = {name: (folder / name).read_bytes() for name in config.tokenizer_files()}
     return StoredModel(folder, config, tokenizers, manifest)
@@ -354,7 +355,8 @@ def is_model_folder(folder: Path) -> bool:
     return (folder / durable.MANIFEST).is_file() or run_files(folder).recipe.is_file()
 
 
-def _read_config(path: Path) -> FolderConfig:
+def read_config(path: Path) -> FolderConfig:
+    """What a model is. Raises FolderError where the file is not a config of this version."""
     tree = durable.read_json(path, limit=2**20)
     _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None

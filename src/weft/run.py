@@ -4,6 +4,7 @@ Everything that a run needs lies in its folder, so that the same command goes on
 """
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -22,8 +23,9 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.machine import Machine, choose_machine, is_out_of_memory, usable_cores
 from weft.model.transformer import count_parameters
-from weft.model_card import model_card
+from weft.model_files import going_on
 from weft.model_folder import RunFiles, StoredModel, run_files
+from weft.publication import publish
 from weft.run_record import (
     ENDED,
     Verdict,
@@ -92,7 +94,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     with (
         joined_world(request.recipe.training.parallel) as world,
         writing_verdict(record := files.verdict if world.is_first else None) as verdict,
-        ending_clearly(verdict, request.command),
+        ending_clearly(verdict, request.command, request.out),
         contextlib.ExitStack() as locks,
     ):
         log = (log or Log(files.metrics)) if world.is_first else Log(quiet=True)
@@ -114,11 +116,12 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             enter_stage(record, verdict, "learning the tokenizers")
             tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
             enter_stage(record, verdict, "encoding the text")
-            task = _begin(kind.build(recipe, texts, tokenizers, machine), recipe, start)
+            task = _begin(kind.build(recipe, texts, tokenizers, machine), recipe, start, files)
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
         plan = make_plan(recipe, prepared.batches)
+        verdict.max_steps = plan.max_steps
         notes = (*_start_notes(request), *request.notes, *read_overrides(files), *texts.notes, *prepared.notes)
         verdict.notes += notes
         _announce(log, prepared.description, task, plan, verdict.notes)
@@ -153,9 +156,9 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             verdict.stands_at(trainer.progress, checkpoints.newest_step)
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
-            _publish(request, texts, published, checkpoints, verdict)
-        verdict.outcome, verdict.exit_code = outcome, 0
-        verdict.reason = f"{outcome} after {verdict.step:,} steps"
+            facts = {"texts": texts.facts(), **_teacher(request)}
+            publish(request.out, published, checkpoints, verdict, texts, facts, request.command)
+        verdict.ends(outcome)
     return verdict
 
 
@@ -189,6 +192,7 @@ def _take_folder(
         out,
         recipe,
         origin,
+        sources={"train": [*request.train], "dev": request.dev, "test": request.test, "directory": os.getcwd()},
         command=request.command,
         overrides=overrides,
         allow_data_change=request.allow_data_change,
@@ -199,19 +203,19 @@ def _take_folder(
 
 
 @contextlib.contextmanager
-def ending_clearly(verdict: Verdict, command: str) -> Iterator[None]:
+def ending_clearly(verdict: Verdict, command: str, out: Path) -> Iterator[None]:
     """Say what memory did not suffice for; stop on SIGTERM wherever the run stands; name what goes on."""
-    again = f"the same command goes on: {command.replace(' --fresh', '')}" if command else "the same call goes on"
     try:
         with _terminable():
             yield
     except Interrupted as error:
-        raise Interrupted(f"{error}; {again}") from error
+        raise Interrupted(f"{error}; {going_on(command, out, verdict.saved_step > 0)}") from error
     except Exception as error:
         if is_out_of_memory(error):
             remedy = "give it less text, a smaller model, or more memory"
             raise OutOfMemoryError(f"out of memory while {verdict.stage}; {remedy}") from error
         if is_lost_process(error):
+            again = going_on(command, out, verdict.saved_step > 0)
             raise Interrupted(f"another process of the run has gone; {again}") from error
         raise
 
@@ -404,8 +408,12 @@ def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
     return found
 
 
-def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None) -> AnyTask:
-    """The task ready for its first step: with the weights to start from, its layers computed twice where asked."""
+def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFiles) -> AnyTask:
+    """The task ready for its first step: with the weights to start from, its layers computed twice where asked.
+
+    What the model is stands in the run's folder from here on.
+    """
+    durable.write_json(files.config, task.config.model_dump(mode="json"))
     if start is not None:
         start.load_weights(task.model)
     if recipe.training.activation_checkpointing:
@@ -434,29 +442,3 @@ def _length(plan: Plan, seconds_a_step: float, step: int, log: Log, evaluates: b
     whole = "left" if step else "of training in all"
     beside = ", the evaluations on dev not counted" if evaluates and not evaluations else ""
     return f"about {spoken(left)} {whole}{beside}"
-
-
-def _publish(
-    request: Request, texts: Texts[Any], task: AnyTask, checkpoints: Checkpoints, verdict: Verdict
-) -> None:
-    """Write the model folder from the best checkpoint, scored on test where there is one."""
-    record = run_files(request.out).verdict
-    enter_stage(record, verdict, "scoring")
-    if (best := checkpoints.load_best(verdict.best_step)) is not None:
-        with torch.no_grad():
-            for name, parameter in task.model.named_parameters():
-                parameter.copy_(best.best_weights[name])
-        if verdict.best_step and best.progress.step != verdict.best_step:
-            verdict.best_step, verdict.dev = best.progress.best_step, dict(best.progress.best_scores)
-    verdict.notes += checkpoints.notes
-    task.model.eval()
-    test_lines: list[str] = []
-    if texts.test is not None:
-        hashes = TextHashes.load(run_files(request.out).train_hashes)
-        scored = task.scored(texts.test, task.evaluate(texts.test), hashes)
-        verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
-        verdict.notes += scored.contamination
-    enter_stage(record, verdict, "publishing")
-    steps = {"steps": verdict.step, "best_step": verdict.best_step}
-    facts = {"texts": texts.facts(), **steps, **_teacher(request)}
-    task.save(request.out, facts, model_card(task.config, facts, asdict(verdict), test_lines, request.command))

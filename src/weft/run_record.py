@@ -36,8 +36,9 @@ READING = "reading"  # the first stage, before the run has its folder
 class Verdict:
     """How a run ended: done, stopped early, interrupted or failed; never better than the truth.
 
-    While it runs, the outcome is "running"; it stays so where the process was killed. `stage` is what was being
-    done last; `reason` is one line; `dev` and `test` hold scores; `notes` what a reader of them should know.
+    A run that `weft finish` made a model of has "finished early" at `step` of `max_steps` (0: not known). While it
+    runs, the outcome is "running"; it stays so where the process was killed. `stage` is what was being done last;
+    `reason` is one line; `dev` and `test` hold scores; `notes` what a reader of them should know.
     """
 
     outcome: str = "failed"
@@ -45,6 +46,7 @@ class Verdict:
     stage: str = READING
     reason: str = ""
     step: int = 0
+    max_steps: int = 0
     saved_step: int = 0
     best_step: int = 0
     evaluations_since_best: int = 0
@@ -59,6 +61,10 @@ class Verdict:
         self.step, self.saved_step, self.best_step = progress.step, saved_step, progress.best_step
         self.evaluations_since_best = progress.evaluations_since_best
         self.dev = dict(progress.best_scores)
+
+    def ends(self, outcome: str) -> None:
+        """Say that training came to its end: "done" or "stopped early"."""
+        self.outcome, self.exit_code, self.reason = outcome, 0, f"{outcome} after {self.step:,} steps"
 
 
 @contextlib.contextmanager
@@ -148,6 +154,7 @@ def begin_or_go_on(
     origin: Mapping[str, Any],
     *,
     command: str,
+    sources: Mapping[str, Any],
     overrides: Sequence[str] = (),
     allow_data_change: bool = False,
 ) -> bool:
@@ -155,18 +162,17 @@ def begin_or_go_on(
 
     `origin` describes the texts, the model it starts from and the teacher that wrote the text. Raises UsageError,
     with the difference, where the folder's run was begun from something else and has saved a step; only lengths of
-    the run may change, and the texts with `allow_data_change`. `overrides` say what was allowed against a check;
-    they stay in the record.
+    the run may change, and the texts with `allow_data_change`. `sources` are the files as they were named, so that
+    `weft finish` finds them again; of them and of `command` the latest are kept. `overrides` say what was allowed
+    against a check; they stay in the record.
     """
     files = run_files(out)
-    facts = {"recipe": recipe.model_dump(mode="json"), **origin, "command": command, "weft_version": VERSION}
+    latest = {"sources": dict(sources), "command": command}
+    facts = {"recipe": recipe.model_dump(mode="json"), **origin, **latest, "weft_version": VERSION}
     if not files.recipe.is_file():
         _begin(files, {**facts, "overrides": [*overrides]})
         return False
-    old = durable.read_json(files.recipe)
-    if not isinstance(old, dict) or not {"recipe", "texts", "from"} <= old.keys():
-        raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
-    old = _with_data_seed(old)
+    old = _with_data_seed(read_record(files))
     begun, texts = build_recipe(old["recipe"], str(out)), [*_text_lines(old["texts"], origin["texts"])]
     # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
     differences = [*_recipe_lines(begun, recipe)] or [
@@ -185,6 +191,8 @@ def begin_or_go_on(
         raise UsageError(
             f"{out} holds a run that differs: {shown}; go on with the same, or give another --output{hint}"
         )
+    before = read_verdict(files.verdict)
+    is_left = before is not None and before.outcome in ENDED and facts["recipe"] == old["recipe"]
     reached = Checkpoints(files.checkpoints, 1).newest_step
     changes = [f"--allow-data-change: {'; '.join(texts)}, at step {reached}"] if texts else []
     known = [*old.get("overrides", []), *overrides, *changes]
@@ -192,12 +200,26 @@ def begin_or_go_on(
         files.recipe,
         {
             **old,
+            **({} if is_left else latest),
             "recipe": facts["recipe"],
             "texts": origin["texts"] if texts else old["texts"],
             "overrides": known,
         },
     )
     return True
+
+
+def read_record(files: RunFiles) -> dict[str, Any]:
+    """What the run was begun from. Raises FolderError where that is missing or damaged."""
+    found = durable.read_json(files.recipe)
+    if not isinstance(found, dict) or not {"recipe", "texts", "from"} <= found.keys():
+        raise FolderError(f"{files.recipe}: does not say what the run was begun from; restore the file")
+    return found
+
+
+def read_task(files: RunFiles) -> str:
+    """Which task the run is for."""
+    return build_recipe(read_record(files)["recipe"], str(files.recipe)).task
 
 
 def _with_data_seed(record: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import typer
 
 from weft.cli import app
+from weft.training.trainer import Trainer
 from weft.version import installed_version
 
 Command = Callable[..., Any]
@@ -24,6 +26,7 @@ VERBS = [
     "demo",
     "check",
     "train",
+    "finish",
     *USES,
     "compare",
     "quantize",
@@ -229,3 +232,38 @@ def test_threads_wait_briefly_unless_somebody_decided_otherwise(
         monkeypatch.setenv(name, value)
     assert command("--version").code == 0
     assert os.environ.get("GOMP_SPINCOUNT") == turns
+
+
+def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
+    command: Command,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "out"
+    arguments = train_arguments(out, write_pairs(60), tiny_settings, 9)
+    whole = shlex.join(["weft", *map(str, arguments)])
+    both = f"the same command goes on: {whole}; to use what there is: weft finish {out}"
+    take_step = Trainer._take_step
+
+    def taking(self: Any) -> None:
+        if self.progress.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        take_step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", taking)
+        ended = command(*arguments)
+    assert (ended.code, ended.messages[-1]) == (
+        75,
+        f"weft: interrupted after step 4, which is saved; {both}",
+    )
+    ended = command("translate", out, "cat sees dog.")
+    assert (ended.code, ended.messages) == (5, [f"weft: {out}: training has not finished; {both}"])
+    ended = command("finish", out)
+    assert (ended.code, ended.out) == (0, b"")
+    assert ended.messages[-1].startswith(f"finished early at step 4 of 9; the model is in {out}")
+    assert command("translate", out, "cat sees dog.").code == 0
+    ended = command(*shlex.split(whole)[1:])
+    assert ended.messages[-1].startswith("done after 9 steps")

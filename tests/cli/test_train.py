@@ -160,10 +160,8 @@ def test_a_run_without_its_text_names_the_command_that_goes_on(
     ]
     Path("mine", durable.MANIFEST).unlink()
     ended = command("translate", "mine", "x")
-    assert (ended.code, ended.messages) == (
-        5,
-        [f"weft: mine: training has not finished; this goes on with it: {begun}"],
-    )
+    both = f"the same command goes on: {begun}; to use what there is: weft finish mine"
+    assert (ended.code, ended.messages) == (5, [f"weft: mine: training has not finished; {both}"])
 
 
 def test_an_archive_is_to_be_unpacked(command: Command) -> None:

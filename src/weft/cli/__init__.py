@@ -32,6 +32,7 @@ VERBS = (
     train.demo,
     check.check,
     train.train,
+    train.finish,
     use.translate,
     use.generate,
     use.classify,

@@ -1,4 +1,4 @@
-"""Verbs that make a model: demo, train."""
+"""Verbs that make a model: demo, train, finish."""
 
 import os
 import shlex
@@ -127,6 +127,16 @@ def train(
         )
     )
     say_ended(verdict, wanted.task, out)
+
+
+def finish(folder: Annotated[Path, typer.Argument(help="The folder of a run that was stopped.")]) -> None:
+    """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
+    from weft.finishing import finish as finish_run
+    from weft.model_folder import run_files
+    from weft.run_record import read_task
+
+    verdict = finish_run(folder)
+    say_ended(verdict, read_task(run_files(folder)), folder)
 
 
 def say_ended(verdict: "Verdict", task: str, out: Path) -> None:

@@ -168,7 +168,10 @@ def _of_unfinished(run: Run) -> Iterator[Cause]:
         remedy = "train with a smaller training.learning_rate, or a longer training.warmup_steps"
         yield Cause("diverged", f"{how}: {verdict.get('reason')}", remedy)
     else:
-        remedy = "give the command of the run again; it goes on, and leaves a model when it ends"
+        remedy = (
+            "give the command of the run again; it goes on, and leaves a model when it ends; or make one of what "
+            "it has saved (weft finish)"
+        )
         yield Cause("unfinished", f"{how}: {verdict.get('reason')}", remedy)
 
 

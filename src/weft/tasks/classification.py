@@ -40,6 +40,7 @@ from weft.tasks.task import (
     load_into,
     load_tokenizers,
     noise_of,
+    refuse_other_kind,
     refuse_other_size,
     refuse_other_task,
 )
@@ -119,6 +120,12 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         loss = ClassLoss(settings.label_smoothing, config.multi_label, weights, settings.r_drop)
         torch.manual_seed(recipe.training.seed)
         return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, loss)
+
+    @classmethod
+    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+        config, (tokenizer,) = refuse_other_kind(config, ClassificationConfig), tokenizers
+        model = _build_model(config).to(machine.prepare())
+        return cls(config, (tokenizer,), model, machine, ClassLoss(0.0, config.multi_label))
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:

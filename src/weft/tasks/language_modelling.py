@@ -34,6 +34,7 @@ from weft.tasks.task import (
     keep_samples,
     load_into,
     load_tokenizers,
+    refuse_other_kind,
     refuse_other_size,
     refuse_other_task,
 )
@@ -103,6 +104,11 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         settings = recipe.training
         loss = CrossEntropy(settings.label_smoothing, PAD_ID, settings.r_drop)
         return cls(config, (tokenizer,), model, machine, loss)
+
+    @classmethod
+    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+        config, (tokenizer,) = refuse_other_kind(config, LanguageConfig), tokenizers
+        return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, CrossEntropy())
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:

@@ -120,6 +120,11 @@ class Task(ABC, Generic[R, C, B]):
 
     @classmethod
     @abstractmethod
+    def untrained(cls, config: Any, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+        """The model that a config describes, its weights still to come; its loss is the plain one."""
+
+    @classmethod
+    @abstractmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         """A trained model. Raises FolderError where the folder is damaged, unfinished, or of another task."""
 
@@ -264,6 +269,13 @@ def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
                 "leave out what sets it"
             )
     return kept
+
+
+def refuse_other_kind(config: FolderConfig, wanted: type[F]) -> F:
+    """The config as one of the wanted task. Raises FolderError where it is another's."""
+    if not isinstance(config, wanted):
+        raise FolderError(f"a config for {config.task} stands where another was expected; restore the folder")
+    return config
 
 
 def write_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, ...]) -> None:

@@ -44,6 +44,7 @@ from weft.tasks.task import (
     load_into,
     load_tokenizers,
     noise_of,
+    refuse_other_kind,
     refuse_other_size,
     refuse_other_task,
 )
@@ -126,6 +127,11 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         settings = recipe.training
         loss = CrossEntropy(settings.label_smoothing, PAD_ID, settings.r_drop)
         return cls(config, (src, tgt), model, machine, loss)
+
+    @classmethod
+    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+        config, (src, tgt) = refuse_other_kind(config, TranslationConfig), tokenizers
+        return cls(config, (src, tgt), _build_model(config).to(machine.prepare()), machine, CrossEntropy())
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:

@@ -1,0 +1,175 @@
+"""A run that was stopped becomes a model of what it has saved, and still goes on as if nothing had happened."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.durable import held
+from weft.errors import FolderError, Interrupted, UsageError
+from weft.model_folder import run_files
+from weft.training.trainer import Trainer
+
+Train = Callable[..., Any]
+Write = Callable[[int], str]
+LENGTH = ("training.max_steps=12", "training.save_every=4", "training.eval_every=4")
+
+
+@contextmanager
+def interrupted_before(step: int) -> Iterator[None]:
+    """Let Ctrl-C be pressed before a step (0: never)."""
+    take_step = Trainer._take_step
+
+    def taking(self: Any) -> None:
+        if self.progress.step + 1 == step:
+            os.kill(os.getpid(), signal.SIGINT)
+        take_step(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", taking)
+        yield
+
+
+@pytest.fixture
+def train(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) -> Train:
+    """Train on a text of the test's own, beside the folder; `stop` interrupts before that step."""
+    text = tmp_path / "pairs.en-de.tsv"
+    shutil.copy(write_pairs(216), text)
+
+    def call(*settings: str, out: Path = tmp_path / "out", stop: int = 0, **request: Any) -> Any:
+        request = {"train": str(text), **request}
+        with interrupted_before(stop):
+            return weft.train(out=out, settings=(*tiny_settings, *LENGTH, *settings), quiet=True, **request)
+
+    return call
+
+
+def verdict_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_files(out).verdict.read_bytes())
+    return found
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_weights(
+    train: Train, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    train(out=tmp_path / "whole")
+    with pytest.raises(Interrupted, match=r'the same call goes on; to use what there is: weft\.finish\(".*out"\)'):
+        train(stop=10)
+    with pytest.raises(FolderError, match=r"the same call goes on; to use what there is"):
+        weft.load(out)
+    before = {p.name for p in run_files(out).checkpoints.iterdir()}
+    found = weft.finish(out, quiet=True)
+    assert (found.outcome, found.exit_code, found.step) == ("finished early", 0, 10)
+    assert found.reason == "finished early at step 10 of 12"
+    assert found.best_step in (4, 8)
+    assert weights(out) == weights(run_files(out).checkpoints / f"step-{found.best_step}")
+    assert found.test["num_sentences"] == 20
+    assert verdict_of(out)["reason"] == found.reason
+    card = (out / "README.md").read_text()
+    assert f"those of step {found.best_step}, the best on dev" in card
+    assert "20 sentences, references sha256" in card
+    assert weft.load(out).translate("cat sees dog.")[0].score is not None
+    assert {p.name for p in run_files(out).checkpoints.iterdir()} == before
+    assert weft.finish(out, quiet=True).outcome == "finished early"  # again, to the same
+    assert train().outcome == "done"
+    for name in ("model.safetensors", "run/checkpoints/step-12/optimizer.safetensors", "run/samples.jsonl"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert verdict_of(out)["outcome"] == "done"
+
+
+def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        train("data.dev_size=0", "data.test_size=0", stop=7)
+    found = weft.finish(tmp_path / "out", quiet=True)
+    assert (found.step, found.best_step, found.test) == (6 + 1, 0, {})
+    assert weights(tmp_path / "out") == weights(run_files(tmp_path / "out").checkpoints / "step-7")
+
+
+@pytest.mark.parametrize("change", ["moved", "changed"])
+def test_where_the_text_is_gone_the_model_is_finished_without_scores(
+    train: Train, tmp_path: Path, change: str
+) -> None:
+    with pytest.raises(Interrupted):
+        train(stop=6)
+    text = tmp_path / "pairs.en-de.tsv"
+    if change == "moved":
+        text.rename(tmp_path / "elsewhere.tsv")
+    else:
+        text.write_text(text.read_text().replace("cat", "cow"))
+    found = weft.finish(tmp_path / "out", quiet=True)
+    assert found.outcome == "finished early"
+    assert found.test == {}
+    why = {"moved": "pairs.en-de.tsv", "changed": "it has changed since training began"}[change]
+    (note,) = (note for note in found.notes if note.startswith("no scores on test: the text was not found again"))
+    assert why in note
+    assert note in (tmp_path / "out" / "README.md").read_text()
+    assert weft.load(tmp_path / "out").translate("cat sees dog.")[0].text is not None
+
+
+def test_a_text_named_from_another_folder_is_found_again(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two aligned files, named from where training began."""
+    pairs = [line.split("\t") for line in (tmp_path / "pairs.en-de.tsv").read_text().split("\n")[:-1]]
+    for name, side in (("a.en", 0), ("a.de", 1)):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Interrupted):
+        train(stop=6, train="a.en,a.de")
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    assert weft.finish(tmp_path / "out", quiet=True).test["num_sentences"] == 20
+
+
+def test_what_cannot_be_finished_is_said(train: Train, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(FolderError, match="no such folder"):
+        weft.finish(tmp_path / "none")
+    with pytest.raises(FolderError, match="holds no run"):
+        weft.finish(tmp_path)
+    with pytest.raises(Interrupted):
+        train(stop=6)
+    with held(run_files(out).lock, out), pytest.raises(UsageError, match="is in use by process"):
+        weft.finish(out)
+    run_files(out).config.unlink()
+    with pytest.raises(FolderError, match=r"training\.max_steps=N"):
+        weft.finish(out)
+    shutil.rmtree(run_files(out).checkpoints)
+    with pytest.raises(FolderError, match="no step is saved yet; the same call goes on"):
+        weft.finish(out)
+
+
+def test_a_finished_run_is_left_as_it_is(train: Train, tmp_path: Path) -> None:
+    train()
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    assert weft.finish(tmp_path / "out", quiet=True).outcome == "done"
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("recipe", ["classify-fast", "causal-lm"])
+def test_models_of_other_tasks_are_finished_too(tmp_path: Path, recipe: str) -> None:
+    text, out = tmp_path / "text.tsv", tmp_path / "out"
+    if recipe == "causal-lm":
+        text.write_text("\n\n".join(f"a document of number {i}" for i in range(60)))
+        more = ["model.d_model=16", "model.d_ff=24", "model.num_heads=2", "model.num_decoder_layers=1"]
+    else:
+        rows = (f"{'good' if i % 2 else 'bad'} thing {i}\tl{i % 2}\n" for i in range(60))
+        text.write_text("text\tlabel\n" + "".join(rows))
+        more = []
+    settings = ("training.max_steps=8", "training.precision=float32", "training.threads=1", *more)
+    with interrupted_before(3), pytest.raises(Interrupted):
+        weft.train(out=out, recipe=recipe, train=str(text), settings=settings, quiet=True)
+    assert weft.finish(out, quiet=True).reason == "finished early at step 3 of 8"
+    assert type(weft.load(out)).__name__ in ("Classifier", "LanguageModel")
