@@ -1,11 +1,14 @@
 """Training a classifier as a whole, with tiny models: from table to answers, how it goes on, what it refuses."""
 
 import csv
+import importlib.metadata
 import io
 import json
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -20,7 +23,7 @@ import weft
 from weft.config import ClassificationRecipe
 from weft.data.labelled import LabelledText, from_rows, label_counts, read_labelled
 from weft.data.tokenizer import BOS_ID
-from weft.errors import DataError, Interrupted, UsageError
+from weft.errors import DataError, Interrupted, OtherVersion, UsageError
 from weft.machine import Machine
 from weft.model_folder import run_files
 from weft.predict.classifier import Classifier
@@ -563,6 +566,47 @@ def test_weights_reach_the_loss_and_are_no_part_of_the_model(train: Train, tmp_p
         answers[name] = sum(answer.probabilities["rare"] for answer in found) / len(found)
     assert answers["none"] < 0.24
     assert 0.26 < answers["balanced"] < 0.38
+
+
+# Optimizers
+
+
+def test_muon_without_a_matrix_for_it_is_refused_before_anything_is_read(train: Train, tmp_path: Path) -> None:
+    bag = ("training.optimizer=muon", "model.num_encoder_layers=0")
+    with pytest.raises(UsageError) as caught:
+        train(*bag, text=str(tmp_path / "nowhere.csv"))
+    assert "model.num_encoder_layers = 0" in str(caught.value)
+    assert "take 'adamw', or at least one layer" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_muon_trains_an_encoder_beside_a_bag(train: Train, tmp_path: Path) -> None:
+    verdict = train(
+        "training.optimizer=muon", "model.num_encoder_layers=1", "model.ngrams=2", "training.max_steps=4"
+    )
+    assert (verdict.outcome, verdict.step) == ("done", 4)
+
+
+# Versions of what cuts words
+
+
+def test_another_version_of_what_cuts_words_is_said_once_at_loading(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nltk", reason="nltk is not installed (pip install '.[classic]')")
+    with monkeypatch.context() as patched:
+        patched.setattr("weft.data.normalize.metadata.version", lambda package: "1.2.3")
+        train("tokenizer.words=nltk", "training.max_steps=2")
+        load(tmp_path / "out")  # the same version: silence, or the test would fail
+    with pytest.warns(OtherVersion) as said:
+        load(tmp_path / "out")
+    (message,) = [str(warning.message) for warning in said]
+    installed = importlib.metadata.version("nltk")
+    assert f"trained with nltk NLTKWordTokenizer 1.2.3, and {installed} is installed" in message
+    assert "\n" not in message
+    command = [sys.executable, "-m", "weft", "classify", str(tmp_path / "out"), "a cat"]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    assert done.stderr.decode() == f"weft: {message}\n"
 
 
 # Several labels

@@ -3,8 +3,13 @@
 import os
 import signal
 import sys
+import warnings
 from types import FrameType
+from typing import Any
 
+from weft.errors import OtherVersion
+
+_PLAIN = warnings.formatwarning  # Python's own
 LEFT = 130  # the exit code of a process that Ctrl-C ended
 SPINS = "3000"  # turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
 
@@ -42,6 +47,7 @@ def _run() -> None:
     from weft.cli import app
     from weft.errors import WeftError
 
+    warnings.formatwarning = _in_one_line
     # What the option parser raises: the base of this class, whose module moves between versions of typer.
     option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
@@ -60,6 +66,13 @@ def _run() -> None:
         said = getattr(error, "format_message", error.__str__)()
         print(f"weft: {said.rstrip('.')}; see {asked} --help", file=sys.stderr)
         sys.exit(2)
+
+
+def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+    """A warning of ours as errors are said; those of others as Python says them."""
+    return (
+        f"weft: {message}\n" if issubclass(category, OtherVersion) else _PLAIN(message, category, *place, **more)
+    )
 
 
 def _wait_briefly() -> None:

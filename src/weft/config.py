@@ -381,6 +381,15 @@ class ClassificationRecipe(Recipe):
         _refuse_bpe_dropout(self.batches, self.tokenizer.kind)
         return self
 
+    @model_validator(mode="after")
+    def _matrices_for_muon(self) -> "ClassificationRecipe":
+        if self.training.optimizer == "muon" and not self.model.num_encoder_layers:
+            raise ValueError(
+                "training.optimizer = 'muon' is for the matrices of encoder layers, of which there are none "
+                "(model.num_encoder_layers = 0); take 'adamw', or at least one layer"
+            )
+        return self
+
 
 def _refuse_bpe_dropout(batches: BatchesSection, *kinds: str) -> None:
     """Of kinds that the text is yet to choose, it is judged when they are known."""

@@ -44,3 +44,7 @@ class Interrupted(WeftError):
     """Stopped by a signal after saving; the same command goes on from there."""
 
     exit_code = 75
+
+
+class OtherVersion(UserWarning):
+    """A package that cuts a model's text into words is installed in another version than when it was trained."""

@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.inspection import diagnosis
-from weft.inspection.diagnosis import Cause, diagnose
+from weft.inspection.diagnosis import Cause, Run, diagnose
 from weft.inspection.probe import Probe
 from weft.machine import Machine
 from weft.predict.prediction import Prediction
@@ -333,6 +333,64 @@ def train_language_model(here: Path, steps: int, warmup: int = 5) -> tuple[Path,
 def test_names_a_classifier_with_one_answer(tmp_path: Path) -> None:
     folder, data = train_classifier(tmp_path, 1000)
     assert codes(diagnose(folder, [data], PLAIN))[0] == "one-label"
+
+
+def train_three_labels(here: Path, *settings: str) -> tuple[Path, str]:
+    """A model of texts in which a word, now and then missing, says one of three labels; and such data."""
+    draw = Random(3)
+
+    def rows(count: int) -> list[tuple[str, str]]:
+        found = []
+        for number in range(count):
+            label = ("red", "green", "blue")[min(number % 10 // 4, 2)]  # 4, 4 and 2 of 10
+            words = draw.choices(OTHER_WORDS, k=4)
+            words[draw.randrange(4)] = label if draw.random() < 0.6 else "grey"
+            found.append((" ".join([*words, f"n{number}"]), label))
+        return found
+
+    for name, some in (("train", rows(300)), ("data", rows(120))):
+        lines = "".join(f"{text},{label}\n" for text, label in some)
+        (here / f"{name}.csv").write_text("text,label\n" + lines)
+    shape = ("model.d_model=16", "model.num_encoder_layers=0", "tokenizer.kind=word")
+    steps = ("training.max_steps=80", "training.learning_rate=0.02", "training.warmup_steps=5", "data.dev_size=20")
+    weft.train(
+        out=here / "model",
+        train=str(here / "train.csv"),
+        settings=("task=classification", "data.test_size=0", *PLAIN_RUN, *shape, *steps, *settings),
+        quiet=True,
+        allow_bad_data=True,
+    )
+    return here / "model", str(here / "data.csv")
+
+
+def test_names_weights_that_make_a_label_be_named_everywhere(tmp_path: Path) -> None:
+    folder, data = train_three_labels(tmp_path, "training.class_weights={red=1.0, green=1.0, blue=60.0}")
+    cause = causes_of(folder, data)["labels-out-of-balance"]
+    assert '"blue" is named' in cause.evidence
+    assert "is the label of 24 of 120 rows" in cause.evidence
+    assert "train without training.class_weights (a table now)" in cause.remedy
+
+
+def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
+    """By hand: of 40 rows 24 are red and 16 blue; red is named 38 times."""
+    wanted = [["red"]] * 24 + [["blue"]] * 16
+    given = [["red"]] * 38 + [["blue"]] * 2
+    (cause,) = diagnosis._of_balance(given, wanted, Run(None, None, None, None))
+    assert cause.evidence == (
+        '"red" is named 38 times and is the label of 24 of 40 rows, "blue" is named 2 times and is the label of 16'
+    )
+    assert "class_weights=balanced" in cause.remedy
+    (cause,) = diagnosis._of_balance(wanted, given, Run(None, None, None, None))
+    assert "weft check" in cause.remedy
+    assert "class_weights" not in cause.remedy
+
+
+def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(tmp_path: Path) -> None:
+    wanted = [["red"]] * 20 + [["blue"]] * 20
+    given = [["red"], ["blue"]] * 20
+    assert list(diagnosis._of_balance(given, wanted, Run(None, None, None, None))) == []
+    folder, data = train_three_labels(tmp_path)
+    assert "labels-out-of-balance" not in causes_of(folder, data)
 
 
 def test_names_a_language_model_that_was_hardly_trained(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ FEW_PAIRS, FEW_ROWS = 5000, 200
 _ENDED = ("done", "stopped early")
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
 ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
+FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
 FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
 OF_OTHER_TEXT = {"unknown-labels", "unknown-words", "longer-than-trained"}  # the text is to blame, not the run
 OF_UNTRAINED = {
@@ -126,7 +127,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
             probe, text = probe.exchanged, exchanged(text)
         bad, others = probe.bleu < POOR_BLEU, list(_of_translations(probe))
     elif isinstance(task, Classification):
-        bad, others = _of_labels(task, text)
+        bad, others = _of_labels(task, text, run)
     else:
         scores = task.evaluate(_beginnings(text))
         bad, others = isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
@@ -229,7 +230,7 @@ def _of_level(run: Run, chance: float) -> Iterator[Cause]:
         yield Cause(
             "not-learning",
             f"the training loss was {last:.2f} nats a token in the end, and guessing has {chance:.2f}",
-            f"{now}try a third of it with a longer training.warmup_steps, and three times it",
+            f"{now}{_other_rate(losses)}",
         )
     elif len(losses) >= 4 and last > 1.15 * least and least < 0.9 * losses[0]:
         yield Cause(
@@ -237,6 +238,13 @@ def _of_level(run: Run, chance: float) -> Iterator[Cause]:
             f"the training loss fell from {losses[0]:.2f} to {least:.2f} and then rose to {last:.2f}",
             f"{now}try a third of it, or a longer training.warmup_steps",
         )
+
+
+def _other_rate(losses: Sequence[float]) -> str:
+    """What to try where nothing is learned: larger steps where the loss stands still, smaller where it jumps."""
+    if max(losses) < 1.03 * min(losses):
+        return "the loss hardly moved: try ten times that, and again, until it falls"
+    return "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
 
 
 def _of_curves(run: Run) -> Iterator[Cause]:
@@ -344,14 +352,14 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
         )
 
 
-def _of_labels(task: Classification, text: Any) -> tuple[bool, list[Cause]]:
+def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Cause]]:
     """Whether a classifier does badly, and why; where it does not know a label, by the other rows."""
     if unknown := list(unknown_labels(task.config.labels, text, "the text")):
         more = f"; the same holds for {counted(len(unknown) - 1, 'other labels')}" if len(unknown) > 1 else ""
         cause = Cause("unknown-labels", f"{unknown[0].message}{more}", unknown[0].remedy)
         strange = {i for finding in unknown for i in finding.rows}
         rest = [i for i in range(len(text)) if i not in strange]
-        bad, others = _of_labels(task, text.select(rest)) if rest else (False, [])
+        bad, others = _of_labels(task, text.select(rest), run) if rest else (False, [])
         return bad, [cause, *others]
     rows = _places(len(text))
     answers = task.predictor().classify([text.texts[i] for i in rows])
@@ -363,9 +371,36 @@ def _of_labels(task: Classification, text: Any) -> tuple[bool, list[Cause]]:
     poor = right - most / len(rows) < POOR_GAIN * (1 - most / len(rows))
     if often >= 0.95 * len(rows) and most <= 0.8 * len(rows):
         evidence = f'{often:,} of {len(rows):,} texts are called "{label}", {right:.0%} of all rightly'
-        remedy = "look at the labels of the training text (weft check); is one of them far more frequent?"
+        remedy = (
+            "look at the labels of the training text (weft check); if one of them is far more frequent, train "
+            "with training.class_weights=balanced"
+        )
         return poor, [Cause("one-label", evidence, remedy)]
-    return poor, []
+    given = [list(answer.labels) for answer in answers]
+    return poor, list(_of_balance(given, wanted, run)) if len(rows) >= FEW_GIVEN else []
+
+
+def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run) -> Iterator[Cause]:
+    """A label that the model names far too often, and the one that it names far too seldom instead."""
+    named, true = (Counter(label for labels in some for label in labels) for some in (given, wanted))
+    more = {label: named[label] - true[label] for label in sorted(named | true)}
+    over, under = max(more, key=more.__getitem__), min(more, key=more.__getitem__)
+    if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
+        return
+    weights = run.training.get("class_weights")
+    if weights is not None:
+        said = "balanced" if weights == "balanced" else "a table"
+        remedy = f"train without training.class_weights ({said} now), or with weights that differ less"
+    elif true[over] < true[under]:
+        remedy = "look whether the training text has that label as seldom as this text does (weft check)"
+    else:
+        remedy = "train with training.class_weights=balanced as well, by which rare labels count for more"
+    yield Cause(
+        "labels-out-of-balance",
+        f'"{over}" is named {named[over]:,} times and is the label of {true[over]:,} of {len(wanted):,} rows, '
+        f'"{under}" is named {named[under]:,} times and is the label of {true[under]:,}',
+        remedy,
+    )
 
 
 def _of_unknown(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:

@@ -1,6 +1,7 @@
 """What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a folder."""
 
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
-from weft.errors import FolderError, UsageError
+from weft.errors import FolderError, OtherVersion, UsageError
 from weft.machine import Machine
 from weft.model_folder import FolderConfig, RunFiles, StoredModel
 from weft.recipe_file import recipe_difference
@@ -196,16 +197,26 @@ class Task(ABC, Generic[R, C, B]):
 
 
 def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:
-    """The tokenizers of a folder, one for each file. Raises FolderError where they are not its config's."""
+    """The tokenizers of a folder, one for each file. Raises FolderError where they are not its config's.
+
+    Warns of OtherVersion where a package that they need is of another version than in training.
+    """
     sides = stored.config.tokenizer_files()
     loaded = [
         load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name)) for name, side in sides.items()
     ]
-    steps = {name for tokenizer in loaded for name in tokenizer.steps}
-    if steps != stored.config.tokenizer_steps.keys():
+    known = stored.config.tokenizer_steps
+    steps = {name: version for tokenizer in loaded for name, version in tokenizer.steps.items()}
+    if steps.keys() != known.keys():
         raise FolderError(
             f"{stored.folder / model_folder.CONFIG}: tokenizer_steps are not those of its tokenizers"
         )
+    for name in (name for name in steps if steps[name] != known[name]):
+        said = f"{stored.folder}: trained with {name} {known[name]}, and {steps[name]} is installed"
+        remedy = (
+            "text may be cut into other words than the model knows; install that version if its results differ"
+        )
+        warnings.warn(f"{said}: {remedy}", OtherVersion, stacklevel=2)
     return loaded
 
 
