@@ -347,7 +347,7 @@ def test_only_a_translator_teaches(call: Distill, tmp_path: Path) -> None:
         "training.threads=1",
     )
     weft.train(out=tmp_path / "lm", train=str(tmp_path / "text.txt"), settings=settings, quiet=True)
-    with pytest.raises(FolderError, match="holds a model for language-modelling, which cannot teach a translator"):
+    with pytest.raises(UsageError, match="holds a model for language-modelling, which cannot teach a translator"):
         call(tmp_path / "out", teacher=tmp_path / "lm")
     assert not (tmp_path / "out").exists()
 

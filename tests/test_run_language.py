@@ -531,9 +531,9 @@ def test_a_damaged_config_is_refused_in_one_line(
 
 
 def test_a_model_of_one_task_is_refused_by_another(trained: Path, tiny_folder: Path) -> None:
-    with pytest.raises(FolderError, match="holds a model for language-modelling, which cannot translate"):
+    with pytest.raises(UsageError, match="holds a model for language-modelling, which cannot translate"):
         Translation.load(trained, PLAIN)
-    with pytest.raises(FolderError, match="holds a model for translation, which cannot generate or score text"):
+    with pytest.raises(UsageError, match="holds a model for translation, which cannot generate or score text"):
         LanguageModelling.load(tiny_folder, PLAIN)
 
 

@@ -127,7 +127,7 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        """A trained model. Raises FolderError where the folder is damaged, unfinished, or of another task."""
+        """A trained model. Raises FolderError where the folder is damaged or unfinished, UsageError of another task."""
 
     @abstractmethod
     def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:
@@ -260,9 +260,9 @@ _DRAWING = ("uniform_", "normal_", "kaiming_uniform_")
 
 
 def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
-    """The config of a folder. Raises FolderError where it holds a model of another task than `verb` needs."""
+    """The config of a folder. Raises UsageError where it holds a model of another task than `verb` needs."""
     if not isinstance(stored.config, wanted):
-        raise FolderError(f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}")
+        raise UsageError(f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}")
     return stored.config
 
 
