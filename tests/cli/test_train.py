@@ -170,3 +170,14 @@ def test_an_archive_is_to_be_unpacked(command: Command) -> None:
         5,
         ["weft: model.zip: is an archive; unpack it first; give the folder that `weft train` wrote"],
     )
+
+
+def test_a_run_on_built_in_text_goes_on(command: Command, tmp_path: Path) -> None:
+    shape = ("model.d_model=16", "model.d_ff=16", "model.num_encoder_layers=1", "model.num_decoder_layers=1")
+    out = tmp_path / "out"
+    for steps in (1, 2):
+        settings = [*shape, "training.threads=1", "training.kernels=torch", f"training.max_steps={steps}"]
+        more = [word for setting in settings for word in ("--set", setting)]
+        ended = command("train", "--recipe", "toy-de-en", "--output", out, *more)
+        assert ended.code == 0, ended.err
+        assert f"done after {steps} step" in ended.messages[-1]

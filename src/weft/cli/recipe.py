@@ -70,12 +70,13 @@ def refuse_other_text(
     """
     from weft.texts import Sources
 
-    command = command_of(output) if output is not None and not data else ""
+    builtin = recipe.model_dump()["data"].get("builtin")
+    command = command_of(output) if output is not None and not data and not builtin else ""
     if command:
         raise UsageError(
             f"no text to train on; the run in {output} goes on by the command that began it: {command}"
         )
-    Sources(tuple(data), dev, test).refuse_beside(recipe.model_dump()["data"].get("builtin"))
+    Sources(tuple(data), dev, test).refuse_beside(builtin)
 
 
 def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:
