@@ -127,7 +127,7 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        """A trained model. Raises FolderError where the folder is damaged or unfinished, UsageError of another task."""
+        """A trained model. Raises FolderError for a damaged or unfinished folder, UsageError for another task."""
 
     @abstractmethod
     def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:
