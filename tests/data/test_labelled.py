@@ -283,11 +283,11 @@ class TestLook:
         assert "imbalance" not in codes(made({"a": 300, "b": 30}))
 
     def test_small_text_and_what_reading_dropped(self, tmp_path: Path) -> None:
-        text = read_labelled(write(tmp_path / "t.tsv", 'text\tlabel\n"a"\tx\nb\ty\n\ty\n'))
+        text = read_labelled(write(tmp_path / "t.tsv", 'text\tlabel\n"a ""b"""\tx\n"b" c\ty\n\ty\n'))
         assert "2 rows are too few" in found(text, "too-small").message
         assert "1 row dropped: empty text" in found(text, "dropped-rows").message
         assert found(text, "dropped-rows").severity == "warning"
-        assert "TSV knows no quoting" in found(text, "as-read").message
+        assert "quotes stay part of the text" in found(text, "as-read").message
         assert "too-small" not in codes(made({"a": 100, "b": 100}))
 
     def test_the_gravest_comes_first(self) -> None:

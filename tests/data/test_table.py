@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.data.formats import lines
-from weft.data.formats.table import read_table
+from weft.data.formats.table import column_names, read_table
 from weft.errors import DataError
 
 COLUMNS = ("text", "label")
@@ -66,12 +66,12 @@ def test_quoted_cells_hold_delimiters_quotes_and_line_breaks(tmp_path: Path) -> 
     assert dropped == {"empty line": 1}
 
 
-def test_tsv_knows_no_quotes_and_says_so(tmp_path: Path) -> None:
+def test_quotes_of_both_kinds_stay_text_and_that_is_said(tmp_path: Path) -> None:
     notes: list[str] = []
     path = write(tmp_path / "t.tsv", 'text\tlabel\n"Hi," he said\ta\n"all ""quoted"""\tb\n"\tc\n')
     assert [text for _, text, _ in rows(path, None, notes)] == ['"Hi," he said', '"all ""quoted"""', '"']
     assert len(notes) == 1
-    assert "TSV knows no quoting (rows: 1)" in notes[0]
+    assert "quotes stay part of the text: 1 cell is quoted as spreadsheets do it, but 2 not so" in notes[0]
 
 
 cells = st.text(st.sampled_from('ab",;\t\n\r é\u2028'), max_size=6)
@@ -247,3 +247,43 @@ class TestLongLines:
         assert ":3: a quote opens a cell here that is not closed within 50 characters" in refusal(path)
         path = write(tmp_path / "t.csv", f'text,label\n"a\n{"x" * 60}\n",b\n')
         assert ":2: a quote opens a cell here that is not closed within 50 characters" in refusal(path)
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_the_line_by_which_a_spreadsheet_names_the_delimiter_is_no_row(tmp_path: Path, first: str) -> None:
+    path = write(tmp_path / "t.csv", f"{first}\r\ntext;label\r\na, b;x\r\n")
+    assert rows(path) == [(3, "a, b", "x")]
+    assert column_names(Path(path)) == ["text", "label"]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("text (de, at);label\na;b\nc, d;e\n", ["text (de, at)", "label"]),
+        ("text (de; at),label\na,b\nc,e\n", ["text (de; at)", "label"]),
+        ("id\ttext, all of it\n1\ta, b; c\n", ["id", "text, all of it"]),
+        ('"text; of, it";label\n"a\nb, c";d\n', ["text; of, it", "label"]),
+        ("text\na, b\n", ["text"]),
+    ],
+)
+def test_the_delimiter_is_the_one_that_fits_the_rows(tmp_path: Path, content: str, names: list[str]) -> None:
+    path = write(tmp_path / "t.csv", content)
+    assert column_names(Path(path)) == names
+    if len(names) > 1:
+        assert (
+            len(list(read_table(Path(path), names, Counter(), []))) == content.replace("\nb", "").count("\n") - 1
+        )
+
+
+def test_wanted_columns_speak_for_a_delimiter(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "text;label,more\na;b,c\n")
+    assert column_names(Path(path)) == ["text;label", "more"]
+    assert rows(write(tmp_path / "t.csv", "text;label;a,b\na;x;1,2\n")) == [(2, "a", "x")]
+
+
+def test_a_table_that_a_spreadsheet_wrote_as_tsv_is_read_without_its_quotes(tmp_path: Path) -> None:
+    notes: list[str] = []
+    path = write(tmp_path / "t.tsv", 'text\tlabel\n"He said ""no""."\ta\n"two\nlines"\tb\n')
+    assert rows(path, None, notes) == [(2, 'He said "no".', "a"), (3, "two\nlines", "b")]
+    assert len(notes) == 1
+    assert "cells are quoted, as spreadsheets write TSV" in notes[0]

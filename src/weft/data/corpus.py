@@ -14,10 +14,11 @@ from pathlib import Path
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
+from weft.data.formats.cells import find_quoting
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
-from weft.data.formats.tsv import read_tsv
+from weft.data.formats.tsv import Header, find_header, first_row, read_tsv
 from weft.data.split import fold
 from weft.errors import DataError, UsageError
 
@@ -202,7 +203,7 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     coded: set[int] = set()
-    by_unit = False
+    by_unit, header = False, None
     if len(paths) == 2:
         named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
         rows = read_aligned(paths[0], paths[1], dropped)
@@ -212,11 +213,19 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
         rows = tmx.read_tmx(paths[0], *named, dropped, coded, by_unit)
     else:
+        quoting = find_quoting(paths[0])
         named = languages.pair_from_name(paths[0].name) or (None, None)
-        rows = read_tsv(paths[0], dropped, notes)
+        asked = (src_lang or named[0], tgt_lang or named[1])
+        header = find_header(first_row(paths[0], quoting), *asked)
+        if header and named == (None, None):
+            named = (header.src_lang, header.tgt_lang)
+        rows = read_tsv(paths[0], quoting, header, dropped, notes)
     pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
     if _swapped(pair, named):
         notes.append(f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?")
+    if header and _differ(pair, header):
+        shown = f"{header.src_lang} to {header.tgt_lang}"
+        notes.append(f"{item}: its columns are named {shown}, but read as {pair[0]} to {pair[1]}; is that right?")
     text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
     num_coded = len(coded.intersection(text.lines))
     if num_coded:
@@ -283,6 +292,14 @@ def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> boo
     """Whether a file's name has the two languages the other way round."""
     there = [language and languages.primary(language) for language in named]
     return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
+
+
+def _differ(pair: tuple[str, str], header: Header) -> bool:
+    """Whether the columns that are read are named as another language than they are read as."""
+    named = (header.src_lang, header.tgt_lang)
+    return any(
+        name and languages.primary(name) != languages.primary(lang) for name, lang in zip(named, pair, strict=True)
+    )
 
 
 def _tmx_languages(

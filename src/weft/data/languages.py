@@ -29,6 +29,22 @@ _LONGER = """
 ast ber ceb ckb fil fur gsw haw hsb jbo kab lfn lij lmo lzh mai mhr nds pap pms scn szl tlh tpi vec war wuu
 yue
 """
+# What people call their languages at the head of a column, in English and in the language itself.
+_NAMES = """
+af:afrikaans am:amharic ar:arabic az:azerbaijani be:belarusian bg:bulgarian bn:bengali:bangla bs:bosnian
+ca:catalan:català ckb:sorani cs:czech:čeština cy:welsh:cymraeg da:danish:dansk de:german:deutsch el:greek
+en:english eo:esperanto es:spanish:español et:estonian:eesti eu:basque:euskara fa:persian:farsi
+fi:finnish:suomi fr:french:français ga:irish:gaeilge gl:galician:galego gn:guarani gu:gujarati ha:hausa
+he:hebrew hi:hindi hr:croatian:hrvatski hu:hungarian:magyar hy:armenian id:indonesian ig:igbo is:icelandic
+it:italian:italiano ja:japanese ka:georgian kk:kazakh km:khmer kn:kannada ko:korean ku:kurdish ky:kyrgyz
+lg:luganda lo:lao lt:lithuanian lv:latvian mg:malagasy mi:māori mk:macedonian ml:malayalam mn:mongolian
+mr:marathi ms:malay mt:maltese my:burmese ne:nepali nl:dutch:nederlands no:norwegian:norsk pa:punjabi
+pl:polish:polski ps:pashto pt:portuguese:português qu:quechua ro:romanian:română ru:russian rw:kinyarwanda
+si:sinhala sk:slovak sl:slovene sn:shona so:somali sq:albanian sr:serbian st:sesotho sv:swedish:svenska
+sw:swahili:kiswahili ta:tamil te:telugu tg:tajik th:thai ti:tigrinya tk:turkmen tl:tagalog tn:setswana
+tr:turkish:türkçe ug:uyghur uk:ukrainian ur:urdu uz:uzbek vi:vietnamese wo:wolof xh:xhosa yo:yoruba:yorùbá
+zh:chinese:中文 zu:zulu
+"""
 _COUNTRIES = {"cn": "zh", "jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "ua": "uk"}
 
 
@@ -41,6 +57,7 @@ def _known_codes() -> dict[str, str]:
 
 
 _KNOWN = _known_codes()
+_BY_NAME = {name: code for code, *names in (entry.split(":") for entry in _NAMES.split()) for name in names}
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
 _ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
 _NAMED = re.compile(_ONE)
@@ -75,6 +92,18 @@ def pair_from_name(name: str) -> tuple[str, str] | None:
     match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
     src, tgt = (_known(match[1]), _known(match[2])) if match else (None, None)
     return (src, tgt) if src and tgt else None
+
+
+def from_header(cell: str) -> tuple[str, bool] | None:
+    """The language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a code, not a name."""
+    word = cell.strip()
+    if code := _BY_NAME.get(word.casefold()):
+        return code, False
+    first, *rest = re.split("[-_]", word)
+    if not (first.islower() or first.isupper()) or not _TAG.fullmatch(word):
+        return None
+    code = _known("-".join([first.lower(), *rest]))
+    return (code, True) if code else None
 
 
 def _stem_parts(name: str) -> list[str]:

@@ -1,9 +1,11 @@
 """Lines of strict UTF-8 text. Only LF and CR LF end a line: not CR alone, U+0085, U+2028, VT or FF."""
 
 import codecs
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.data.formats.row import EMPTY_LINE
 from weft.data.formats.source import read_chunks
 from weft.errors import DataError
 
@@ -32,6 +34,18 @@ def read_lines_within(path: Path) -> Iterator[str | None]:
         yield None
     elif held:
         yield held
+
+
+def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str | None]]:
+    """The numbers, from 1, and text of the lines that hold more than white space; the others are counted.
+
+    None stands for a line that is too long.
+    """
+    for number, line in enumerate(read_lines_within(path), start=1):
+        if line is not None and (not line or line.isspace()):
+            dropped[EMPTY_LINE] += 1
+        else:
+            yield number, line
 
 
 def read_lines(path: Path | str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Tables with named columns: CSV, TSV and JSON Lines, each also packed with gzip.
 
-CSV has quoted cells as RFC 4180 describes them, and its rows may go over several lines. TSV has none: a cell is
-what stands between two TABs, a row is a line. In both the first row names the columns. JSON Lines has one object a
-line.
+CSV has quoted cells as RFC 4180 describes them, and its rows may go over several lines. TSV has them where a
+spreadsheet wrote it, which the whole file shows; else a cell is what stands between two TABs, and a row is a line.
+In both the first row names the columns. JSON Lines has one object a line.
 """
 
 import difflib
@@ -14,13 +14,12 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from weft.data.formats import lines
+from weft.data.formats.cells import find_quoting, read_csv, read_tab_separated
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
 
-EMPTY_LINE = "empty line"
 _JSON = (".jsonl", ".ndjson", ".json")
-_DELIMITERS = ",;\t"  # of CSV: the first of them that the header holds
 _MOST_NAMES, _MOST_CHARS = 20, 40  # of the columns that a message lists
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,31 +41,32 @@ def read_table(
     another width than the header, quotes that do not close, what is no JSON object, and a table without rows.
     """
     kind = _kind(path)
-    reader = _read_json if kind == "json" else _read_cells
-    num_rows = num_quoted = 0
-    for number, row in reader(path, kind, columns, dropped, keys, whole):
+    num_rows = 0
+    read = (
+        _read_json(path, columns, dropped, keys, whole)
+        if kind == "json"
+        else _read_cells(path, kind, columns, dropped, notes, keys, whole)
+    )
+    for number, row in read:
         num_rows += 1
-        num_quoted += kind == "tsv" and any(map(_is_quoted, row.values()))
         yield number, row
     if not num_rows:
         where = "" if kind == "json" else " below the header"
         reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
         raise DataError(f"{path}: no row{where}" + (f" ({reasons})" if reasons else ""))
-    if num_quoted:
-        notes.append(
-            f"{path}: quotes around cells stay part of the text, for TSV knows no quoting (rows: {num_quoted:,})"
-        )
 
 
-def column_names(path: Path) -> list[str]:
-    """The columns of a table; of JSON Lines the first object's keys. Raises DataError as `read_table` does."""
+def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
+    """The columns of a table, some of which are wanted; of JSON Lines the first object's keys.
+
+    Raises DataError as `read_table` does.
+    """
     kind, dropped = _kind(path), Counter[str]()
     if kind == "json":
-        numbered = _lines_of(enumerate(lines.read_lines_within(path), start=1), dropped)
+        numbered = lines.filled_lines(path, dropped)
         number, line = next(((n, line) for n, line in numbered if line is not None), (1, "{}"))
         return list(_parse(f"{path}:{number}", line))
-    rows = _CsvReader(path, dropped).rows() if kind == "csv" else _tsv_rows(path, dropped)
-    _, names = next(rows, (1, []))
+    _, names = next(_rows(path, kind, wanted, dropped, []), (1, []))
     return [name.strip() for name in names or ()]
 
 
@@ -85,14 +85,27 @@ def _kind(path: Path) -> str:
     return "json" if suffix in _JSON else suffix[1:]
 
 
-def _is_quoted(cell: str) -> bool:
-    return len(cell) > 1 and cell[0] == cell[-1] == '"'
+def _rows(
+    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], notes: list[str]
+) -> Iterator[tuple[int, list[str] | None]]:
+    """The first line and the cells of each row, the header's too; None stands for a line that is too long."""
+    if kind == "csv":
+        return read_csv(path, columns, dropped)
+    quoting = find_quoting(path)
+    notes.extend(quoting.notes)
+    return read_tab_separated(path, quoting, dropped)
 
 
 def _read_cells(
-    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
+    path: Path,
+    kind: str,
+    columns: Sequence[str],
+    dropped: Counter[str],
+    notes: list[str],
+    keys: Mapping[str, str],
+    whole: bool,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = _CsvReader(path, dropped).rows() if kind == "csv" else _tsv_rows(path, dropped)
+    rows = _rows(path, kind, columns, dropped, notes)
     line, names = next(rows, (1, []))
     if names is None:
         raise DataError(f"{path}:{line}: longer than {lines.MAX_LINE_CHARS:,} characters; name the columns first")
@@ -158,94 +171,10 @@ def _refuse_ragged(where: str, kind: str, width: int, num_columns: int) -> NoRet
     raise DataError(f"{where}: {cells} where the header names {num_columns} columns; {remedy}")
 
 
-def _lines_of(
-    numbered: Iterator[tuple[int, str | None]], dropped: Counter[str]
-) -> Iterator[tuple[int, str | None]]:
-    """The lines that hold something; None stands for one that is too long."""
-    for number, line in numbered:
-        if line is not None and (not line or line.isspace()):
-            dropped[EMPTY_LINE] += 1
-        else:
-            yield number, line
-
-
-def _tsv_rows(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, list[str] | None]]:
-    for number, line in _lines_of(enumerate(lines.read_lines_within(path), start=1), dropped):
-        yield number, None if line is None else line.split("\t")
-
-
-class _CsvReader:
-    """Rows of cells, read from left to right; a quote has a meaning only where a cell begins with it."""
-
-    def __init__(self, path: Path, dropped: Counter[str]) -> None:
-        self._path, self._dropped = path, dropped
-        self._lines = enumerate(lines.read_lines_within(path), start=1)
-        self._delimiter = ""
-        self._skipped = 0  # a line too long to be read, as long as no quote has shown that it left no cell open
-
-    def rows(self) -> Iterator[tuple[int, list[str] | None]]:
-        """The first line and the cells of each row; None stands for a line that is too long."""
-        for number, line in _lines_of(self._lines, self._dropped):
-            if line is None:
-                self._skipped = number
-                yield number, None
-            else:
-                self._delimiter = self._delimiter or next((d for d in _DELIMITERS if d in line), ",")
-                yield number, self._cells(number, line)
-
-    def _cells(self, number: int, line: str) -> list[str]:
-        cells, at = [], 0
-        while at <= len(line):
-            if line.startswith('"', at):
-                cell, number, line, at = self._quoted(number, line, at + 1)
-            else:
-                end = line.find(self._delimiter, at)
-                end = len(line) if end < 0 else end
-                cell, at = line[at:end], end
-                if self._skipped and '"' in cell:
-                    self._refuse(
-                        self._skipped, "too long to be read, and a cell seems to go on after it; break it up"
-                    )
-            cells.append(cell)
-            at += 1  # over the delimiter, or beyond the end
-        return cells
-
-    def _quoted(self, number: int, line: str, at: int) -> tuple[str, int, str, int]:
-        """A cell from behind its first quote; the line that it ends in, by number and text, and where."""
-        opened, pieces, length = number, [], 0
-        self._skipped = 0
-        while (end := line.find('"', at)) < 0 or line.startswith('""', end):
-            pieces.append(f"{line[at:]}\n" if end < 0 else line[at : end + 1])
-            length += len(pieces[-1])
-            at = end + 2
-            if end < 0:
-                (number, line), at = self._next(opened, length), 0
-        if end + 1 < len(line) and line[end + 1] != self._delimiter:
-            self._refuse(
-                number,
-                f"{line[end + 1]!r} after the quote that closes a cell (which opened in line {opened}); "
-                "inside a quoted cell write two quotes for one",
-            )
-        return "".join([*pieces, line[at:end]]), number, line, end + 1
-
-    def _next(self, opened: int, length: int) -> tuple[int, str]:
-        """The next line of a cell that is still open."""
-        number, line = next(self._lines, (0, ""))
-        if not number:
-            self._refuse(opened, "a quote opens a cell here that is never closed")
-        if line is None or length > lines.MAX_LINE_CHARS:
-            limit = f"{lines.MAX_LINE_CHARS:,} characters"
-            self._refuse(opened, f"a quote opens a cell here that is not closed within {limit}")
-        return number, line
-
-    def _refuse(self, number: int, what: str) -> NoReturn:
-        raise DataError(f"{self._path}:{number}: {what}")
-
-
 def _read_json(
-    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
+    path: Path, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in _lines_of(enumerate(lines.read_lines_within(path), start=1), dropped):
+    for number, line in lines.filled_lines(path, dropped):
         if line is None:
             dropped[TOO_LONG] += 1
             continue

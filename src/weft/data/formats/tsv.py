@@ -1,32 +1,135 @@
-"""One file of pairs, `source<TAB>target` on each line, without quoting and without a header."""
+"""One file of pairs, `source<TAB>target` on each line; a spreadsheet's quotes and a row of names are known."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from weft.data.formats.lines import read_lines_within
-from weft.data.formats.row import BOTH_EMPTY, TOO_LONG, Row
+from weft.data import languages
+from weft.data.formats.cells import Quoting, read_tab_separated
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
 from weft.errors import DataError
 
+# Of what words the head of a column is made, beside a language.
+_SOURCE, _TARGET = {"source", "src", "original"}, {"target", "tgt", "trg", "translation"}
+_WORDS = {"text", "sentence", "sentences", "segment", "string", "language", "lang"}
 
-def read_tsv(path: Path, dropped: Counter[str], notes: list[str]) -> Iterator[Row]:
-    """Line number and first two columns of each line; further columns must be as many in every line.
 
-    Raises DataError for a line without a TAB or with another number of columns than the first.
+class Header(NamedTuple):
+    """A first row that names the columns: where the two that are read stand, and their languages if named."""
+
+    cells: list[str]
+    src: int
+    tgt: int
+    src_lang: str | None
+    tgt_lang: str | None
+
+
+class Heading(NamedTuple):
+    """What the head of one column says."""
+
+    place: int
+    role: str  # source, target or ""
+    lang: str | None
+    is_code: bool  # a language's code and nothing else, as a short word might be by chance
+
+
+def first_row(path: Path, quoting: Quoting) -> list[str]:
+    """The cells of the first row that holds something; none of a line that is too long."""
+    _, cells = next(read_tab_separated(path, quoting, Counter()), (1, None))
+    return cells or []
+
+
+def find_header(cells: Sequence[str], src_lang: str | None, tgt_lang: str | None) -> Header | None:
+    """What a first row says of the columns, if it names them; the languages are those asked for, or None.
+
+    A column is named by a language (`en`, `yor`, `English`), or as `source`, `target` and the like, or by both
+    (`source_en`). Of more than two such columns those of the languages asked for are read.
     """
-    columns = 0
-    for number, line in enumerate(read_lines_within(path), start=1):
-        if line is None:
+    found = [
+        heading for place, cell in enumerate(cells) if (heading := _heading(place, cell, len(cells))) is not None
+    ]
+    if len(found) < 2 or (len(cells) == 2 and cells[0].strip() == cells[1].strip()):
+        return None
+    src, tgt = _chosen(found, src_lang, tgt_lang)
+    if (src.role, src.lang) == (tgt.role, tgt.lang):
+        return None
+    asked = {languages.primary(lang) for lang in (src_lang, tgt_lang) if lang}
+    named = {languages.primary(one.lang) for one in (src, tgt) if one.lang}
+    if src.is_code and tgt.is_code and not asked <= named:  # two short words of a text
+        return None
+    return Header(list(cells), src.place, tgt.place, src.lang, tgt.lang)
+
+
+def read_tsv(
+    path: Path, quoting: Quoting, header: Header | None, dropped: Counter[str], notes: list[str]
+) -> Iterator[Row]:
+    """The line where each row begins and its two columns; further columns must be as many in every row.
+
+    Raises DataError for a row without a TAB or with another number of columns than the first.
+    """
+    notes.extend(quoting.notes)
+    src, tgt = (header.src, header.tgt) if header else (0, 1)
+    if header:
+        shown = f"{header.cells[src].strip()} and {header.cells[tgt].strip()}"
+        notes.append(f"{path}: the first row names the columns ({shown}) and is no pair")
+    columns, blank = 0, Counter[str]()
+    for count, (number, cells) in enumerate(read_tab_separated(path, quoting, blank)):
+        if cells is None:
             dropped[TOO_LONG] += 1
-        elif not line or line.isspace():
-            dropped[BOTH_EMPTY] += 1
-        else:
-            cells = line.split("\t")
-            if len(cells) != columns:
-                columns = _first_width(path, number, len(cells), columns)
-            yield number, cells[0], cells[1]
+            continue
+        if len(cells) != columns:
+            columns = _first_width(path, number, len(cells), columns)
+        if count or not header:
+            yield number, _on_one_line(cells[src]), _on_one_line(cells[tgt])
+    if blank[EMPTY_LINE]:
+        dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
-        notes.append(f"{path}: {columns} columns in every line; the first two are used")
+        which = "the first two are used" if (src, tgt) == (0, 1) else f"columns {src + 1} and {tgt + 1} are used"
+        notes.append(f"{path}: {columns} columns in every line; {which}")
+
+
+def _on_one_line(cell: str) -> str:
+    """A cell that goes over several lines, with a space for each of their ends."""
+    return " ".join(part.strip() for part in cell.split("\n") if part.strip()) if "\n" in cell else cell
+
+
+def _heading(place: int, cell: str, width: int) -> Heading | None:
+    """What one cell says, if every word of it is a language or one that heads columns."""
+    if width > 2 and cell.strip().casefold() == "id":  # rather a number than Indonesian
+        return None
+    whole = languages.from_header(cell)
+    if whole is not None:
+        return Heading(place, "", *whole)
+    role, lang = "", None
+    words = [word for word in re.split(r"[\W_]+", cell.casefold()) if word]
+    for word in words:
+        if word in _SOURCE | _TARGET and not role:
+            role = "source" if word in _SOURCE else "target"
+        elif len(words) > 1 and lang is None and (named := languages.from_header(word)):
+            lang = named[0]
+        elif word not in _WORDS:
+            return None
+    return Heading(place, role, lang, is_code=False) if words else None
+
+
+def _chosen(found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None) -> tuple[Heading, Heading]:
+    """The columns of the languages that are asked for; else source before target, else as they stand."""
+    src = _of_language(found, src_lang)
+    tgt = _of_language([one for one in found if one is not src], tgt_lang)
+    rest = [one for one in found if one not in (src, tgt)]
+    if src is None:
+        src = next((one for one in rest if one.role == "source"), rest[0])
+        rest.remove(src)
+    if tgt is None:
+        tgt = next((one for one in rest if one.role == "target"), rest[0])
+    return src, tgt
+
+
+def _of_language(found: Sequence[Heading], lang: str | None) -> Heading | None:
+    same = [one for one in found if lang and one.lang and languages.primary(one.lang) == languages.primary(lang)]
+    return next((one for one in same if one.lang == lang), same[0] if same else None)
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
