@@ -1,5 +1,6 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,7 @@ def main() -> None:
 
 def _run() -> None:
     _wait_briefly()
+    _write_anywhere()
     import typer
 
     from weft.cli import app
@@ -52,6 +54,7 @@ def _run() -> None:
     option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         code = app(standalone_mode=False)
+        _flush()
         if code == LEFT:
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
@@ -73,6 +76,24 @@ def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, *
     return (
         f"weft: {message}\n" if issubclass(category, OtherVersion) else _PLAIN(message, category, *place, **more)
     )
+
+
+def _flush() -> None:
+    """Let go of what is still to be written; whoever reads our output may have seen enough."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_anywhere() -> None:
+    """Let what a person reads reach every terminal: what its encoding has not is written as an escape.
+
+    Text and JSON for files and pipes are written in UTF-8 where they are written.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wait_briefly() -> None:

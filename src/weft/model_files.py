@@ -46,10 +46,15 @@ def is_finished(folder: Path) -> bool:
     return (folder / durable.MANIFEST).is_file()
 
 
-def refuse_no_model(folder: Path) -> None:
-    """Raise FolderError where a folder is missing, or nothing in it was published as a model."""
+def refuse_no_folder(folder: Path) -> None:
+    """Raise FolderError where a folder is missing."""
     if not folder.is_dir():
         raise FolderError(f"{folder}: {_why_no_folder(folder)}; give the folder that `weft train` wrote")
+
+
+def refuse_no_model(folder: Path) -> None:
+    """Raise FolderError where a folder is missing, or nothing in it was published as a model."""
+    refuse_no_folder(folder)
     if not is_finished(folder):
         raise FolderError(f"{folder}: {_why_no_model(folder)}")
 

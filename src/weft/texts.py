@@ -111,7 +111,9 @@ class Sources:
                 "or add --set data.builtin=none"
             )
         if not builtin and not self.train:
-            raise UsageError("no text to train on: give --train FILE, or a recipe with built-in text")
+            raise UsageError(
+                "no text to train on: name a file (weft train pairs.tsv), or a recipe with built-in text"
+            )
 
 
 def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:

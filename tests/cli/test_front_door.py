@@ -93,6 +93,53 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+WITHOUT_MODEL = [
+    ["--help"],
+    ["trane"],
+    ["train", "--nope"],
+    ["train", "missing.tsv"],
+    ["train", "text.tsv", "--set", "training.max_step=3"],
+    ["train", "text.tsv", "--recipe", "nope"],
+    ["train", "text.tsv", "--from", "nofolder"],
+    ["train"],
+    ["check", "text.tsv"],
+    ["translate", "nofolder", "x"],
+    ["generate", "nofolder"],
+    ["classify", "nofolder", "x"],
+    ["evaluate", "nofolder", "text.tsv"],
+    ["compare", "nofolder", "nofolder", "text.tsv"],
+    ["score", "nofolder"],
+    ["quantize", "nofolder", "text.tsv", "--output", "x"],
+    ["distill", "nofolder", "text.tsv", "--output", "x"],
+    ["inspect", "nofolder", "x", "--output", "x.html"],
+    ["diagnose", "nofolder"],
+    ["selfcheck", "nofolder"],
+    ["plot", "schedule", "--recipe", "nope", "--output", "x.png"],
+]
+
+
+def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) -> None:
+    """What makes such an answer slow, without the clock; once it is loaded, all later ones fail too."""
+    (tmp_path / "text.tsv").write_text("a\tb\n")
+    code = (
+        "import json, sys\nfrom weft.__main__ import main\n"
+        "for arguments in json.loads(sys.argv[1]):\n"
+        "    sys.argv = ['weft', *arguments]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(end.code, 'torch' in sys.modules, file=sys.__stderr__)\n"
+    )
+    asked = [sys.executable, "-c", code, json.dumps(WITHOUT_MODEL)]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    ends = re.findall(r"^(\d+) (True|False)$", done.stderr, re.MULTILINE)
+    assert len(ends) == len(WITHOUT_MODEL)
+    loaded = [asked for asked, (_, is_loaded) in zip(WITHOUT_MODEL, ends, strict=True) if is_loaded == "True"]
+    assert loaded == []
+    codes = {asked[0]: int(code) for asked, (code, _) in zip(WITHOUT_MODEL, ends, strict=True)}
+    assert codes["translate"] == codes["selfcheck"] == 5
+    assert codes["plot"] == codes["trane"] == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "text.tsv"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

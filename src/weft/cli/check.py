@@ -1,6 +1,5 @@
 """The verb that looks text over before anything is trained: check."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.recipe import choose_recipe
+from weft.cli.streams import print_json
 from weft.cli.use import AsJson
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def check(
     from weft.texts import Sources
 
     if output is not None:
-        from weft.inspection.report import FORMATS, refuse_other_suffixes
+        from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
         refuse_other_suffixes(output, FORMATS)
     chosen = choose_recipe(recipe, settings or [], data)
@@ -53,7 +53,7 @@ def check(
         write_checkup(found, output)
         print(f"written to {output}", file=sys.stderr)
     if as_json:
-        print(json.dumps(found.to_json(), ensure_ascii=False))
+        print_json(found.to_json())
     else:
         print("\n".join(_report(found)))
     if found.is_fatal:

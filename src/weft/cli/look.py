@@ -1,6 +1,5 @@
 """Verbs that look inside: inspect, diagnose, selfcheck, plot."""
 
-import json
 import sys
 from enum import StrEnum
 from importlib import util
@@ -9,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.recipe import refuse_missing_text
+from weft.cli.streams import print_json
 from weft.cli.use import AsJson
 from weft.errors import UsageError
+from weft.model_files import refuse_no_folder, refuse_no_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from weft.config import Recipe
 
 FAILED_EXIT = 1
 
@@ -43,15 +47,19 @@ def inspect(
     ],
 ) -> None:
     """Show what a model does with a text: vectors, every layer's and head's attention, probabilities, and more."""
-    from weft.inspection.look import inspect_text
-    from weft.inspection.report import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes, write_report
-    from weft.machine import machine_for_command
-    from weft.tasks.choice import load_task
+    from weft.inspection.suffixes import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes
 
     refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
         _need_matplotlib()
+    refuse_no_model(folder)
+
+    from weft.inspection.look import inspect_text
+    from weft.inspection.report import write_report
+    from weft.machine import machine_for_command
+    from weft.tasks.choice import load_task
+
     inspection = inspect_text(load_task(folder, machine_for_command()), text)
     if is_picture:
         from weft.inspection.pictures import draw_inspection
@@ -72,12 +80,14 @@ def diagnose(
     as_json: AsJson = False,
 ) -> None:
     """Why a model is bad: the causes that its run and its answers show, with evidence and remedy."""
+    refuse_no_folder(folder)
+    refuse_missing_text(data or ())
     from weft.inspection.diagnosis import diagnose as run
     from weft.machine import machine_for_command
 
     causes = run(folder, data or [], machine_for_command())
     if as_json:
-        print(json.dumps([cause.to_json() for cause in causes], ensure_ascii=False))
+        print_json([cause.to_json() for cause in causes])
         return
     for cause in causes:
         print("\n".join(cause.lines()))
@@ -88,6 +98,7 @@ def diagnose(
 
 def selfcheck(folder: Folder) -> None:
     """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy, and more."""
+    refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
@@ -114,13 +125,15 @@ def plot(
     max_len: Annotated[int | None, typer.Option(min=2, max=10_000, help="For positions; else 100.")] = None,
 ) -> None:
     """Draw what a lesson needs, or the learning curves of runs."""
-    from weft.inspection.report import PICTURES, refuse_other_suffixes
+    from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
+    from weft.recipe_file import load_recipe
 
     refuse_other_suffixes(output, PICTURES)
     given = {"FOLDERS": folders, "--recipe": recipe, "--d-model": d_model, "--max-len": max_len}
     _refuse_strays(what, [name for name, value in given.items() if value])
+    schedule = None if recipe is None else (load_recipe(recipe), recipe)
     _need_matplotlib()
-    _write(_drawn(what, folders or [], recipe, d_model or 128, max_len or 100), output)
+    _write(_drawn(what, folders or [], schedule, d_model or 128, max_len or 100), output)
     print(f"written to {output}", file=sys.stderr)
 
 
@@ -143,9 +156,10 @@ def _need_matplotlib() -> None:
         raise UsageError("a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source")
 
 
-def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int, max_len: int) -> "Figure":
+def _drawn(
+    what: Picture, folders: list[Path], recipe: tuple["Recipe", str] | None, d_model: int, max_len: int
+) -> "Figure":
     from weft.inspection import curves, history, plots
-    from weft.recipe_file import load_recipe
 
     if what is Picture.POSITIONS:
         return plots.draw_positions(d_model, max_len)
@@ -157,7 +171,7 @@ def _drawn(what: Picture, folders: list[Path], recipe: str | None, d_model: int,
         return curves.draw_history([history.read_history(folder) for folder in dict.fromkeys(folders)])
     if recipe is None:
         return plots.draw_schedule(plots.paper_schedules())
-    schedule, max_steps = plots.recipe_schedule(load_recipe(recipe), recipe)
+    schedule, max_steps = plots.recipe_schedule(*recipe)
     return plots.draw_schedule([schedule], max_steps)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from weft.cli.streams import reading_lines, sink
+from weft.cli.recipe import refuse_missing_text
+from weft.cli.streams import print_json, reading_lines, sink
 from weft.cli.use import (
     AsJson,
     BeamSize,
@@ -23,6 +24,7 @@ from weft.cli.use import (
     together,
 )
 from weft.errors import UsageError
+from weft.model_files import refuse_no_model
 
 
 def evaluate(
@@ -38,6 +40,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
+    refuse_no_model(folder)
+    refuse_missing_text(data)
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
@@ -67,7 +71,7 @@ def evaluate(
     found = scored.to_json()
     notes = [*task.doubts(text, trained_on), *found.get("notes", ())]
     if as_json:
-        print(json.dumps({**found, "notes": [*scored.contamination, *notes]}, ensure_ascii=False))
+        print_json({**found, "notes": [*scored.contamination, *notes]})
         return
     for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
         print(line)
@@ -85,12 +89,15 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Which of two models is better, by how much, where, and whether it is chance."""
+    for folder in (first, second):
+        refuse_no_model(folder)
+    refuse_missing_text([*data, *(train or ())])
     from weft.comparison import compare as run
     from weft.machine import machine_for_command
 
     found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
     if as_json:
-        print(json.dumps(found.to_json(), ensure_ascii=False))
+        print_json(found.to_json())
         return
     for line in found.lines():
         print(line)
@@ -102,11 +109,12 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
+    refuse_no_model(folder)
+    if data is not None and not data.is_file():
+        raise UsageError(f"{data}: no such file")
     from weft.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 
-    if data is not None and not data.is_file():
-        raise UsageError(f"{data}: no such file")
     model = LanguageModelling.load(folder, machine_for_command()).predictor()
     total, num_tokens = 0.0, 0
     with reading_lines(None, data, None) as source, sink(None) as out:

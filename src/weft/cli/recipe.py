@@ -68,6 +68,9 @@ def refuse_other_text(
 
     Of a run that has begun it is known by which command.
     """
+    builtin = recipe.model_dump()["data"].get("builtin")
+    if data and not builtin:
+        return
     from weft.texts import Sources
 
     builtin = recipe.model_dump()["data"].get("builtin")

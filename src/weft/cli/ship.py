@@ -1,6 +1,5 @@
 """Verbs that make a model from models: quantize, average, distill."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -8,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.streams import progress
+from weft.cli.recipe import refuse_missing_text
+from weft.cli.streams import print_json, progress
 from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
 from weft.cli.use import AsJson, Folder
+from weft.model_files import refuse_no_model
 
 
 def quantize(
@@ -25,6 +26,8 @@ def quantize(
     as_json: AsJson = False,
 ) -> None:
     """Make a translator a quarter as large, and faster, in int8; only where it translates as well."""
+    refuse_no_model(folder)
+    refuse_missing_text([*data, *(shortlist or ())])
     from dataclasses import asdict
 
     from weft.machine import machine_for_command
@@ -32,7 +35,7 @@ def quantize(
 
     found = make(folder, data, output, machine_for_command(), max_bleu_loss, shortlist or ())
     if as_json:
-        print(json.dumps({**asdict(found), "folder": str(output)}, ensure_ascii=False))
+        print_json({**asdict(found), "folder": str(output)})
         return
     for line in found.lines():
         print(line)
@@ -66,12 +69,17 @@ def distill(
     allow_bad_data: AllowBadData = False,
 ) -> None:
     """Train a student on what a teacher translates, or go on with that where it was stopped."""
-    from weft.distillation import distill as run_distilling
     from weft.recipe_file import load_recipe
+
+    wanted = load_recipe(recipe, settings or ())
+    refuse_no_model(teacher)
+    refuse_missing_text([*data, dev, test])
+
+    from weft.distillation import distill as run_distilling
     from weft.run import Request
 
     request = Request(
-        recipe=load_recipe(recipe, settings or ()),
+        recipe=wanted,
         out=output,
         dev=dev,
         test=test,
@@ -79,4 +87,4 @@ def distill(
         allow_bad_data=allow_bad_data,
     )
     verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
-    say_ended(verdict, request.recipe.task, output)
+    say_ended(verdict, wanted.task, output)

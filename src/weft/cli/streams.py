@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -152,6 +153,12 @@ def sink(path: Path | None) -> Iterator[TextIO]:
         _refuse_no_file(path)
         with durable.replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             yield file
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on standard output, in UTF-8 whatever the terminal is: it is for programs."""
+    with sink(None) as out:
+        out.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from weft.cli.streams import (
     sink,
 )
 from weft.errors import UsageError
+from weft.model_files import refuse_no_model
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -94,6 +95,7 @@ def translate(
 ) -> None:
     """Translate: one line out for each line in, in order."""
     given = locals()
+    refuse_no_model(folder)
     from weft.machine import machine_for_command
     from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
@@ -136,6 +138,7 @@ def classify(
     as_json: AsJson = False,
 ) -> None:
     """Classify: one line out for each line or table row in, label and probability by a tab."""
+    refuse_no_model(folder)
     from weft.machine import machine_for_command
     from weft.tasks.classification import Classification
 
@@ -182,6 +185,7 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
+    refuse_no_model(folder)
     from weft.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 

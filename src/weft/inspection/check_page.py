@@ -10,7 +10,8 @@ from typing import Any
 from weft import durable
 from weft.checkup import Checkup
 from weft.data.check.finding import Finding, counted
-from weft.inspection.report import FORMATS, asset, fingerprint, refuse_other_suffixes, stylesheet
+from weft.inspection.report import asset, fingerprint, stylesheet
+from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
 _WORDS = {"fatal": "Fatal", "warning": "Warning", "note": "Note"}
 _MOST_BARS = 24

@@ -15,7 +15,7 @@ from matplotlib.font_manager import FontProperties, findSystemFonts, fontManager
 from matplotlib.text import Text
 
 from weft import durable
-from weft.inspection.report import PICTURES, refuse_other_suffixes
+from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
 
 # Lines that colour-blind eyes tell apart (Okabe and Ito 2008), and on a grey print dashes and markers do.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,8 @@ from typing import Any
 from weft import durable
 from weft.errors import UsageError
 from weft.inspection.look import Inspection
+from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
-
-FORMATS = {".html": "a page", ".json": "data"}
-ALIGNMENTS = {".txt": "word alignment, to be read", ".pharaoh": "the same as 0-0 1-2"}  # of a translation
-PICTURES = {".png": "a picture", ".svg": "a drawing"}  # written by weft.inspection.figure, which needs matplotlib
 
 SCRIPTS = ("words.js", "tokens.js", "attention.js", "beam.js", "contributions.js", "inspect.js")  # in this order
 
@@ -44,13 +40,6 @@ def _alignment(inspection: Inspection, path: Path) -> str:
         raise UsageError(f"{path}: only translations have word alignments; write a page (.html) or data (.json)")
     found = inspection.alignment
     return "".join(f"{line}\n" for line in ([found.pharaoh()] if path.suffix.lower() != ".txt" else found.lines()))
-
-
-def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
-    """Raise UsageError where the name's suffix is none of the known ones; each comes with what it is."""
-    if path.suffix.lower() not in known:
-        listed = " or ".join(f"{suffix} ({what})" for suffix, what in known.items())
-        raise UsageError(f"{path}: the name must end in {listed}")
 
 
 def _page(data: dict[str, Any]) -> str:
