@@ -82,4 +82,5 @@ def _numbers(numbers: dict[str, Any]) -> str:
 def _shown(finding: "Finding") -> Iterator[str]:
     yield f"\n{finding.severity.upper():8} {finding.code} ({finding.part}): {finding.message}"
     yield f"{'':8} {finding.remedy}"
-    yield from (f"{'':10} {where}: {text}" for where, text in finding.examples)
+    for where, text, about in finding.examples:
+        yield f"{'':10} {where}{f' ({about})' if about else ''}: {text}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft import durable
 from weft.checkup import Checkup
-from weft.data.check.finding import Finding, counted
+from weft.data.check.finding import Example, Finding, counted
 from weft.inspection.report import asset, fingerprint, stylesheet
 from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
@@ -55,7 +55,7 @@ def _verdict(checkup: Checkup) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    examples = "".join(f"<dt>{escape(where)}</dt><dd>{escape(text)}</dd>" for where, text in finding.examples)
+    examples = "".join(map(_example, finding.examples))
     return f"""<article class="{finding.severity}">
   <h3><span class="severity">{_WORDS[finding.severity]}</span> <code>{escape(finding.code)}</code>
     <span class="of">{escape(finding.part)}</span></h3>
@@ -63,6 +63,11 @@ def _finding(finding: Finding) -> str:
   <p class="remedy">{escape(finding.remedy)}</p>
   {f"<dl>{examples}</dl>" if examples else ""}
 </article>"""
+
+
+def _example(example: Example) -> str:
+    about = f" <b>{escape(example.about)}</b>" if example.about else ""
+    return f"<dt>{escape(example.where)}{about}</dt><dd>{escape(example.text)}</dd>"
 
 
 def _part(name: str, numbers: Mapping[str, Any]) -> str:

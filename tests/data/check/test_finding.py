@@ -30,6 +30,6 @@ def test_the_gravest_come_first_and_else_the_order_is_kept() -> None:
 
 
 def test_an_excerpt_shows_what_cannot_be_seen_and_stays_short() -> None:
-    assert excerpt("a\tb\x07c") == "a b\\u{7}c"
+    assert excerpt("a\tb\x07c\r\u200b") == "a b[U+0007]c[U+000D][U+200B]"
     assert excerpt("x" * 500) == "x" * 160 + "…"
     assert excerpt("x" * 500, around=300).startswith("…x")

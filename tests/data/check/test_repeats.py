@@ -4,8 +4,15 @@ import random
 
 import pytest
 
+from weft.data.check.documents import look_over_documents
+from weft.data.check.pairs import look_over
+from weft.data.check.parts import examine_rows
 from weft.data.check.repeats import conflicts, near_repeats, repeats
+from weft.data.check.rows import look_over_labelled
 from weft.data.check.words import Vocabulary, Words
+from weft.data.corpus import from_pairs
+from weft.data.documents import from_documents
+from weft.data.labelled import from_rows
 
 BASE = "the quick brown fox jumps over a lazy dog near my house"
 
@@ -70,3 +77,24 @@ def test_it_is_quick_with_many_texts() -> None:
 def test_repeats_and_conflicts() -> None:
     assert repeats(["a", "b", "a", "c", "a"]) == ([2, 4], [0, 0])
     assert conflicts(["a", "b", "a", "a"], [1, 2, 1, 3]) == [3]
+
+
+def test_an_example_of_a_repeat_says_where_it_was_first() -> None:
+    long = "one two three four five six seven eight nine ten"
+    texts = ["first", "second", long, "First!", long.replace("two", "2"), "first"]
+    pairs = from_pairs([(text, text.upper()) for text in texts], "p", "en", "de")
+    rows = from_rows([(text, ["x"]) for text in texts], "p")
+    documents = from_documents(texts, "p")
+    for findings in (look_over(pairs), look_over_labelled(rows), look_over_documents(documents)):
+        found = {finding.code: [(e.where, e.about) for e in finding.examples] for finding in findings}
+        assert found["duplicates"] == [("p:4", "first at p:1"), ("p:6", "first at p:1")]
+        assert found["near-duplicates"] == [("p:5", "first at p:3")]
+
+
+def test_a_row_of_the_test_text_says_where_training_has_it() -> None:
+    train, test = (from_rows([(text, ["x"]) for text in texts], name) for name, texts in
+                   (("train", ["a", "b", "c"]), ("test", ["d", "c", "b"])))  # fmt: skip
+    (finding,) = [f for f in examine_rows(train, None, test) if f.code == "test-in-training"]
+    assert [(e.where, e.about) for e in finding.examples] == [
+        ("test:2", "in training at train:3"), ("test:3", "in training at train:2"),
+    ]  # fmt: skip

@@ -1,13 +1,16 @@
 """Text that was misread is told from text that merely has accents, and markup from what only looks like it."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from weft.data.check.documents import look_over_documents
-from weft.data.check.finding import Rows
-from weft.data.check.writing import is_misread, markup
+from weft.data.check.finding import Finding, Rows
+from weft.data.check.rows import look_over_labelled
+from weft.data.check.writing import control_characters, is_misread, markup, misread
 from weft.data.documents import Ends, read_documents
+from weft.data.labelled import from_rows
 
 
 @pytest.mark.parametrize(
@@ -52,4 +55,43 @@ def test_a_misread_line_of_a_long_document_is_one_of_many_and_named(end: Ends, t
     (tmp_path / "book.txt").write_text("".join(lines), "utf-8")
     found = {f.code: f for f in look_over_documents(read_documents(tmp_path / "book.txt", end))}
     assert found["misread-encoding"].severity == "note"
-    assert found["misread-encoding"].examples == ((f"{tmp_path / 'book.txt'}:201", lines[200].strip()),)
+    assert found["misread-encoding"].examples == ((f"{tmp_path / 'book.txt'}:201", lines[200].strip(), "Ã©"),)
+
+
+@pytest.mark.parametrize(
+    ("check", "offence", "about"),
+    [
+        (control_characters, "\x07", "[U+0007]"),
+        (control_characters, "\ufffd", "�"),
+        (control_characters, "\r", "[U+000D]"),
+        (markup, "<br/>", "<br/>"),
+        (markup, "&nbsp;", "&nbsp;"),
+        (misread, "Ã©", "Ã©"),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 100, 1000])
+def test_an_example_shows_the_offence_wherever_it_stands(
+    check: Callable[..., Iterator[Finding]], offence: str, about: str, before: int
+) -> None:
+    text = f"{'word ' * before}bad{offence}word{' more' * 300}"
+    rows = Rows(1, "rows", lambda i: "t.tsv:1", lambda i: f"another side  |  {text}")
+    (finding,) = check(rows, (["another side"], [text]))
+    (example,) = finding.examples
+    assert example.about == about
+    assert f"bad{about}word" in example.text
+    assert len(example.text) < 180
+
+
+@pytest.mark.parametrize("end", ["file", "line"])
+def test_documents_show_their_control_characters(end: Ends, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(f"{'word ' * 100}\x08 {'word ' * 100}\nfine\n", "utf-8")
+    found = {f.code: f for f in look_over_documents(read_documents(tmp_path / "book.txt", end))}
+    (example,) = found["control-characters"].examples
+    assert (example.where, example.about) == (f"{tmp_path / 'book.txt'}:1", "[U+0008]")
+    assert "word [U+0008] word" in example.text
+
+
+def test_a_classifier_is_not_said_to_write() -> None:
+    rows = [("a<br>b", ["x"]), ("c", ["y"])]
+    (finding,) = [f for f in look_over_labelled(from_rows(rows, "made")) if f.code == "markup"]
+    assert "write" not in finding.remedy

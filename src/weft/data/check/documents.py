@@ -49,12 +49,14 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     if rows.size < 2:
         return
     words = Words(documents.texts, Vocabulary())
-    again, _ = repeats(words.folded)
+    again, before = repeats(words.folded)
+    first = rows.first_at(dict(zip(again, before, strict=True)))
     remedy = "drop repeats, or their weight in training is what you want"
-    yield from rows.shares(again, "duplicates", "the document has occurred before", remedy, 0.2)
-    near = sorted(near_repeats(words).keys() - set(again)) if also_nearly else []
+    yield from rows.shares(again, "duplicates", "the document has occurred before", remedy, 0.2, evidence=first)
+    likes = near_repeats(words) if also_nearly else {}
+    near = sorted(likes.keys() - set(again))
     what = "but for a word or a few, the document has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes))
 
 
 def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
@@ -95,7 +97,7 @@ def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
         start = match.start() if match else 0
         line = documents.lines[i] + text.count("\n", 0, start)
         where = f"{documents.files[documents.file_of[i]]}:{line}"
-        examples.append(Example(where, excerpt(text, start)))
+        examples.append(Example(where, excerpt(text, start), excerpt(match[0]) if match else ""))
     return tuple(examples)
 
 

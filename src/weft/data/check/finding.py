@@ -1,6 +1,7 @@
 """What a check says: one finding, its place, its remedy, and the rows that it is about."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,10 +13,21 @@ _ORDER = ("fatal", "warning", "note")
 
 
 class Example(NamedTuple):
-    """One row of a finding: `file:line`, and the beginning of what stands there."""
+    """One row of a finding: `file:line`, what stands there, and what of it is meant, where not all of it is.
+
+    `text` begins near what is meant; `about` is that very thing (`<br>`, `U+0007`), or where it was before.
+    """
 
     where: str
     text: str
+    about: str = ""
+
+
+class Evidence(NamedTuple):
+    """What of a row's text a finding is about: from which character on, and how to name it."""
+
+    start: int
+    about: str
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,10 @@ class Finding:
         }
 
 
+def _whole_row(_: int) -> Evidence:
+    return Evidence(0, "")
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rows of any kind of text, as a check names and shows them; `unit` is their plural."""
@@ -58,12 +74,37 @@ class Rows:
     where: Callable[[int], str]
     show: Callable[[int], str]
 
-    def examples(self, indices: Sequence[int]) -> tuple[Example, ...]:
-        """The first of the rows at `indices`."""
-        return tuple(Example(self.where(i), excerpt(self.show(i))) for i in indices[:NUM_EXAMPLES])
+    def examples(
+        self, indices: Sequence[int], evidence: Callable[[int], Evidence] = _whole_row
+    ) -> tuple[Example, ...]:
+        """The first of the rows at `indices`, each around its evidence."""
+        return tuple(self._example(i, evidence(i)) for i in indices[:NUM_EXAMPLES])
+
+    def _example(self, i: int, evidence: Evidence) -> Example:
+        return Example(self.where(i), excerpt(self.show(i), evidence.start), evidence.about)
+
+    def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
+        """The evidence of rows that repeat another: where that one stands."""
+        return lambda i: Evidence(0, f"first at {self.where(other[i])}")
+
+    def spot(self, find: Callable[[str], re.Match[str] | None]) -> Callable[[int], Evidence]:
+        """The evidence of rows that hold something: the first of it."""
+
+        def evidence(i: int) -> Evidence:
+            found = find(self.show(i))
+            return Evidence(found.start(), excerpt(found[0])) if found else Evidence(0, "")
+
+        return evidence
 
     def shares(
-        self, found: Sequence[int], code: str, what: str, remedy: str, warn: float, fatal: float = 2.0
+        self,
+        found: Sequence[int],
+        code: str,
+        what: str,
+        remedy: str,
+        warn: float,
+        fatal: float = 2.0,
+        evidence: Callable[[int], Evidence] = _whole_row,
     ) -> Iterator[Finding]:
         """A note for rows that have something; above a share of the text a warning, or fatal."""
         if found:
@@ -76,7 +117,7 @@ class Rows:
                 remedy,
                 len(found),
                 tuple(found),
-                self.examples(found),
+                self.examples(found, evidence),
             )
 
 
@@ -107,7 +148,7 @@ def counted(number: int, unit: str) -> str:
 
 
 def excerpt(text: str, around: int = 0) -> str:
-    """A part of a text from about `around` on, on one line, with … where something is left out."""
+    """The part of a text around a character, on one line, with … where something is left out."""
     start = max(0, around - EXAMPLE_CHARS // 2) if len(text) > EXAMPLE_CHARS else 0
     part = text[start : start + EXAMPLE_CHARS]
     shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in part)
@@ -115,5 +156,5 @@ def excerpt(text: str, around: int = 0) -> str:
 
 
 def _escaped(letter: str) -> str:
-    """White space as a space, what cannot be seen by its number."""
-    return " " if letter in "\t\n\r\u00a0\u3000" else f"\\u{{{ord(letter):x}}}"
+    """White space as a space, what cannot be seen by its number in Unicode."""
+    return " " if letter in "\t\n\u00a0\u3000" else f"[U+{ord(letter):04X}]"

@@ -165,13 +165,14 @@ def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
 def _repeated(pairs: PairText) -> Iterator[Finding]:
     """Pairs that occur again, as they are or but for a word on each side; sources with several translations."""
     rows, src, tgt = pairs.rows, pairs.src.folded, pairs.tgt.folded
-    again, _ = repeats(zip(src, tgt, strict=True))
+    again, before = repeats(zip(src, tgt, strict=True))
+    first = rows.first_at(dict(zip(again, before, strict=True)))
     remedy = "drop repeats, or their weight in training is what you want"
-    yield from rows.shares(again, "duplicates", "the pair has occurred before", remedy, 0.2)
+    yield from rows.shares(again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first)
     here, there, repeated = near_repeats(pairs.src), near_repeats(pairs.tgt), set(again)
     near = sorted(i for i in here.keys() | there.keys() if i not in repeated and _near(pairs, here, there, i))
     what = "but for a word, the pair has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at({**there, **here}))
     several = [i for i in conflicts(src, tgt) if i not in repeated]
     what = "the source has occurred before with another translation"
     remedy = "nothing to do if both are right; a model gives one of them"

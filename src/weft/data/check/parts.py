@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from weft.data.check.documents import look_over_documents
-from weft.data.check.finding import Finding, Rows, counted, gravest_first
+from weft.data.check.finding import Evidence, Finding, Rows, counted, gravest_first
 from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.check.rows import look_over_labelled, missing_labels, unknown_labels
 from weft.data.check.sides import SideModel
@@ -158,7 +158,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
     if found.folded:
         share = len(found.folded) / rows.size
         fatal = share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
-        first = found.folded[0]
+        first, first_of = found.folded[0], dict(zip(found.folded, found.first, strict=True))
         part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({100 * share:.1f} %)"
         yield Finding(
             "fatal" if fatal else "warning" if share > _WARN_SHARE else "note",
@@ -168,7 +168,9 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
             f"take them out of one of the two, or the score on {name} is too high",
             len(found.folded),
             tuple(found.folded),
-            rows.examples(found.folded),
+            rows.examples(
+                found.folded, lambda i: Evidence(0, f"in {other_name} at {other.rows.where(first_of[i])}")
+            ),
             part=name,
         )
     if found.one_side and other_name == "training":

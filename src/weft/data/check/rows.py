@@ -33,7 +33,7 @@ def look_over_labelled(text: LabelledText, words: Words | None = None, in_traini
         *wrong_script(rows, sides),
         *misread(rows, sides),
         *control_characters(rows, sides),
-        *markup(rows, sides),
+        *markup(rows, sides, is_written=False),
         *as_read(rows, text.files, text.dropped, text.notes),
     ]
     return gravest_first(findings)
@@ -223,13 +223,14 @@ def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Fi
 
 def _repeated(text: LabelledText, rows: Rows, words: Words, also_nearly: bool) -> Iterator[Finding]:
     """Rows that occur again with the same labels, as they are or but for a word."""
-    again, _ = repeats(zip(words.folded, text.labels, strict=True))
+    again, before = repeats(zip(words.folded, text.labels, strict=True))
     remedy = "drop repeats, or their weight in training is what you want"
-    yield from rows.shares(again, "duplicates", "the row has occurred before", remedy, 0.2)
+    first = rows.first_at(dict(zip(again, before, strict=True)))
+    yield from rows.shares(again, "duplicates", "the row has occurred before", remedy, 0.2, evidence=first)
     likes = near_repeats(words) if also_nearly else {}
     near = sorted({i for i, other in likes.items() if text.labels[i] == text.labels[other]} - set(again))
     what = "but for a word or a few, the row has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2)
+    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes))
 
 
 def _imbalance(text: LabelledText) -> Iterator[Finding]:

@@ -36,7 +36,8 @@ def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[F
     """Characters that nobody reads, and marks of failed decoding."""
     found = [i for i, row in enumerate(zip(*sides, strict=True)) if any(map(_has_control, row))]
     what = "control characters, unusual line separators or marks of failed decoding"
-    yield from rows.shares(found, "control-characters", what, "look how the text was converted to UTF-8", 0.01)
+    remedy, evidence = "look how the text was converted to UTF-8", rows.spot(CONTROL.search)
+    yield from rows.shares(found, "control-characters", what, remedy, 0.01, evidence=evidence)
 
 
 def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
@@ -44,16 +45,21 @@ def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
     found = [i for i in range(rows.size) if any(not s[i].isascii() and is_misread(s[i]) for s in sides)]
     what = "UTF-8 that was once read as Latin-1 or Windows-1252 (as in Ã© for é)"
     remedy = "convert the text again from where it was sound"
-    yield from rows.shares(found, "misread-encoding", what, remedy, 0.01, 0.5)
+    yield from rows.shares(found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(_first_misread))
 
 
-def markup(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
-    """Tags and character references of HTML that were left in the text."""
+def markup(rows: Rows, sides: Sequence[Sequence[str]], is_written: bool = True) -> Iterator[Finding]:
+    """Tags and character references of HTML that were left in the text, which a model may learn to write."""
     found = [
         i for i in range(rows.size) if any(("<" in s[i] or ";" in s[i]) and _MARKUP.search(s[i]) for s in sides)
     ]
     what = "tags or character references of HTML (such as <br> and &amp;)"
-    yield from rows.shares(found, "markup", what, "take the markup out, or the model learns to write it", 0.05)
+    remedy = (
+        "take the markup out, or the model learns to write it"
+        if is_written
+        else "nothing to do if texts will come with it in use as well; else take it out"
+    )
+    yield from rows.shares(found, "markup", what, remedy, 0.05, evidence=rows.spot(_MARKUP.search))
 
 
 def long_texts(rows: Rows, sides: Sequence[Sequence[str]], limit: int = LONG_CHARS) -> Iterator[Finding]:
@@ -79,7 +85,11 @@ def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding
 
 def is_misread(text: str) -> bool:
     """Whether a stretch of the text turns into one sensible character when it is written as bytes again."""
-    return any(_mended(match[0]) for match in _MISREAD.finditer(text))
+    return _first_misread(text) is not None
+
+
+def _first_misread(text: str) -> re.Match[str] | None:
+    return next((match for match in _MISREAD.finditer(text) if _mended(match[0])), None)
 
 
 def _mended(stretch: str) -> bool:
