@@ -1,4 +1,4 @@
-"""Every packaged recipe with random settings: trained for a moment, used, inspected, self-checked, without a traceback."""
+"""Every packaged recipe with random settings: trained for a moment, used, inspected, self-checked."""
 
 import shutil
 from collections.abc import Callable

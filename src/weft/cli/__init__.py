@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import check, look, measure, ship, train, use
+from weft.cli import check, demo, look, measure, ship, train, use
 from weft.cli.command import Command
 from weft.version import installed_version
 
@@ -29,7 +29,7 @@ def weft(
 
 
 VERBS = (
-    train.demo,
+    demo.demo,
     check.check,
     train.train,
     train.finish,

@@ -32,33 +32,6 @@ TRIES = {
 }
 
 
-def demo(output: Output = Path("runs/demo")) -> None:
-    """Train English to Chinese on the built-in corpus, score it, translate."""
-    import weft
-    from weft import samples
-
-    say("Training an English-Chinese translator on Weft's own corpus of everyday sentences.")
-    verdict = weft.train(recipe="demo", out=output)
-    model = weft.load(output)
-    say(
-        f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
-        f"chrF {verdict.test['chrf']:.1f}. None of them, on either side, was seen in training:\n"
-    )
-    shown = samples.pairs("everyday", "en", "zh").test[:8]
-    for (src, tgt), prediction in zip(shown, model.translate([s for s, _ in shown]), strict=True):
-        print(f"{src}\n  {prediction.text}" + ("" if prediction.text == tgt else f"\n  (reference: {tgt})"))
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        asked = typer.prompt("\nYour own sentence, in English", default="", show_default=False)
-        if asked.strip():
-            print(f"  {model.translate(asked)[0].text}")
-    say(
-        f"\nThe model is in {output}. Next:\n"
-        f'  weft translate {output} "My sister is drinking tea in the kitchen."\n'
-        f'  weft inspect {output} "My sister is drinking tea in the kitchen." --output inside.html\n'
-        "  weft train your-pairs.tsv"
-    )
-
-
 def train(
     data: Annotated[
         list[str] | None,

@@ -1,0 +1,112 @@
+"""weft demo: its languages, what it says where nobody types, and the conversation."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft import samples
+from weft.cli import demo
+from weft.samples import Splits
+from weft.samples.known import KnownWords
+
+Command = Callable[..., Any]
+TINY = (
+    *("model.d_model=16", "model.d_ff=16", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("training.max_steps=2", "training.eval_every=2", "training.warmup_steps=1", "training.threads=1"),
+    *("training.kernels=torch", "training.precision=float32", "training.num_samples=1"),
+    *("decoding.beam_size=1", "decoding.max_len_ratio=0.1", "decoding.max_len_extra=1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "fr"], "--to fr: the built-in corpus has en, zh, de"),
+        (["--from", "xx"], "--from xx: the built-in corpus has en, zh, de"),
+        (["--from", "de", "--to", "de"], "--from de --to de: the two are one language; change one"),
+    ],
+)
+def test_other_languages_are_refused(command: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+    ended = command("demo", *arguments, "--output", tmp_path / "out")
+    assert (ended.code, ended.messages) == (2, [f"weft: {message}"])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "languages", "folder"),
+    [
+        (["--to", "de"], ("en", "de"), "runs/demo-en-de"),
+        (["--to", "en"], ("zh", "en"), "runs/demo-zh-en"),
+    ],
+)
+def test_the_languages_and_the_folder(
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    languages: tuple[str, str],
+    folder: str,
+) -> None:
+    whole = demo._settings
+    monkeypatch.setattr(demo, "_settings", lambda *given: [*whole(*given), *TINY])
+    monkeypatch.chdir(tmp_path)
+    ended = command("demo", *arguments)
+    assert ended.code == 0, ended.err
+    model = weft.load(folder)
+    assert (model.src_lang, model.tgt_lang) == languages
+    held_out = [sentence for sentence, _ in samples.pairs("everyday", *languages).test]
+    assert [line for line in ended.lines if not line.startswith("  ")] == held_out[: demo.SHOWN]
+    assert f'weft translate {folder} "{held_out[demo.SHOWN]}"' in ended.err
+    assert "Your turn" not in ended.err
+
+
+def test_by_default_it_is_english_to_chinese() -> None:
+    assert demo._settings("en", "zh") == [
+        "data.src_lang=en",
+        "data.tgt_lang=zh",
+        "tokenizer.src.kind=word",
+        "tokenizer.tgt.kind=character",
+    ]
+
+
+def test_the_conversation_goes_on_until_an_empty_line(
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = Path(write_pairs(216)).read_text("utf-8").split("\n")[:-1]
+    pairs = [(a, b) for a, b in (line.split("\t") for line in lines)]
+    text = Splits(pairs[:200], [], pairs[200:])
+    typed: Iterator[str] = iter(["cat sees dog.", "boy loses Cat.", "  ", "never asked"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    demo._converse(weft.load(tiny_folder), text, "en")
+    out, err = capsys.readouterr()
+    answers = out.split("\n")[:-1]
+    assert answers[0] == "  Katze sieht Hund."
+    assert "  (never seen: boy, loses, Cat - the model guesses there)" in answers[1:]
+    assert next(typed) == "never asked"
+    assert "words and their forms and no others" in err
+    assert [f"Try, for example: {src}" in err for src, _ in text.test[demo.SHOWN : demo.SHOWN + 3]] == [True] * 3
+
+
+def test_the_end_of_input_ends_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    assert demo._asked("English") == ""
+
+
+def test_an_answer_that_the_model_is_not_sure_of_is_marked(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, known = weft.load(tiny_folder), KnownWords("en", ["cat sees dog."])
+    (sure,) = model.translate(["cat sees dog."])
+    monkeypatch.setattr(demo, "UNSURE", sure.score - 0.01)
+    assert demo.answer(model, known, "cat sees dog.") == ["  Katze sieht Hund."]
+    monkeypatch.setattr(demo, "UNSURE", sure.score + 0.01)
+    assert f"not sure of this: {sure.score:.2f} nats" in demo.answer(model, known, "cat sees dog.")[1]
