@@ -1,10 +1,13 @@
 """The search over slots finds what the search over batches finds, whatever stands beside a sentence."""
 
 import math
+import os
 import random
+import signal
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Semaphore, Thread
 from typing import Any
 
 import numpy as np
@@ -270,6 +273,38 @@ def test_one_worker_that_fails_ends_the_search() -> None:
     with pytest.raises(MemoryError):
         search_all(engine, drawn(2000, seed=8), Beams(BOS, EOS), 2)
     assert sum(decoder.steps for decoder in engine.made) < 500  # all 2,000 take some 700 at least
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_an_interrupted_search_ends_at_the_next_step(workers: int) -> None:
+    """One Ctrl-C, though the sentences under way would take minutes more and others still wait."""
+    begun = Semaphore(0)
+
+    class Endless(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            begun.release()
+            best, ids, everything = super().step(*args, **more)
+            best[ids == EOS] = -np.inf
+            time.sleep(0.01)
+            return best, ids, everything
+
+    def press() -> None:
+        for _ in range(3 * workers):
+            begun.acquire()
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressed: list[float] = []
+    engine, sentences = Engine(Endless), [Sentence(i, [2, 3], 10**5) for i in range(4 * workers)]
+    thread = Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        search_all(engine, sentences, Beams(BOS, EOS, 2), workers, batch_tokens=8)
+    assert time.monotonic() - pressed[0] < 2
+    thread.join()
+    done = sum(decoder.steps for decoder in engine.made)
+    time.sleep(0.05)
+    assert sum(decoder.steps for decoder in engine.made) == done < 1000
 
 
 def test_what_is_no_number_is_told() -> None:

@@ -100,7 +100,8 @@ def search_all(
     """The `n_best` hypotheses of each sentence, best first, by its number: found by several threads at once.
 
     Each takes the longest of the sentences that wait, as long as those it works on have at most `batch_tokens`
-    source tokens times beam_size. Raises DivergedError where the logits of a row are not numbers.
+    source tokens times beam_size. Where one fails, or the thread that waits for them is interrupted, all stop after
+    their next step. Raises DivergedError where the logits of a row are not numbers.
     """
     waiting = Waiting(sentences)
     workers = max(1, min(workers, len(sentences)))
@@ -112,14 +113,18 @@ def search_all(
         try:
             return dict(continuous_search(engine.session(slots, beams.beam_size), waiting, beams, budget))
         except BaseException:
-            waiting.clear()  # the others need not go on
+            waiting.stop()  # the others need not go on
             raise
 
     if workers == 1:
         return work()
     with ThreadPoolExecutor(workers) as pool:
-        parts = [pool.submit(work) for _ in range(workers)]
-        return {number: found for part in parts for number, found in part.result().items()}
+        try:
+            parts = [pool.submit(work) for _ in range(workers)]
+            return {number: found for part in parts for number, found in part.result().items()}
+        except BaseException:  # Ctrl-C comes here, and the pool waits for its threads
+            waiting.stop()
+            raise
 
 
 class Waiting:
@@ -128,6 +133,7 @@ class Waiting:
     def __init__(self, sentences: Sequence[Sentence]) -> None:
         self._sentences = sorted(sentences, key=lambda sentence: len(sentence.ids))
         self._lock = Lock()
+        self.stopped = False
 
     def take(self, count: int, room: int, at_least_one: bool) -> list[Sentence]:
         """The next ones: at most `count`, of at most `room` padded tokens, or one of more if one is needed."""
@@ -140,22 +146,21 @@ class Waiting:
                 taken.append(self._sentences.pop())
         return taken
 
-    def clear(self) -> None:
-        """Let nothing wait any more."""
-        with self._lock:
-            self._sentences.clear()
+    def stop(self) -> None:
+        """Let nothing wait any more, and what is under way be left."""
+        self.stopped = True
 
 
 def continuous_search(
     decoder: Decoder, waiting: Waiting, beams: Beams, budget: int
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The number of each sentence and its `n_best` hypotheses, best first, as they are done.
+    """The number of each sentence and its `n_best` hypotheses, best first, as they are done; no more once stopped.
 
     `budget` limits the source tokens of the sentences that are under way. Raises DivergedError where the logits
     of a row are not numbers.
     """
     search = beams.search(decoder, budget)
-    while search.fill(waiting):
+    while not waiting.stopped and search.fill(waiting):
         yield from search.advance()
 
 
