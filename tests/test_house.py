@@ -72,7 +72,7 @@ model_files: durable
 model_folder: config machine durable model_files recipe_file version
 model_card: config model_folder
 training.loss: config kernels machine
-training.memory: training.distributed training.loss training.trainer
+training.memory: kernels training.distributed training.loss training.trainer
 training.schedule: config machine
 training.distributed: kernels training.loss
 training.optimizer: config machine training.distributed

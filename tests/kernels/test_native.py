@@ -1,5 +1,6 @@
 """Kernels are compiled once, and where that cannot be, training goes on without them and says so."""
 
+import ctypes
 import os
 import shutil
 import stat
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from weft.errors import UsageError
-from weft.kernels import native, operations
+from weft.kernels import native, operations, training
 from weft.machine import Machine, choose_machine
 
 
@@ -105,7 +106,169 @@ def test_without_a_compiler_it_says_so_and_goes_on(
 def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
     compiler(tmp_path / "bin", monkeypatch, "echo 'training.cpp:1: error: not today' >&2; exit 1")
     assert "c++ failed: training.cpp:1: error: not today" in choose_machine("float32", 1, "auto").describe()
-    assert list(cache.iterdir()) == []
+    assert [path.suffix for path in cache.iterdir()] == [".failed"]
+
+
+def counting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Compilers that fail, and write a line for each time that one is called."""
+    calls = folder.with_name("calls")
+    compiler(folder, monkeypatch, f"echo $0 >> '{calls}'; echo 'error: not today' >&2; exit 1")
+    return calls
+
+
+def test_what_failed_is_not_tried_at_every_start_but_when_asked_or_with_another_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    calls = counting(tmp_path / "bin", monkeypatch)
+    with pytest.raises(native.UnavailableError, match="not today"):
+        native.load()
+    assert len(calls.read_text().split()) == 3, "each compiler has had its try"
+    with pytest.raises(
+        native.UnavailableError, match=r"not today.*at an earlier start; to try again, remove"
+    ) as said:
+        native.load()
+    assert len(calls.read_text().split()) == 3
+    (record,) = cache.iterdir()
+    assert str(record) in str(said.value)
+    record.unlink()
+    with pytest.raises(native.UnavailableError, match="not today"):
+        native.load()
+    assert len(calls.read_text().split()) == 6
+    (tmp_path / "bin" / "g++").write_text("#!/bin/sh\necho 'error: nor tomorrow' >&2; exit 1\n")
+    with pytest.raises(native.UnavailableError, match="nor tomorrow"):
+        native.load()
+
+
+def test_after_a_compiler_that_fails_another_is_tried(
+    compiled: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying(compiled, tmp_path / "bin", monkeypatch)
+    for name in ("c++", "g++"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho 'error: too old' >&2; exit 1\n")
+    native.load()
+    assert [path.suffix for path in cache.iterdir()] == [".so"]
+
+
+def test_names_of_one_compiler_are_one_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls = counting(tmp_path / "bin", monkeypatch)
+    for name in ("c++", "clang++"):
+        (tmp_path / "bin" / name).unlink()
+        (tmp_path / "bin" / name).symlink_to("g++")
+    with pytest.raises(native.UnavailableError, match="not today"):
+        native.load()
+    assert calls.read_text() == f"{tmp_path / 'bin' / 'c++'}\n"
+
+
+@pytest.mark.parametrize(
+    "harm", ["folder open to all", "folder open to a group", "folder of another", "link of another"]
+)
+def test_a_folder_where_others_could_put_a_library_is_refused(
+    harm: str, kept: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code would run here, as this user."""
+    monkeypatch.setattr(native, "_loaded", lambda path: pytest.fail("loaded"))
+    if "open" in harm:
+        cache.chmod(0o777 if "all" in harm else 0o770)
+    if "link" in harm:
+        cache.rename(cache.with_name("elsewhere"))
+        cache.symlink_to("elsewhere")
+    if "another" in harm:
+        if (own := os.geteuid()) == 0:  # root's files are everybody's to trust
+            os.lchown(cache, 12345, 12345)
+        monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    with pytest.raises(native.UnavailableError, match="belongs to another user, or others can write it") as said:
+        native.load()
+    assert "of your own that nobody else can write" in str(said.value)
+
+
+def test_a_library_that_others_can_write_is_made_again(
+    compiled: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.chmod(0o777)
+    made = copying(compiled, tmp_path / "bin", monkeypatch)
+    native.load()
+    assert made.read_text() == "\n"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+
+
+def test_a_cache_named_relatively_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the XDG base directory specification; else it would be whatever lies in the folder that one stands in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert native._folder() == tmp_path / "home" / ".cache" / "weft"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert native._folder() == tmp_path / "home" / ".cache" / "weft"
+
+
+def test_a_runtime_whose_path_has_spaces_is_found_and_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my venv").mkdir()
+    runtime = shutil.copy(native._openmp_runtime(), tmp_path / "my venv")
+    maps = tmp_path / "maps"
+    lines = (
+        "7f31a0000000-7f31a0021000 rw-p 00000000 00:00 0 \n"
+        "7f31a4c00000-7f31a4c9a000 r--p 00000000 08:01 2490416    /opt/a b/libgomp-notes.txt\n"
+        f"7f31a5000000-7f31a5040000 r-xp 00008000 08:01 2490417    {runtime}\n"
+    )
+    maps.write_text(lines, "utf-8")
+    assert native._openmp_runtime(maps) == runtime
+    (compilers := native._compilers()) or pytest.skip("no compiler")
+    source = tmp_path / "training.cpp"
+    source.write_text('extern "C" int sum() {\nint s = 0;\n#pragma omp parallel for reduction(+ : s)\n'
+                      "for (int i = 0; i < 5; i++) s += i;\nreturn s; }\n")  # fmt: skip
+    native._compile(compilers[0], source, runtime, tmp_path / "sum.so")
+    assert native._loaded(tmp_path / "sum.so").sum() == 10
+
+
+def test_lanes_are_shuffled_alike_whatever_the_compiler_knows(tmp_path: Path) -> None:
+    """GCC below 12 has no `__builtin_shufflevector`; its own form is asked for here."""
+    (compilers := native._compilers()) or pytest.skip("no compiler")
+    source = tmp_path / "lanes.cpp"
+    source.write_text(
+        f"""#include "{native.SHARED}"
+extern "C" void lanes(float* x, float* total) {{
+    *total = across(read(x), sum_of);
+    write(x, rotated<1>(read(x), std::make_index_sequence<LANES>()));
+}}
+""",
+        "utf-8",
+    )
+    found = []
+    for more in ((), ("-DPLAIN_SHUFFLES",)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "FLAGS", (*native.FLAGS, *more))
+            native._compile(compilers[0], source, "", tmp_path / f"lanes{len(more)}.so")
+        numbers, total = (ctypes.c_float * 16)(*range(16)), ctypes.c_float()
+        native._loaded(tmp_path / f"lanes{len(more)}.so").lanes(numbers, ctypes.byref(total))
+        found.append([*numbers, total.value])
+    lanes = int(found[0][:16].index(0.0)) + 1
+    assert lanes in (4, 8, 16)
+    assert found[0] == found[1] == [*range(1, lanes), 0, *range(lanes, 16), sum(range(lanes))]
+
+
+@pytest.mark.long
+def test_compilers_without_shufflevector_make_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled: Path
+) -> None:
+    """As GCC below 12: their own form of it is asked for, and what shuffles lanes computes the same."""
+    x = torch.randn(3, 2, 37, 19, generator=torch.Generator().manual_seed(1), requires_grad=True)
+
+    def results() -> list[torch.Tensor]:
+        native.load.cache_clear()
+        operations.enable(True)
+        rows, across, out = x.detach().view(222, 19), torch.empty(19, 222), operations.attention(x, x, x)
+        training.call("transposed", rows, rows, across, 222, 19, 19)
+        (slope,) = torch.autograd.grad(out.square().sum(), x)
+        assert torch.equal(across, rows.T)
+        return [out.detach(), slope, across]
+
+    shutil.copytree(compiled.parent, tmp_path / "cache" / "weft")
+    expected = results()
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-DPLAIN_SHUFFLES"))
+    assert all(torch.equal(a, b) for a, b in zip(expected, results(), strict=True))
+    assert len(list((tmp_path / "cache" / "weft").glob("*.so"))) == 2
 
 
 def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:

@@ -1,5 +1,7 @@
 """Native operations do what the plain ones do, forward and backward, and their dropout is what it says."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -296,6 +298,77 @@ def test_what_is_no_number_stays_none(value: float) -> None:
     assert not loss.isfinite()
     heads = x.detach().view(1, 1, ROWS, WIDTH).requires_grad_()
     assert not operations.attention(heads, heads, heads).isfinite().all()
+
+
+def test_gelu_of_infinity_is_its_limit() -> None:
+    """As PyTorch's own in double precision, and in float32 where it takes one number at a time."""
+    x = torch.full((ROWS, WIDTH), torch.inf, requires_grad=True)
+    out = operations.gated(x, torch.ones(ROWS, WIDTH), nn.GELU())
+    assert torch.equal(out.double(), nn.GELU()(x.detach().double()))
+    assert operations.gated(-x, torch.ones(ROWS, WIDTH), nn.GELU()).isnan().all()
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("products", ["blas", "onednn"])
+def test_no_rows_at_all_give_none(low: torch.dtype, products: str) -> None:
+    inner, outer = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDTH)
+    x = torch.zeros(3, 0, WIDTH, requires_grad=True)
+
+    def work() -> list[Tensor]:
+        out = operations.feed_forward(x, inner, nn.Dropout(0.3), outer)
+        two = operations.linears(x, inner, inner)
+        return gradients(torch.cat([out, *two], dim=-1), [x, *inner.parameters(), *outer.parameters()])
+
+    found, expected = both(work, low, products)
+    assert [t.shape for t in found] == [t.shape for t in expected]
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_nothing_to_look_at_gives_nothing() -> None:
+    query = torch.randn(2, 3, 5, 8, requires_grad=True)
+    nothing = torch.zeros(2, 3, 0, 8, requires_grad=True)
+    out = operations.attention(query, nothing, nothing, torch.zeros(5, 0, dtype=torch.bool))
+    assert torch.equal(out, torch.zeros(2, 3, 5, 8))
+
+
+OUT_OF_MEMORY = """
+import resource, sys, torch
+from pathlib import Path
+from weft.kernels import operations
+operations.enable(True)
+torch.set_num_threads(2)
+
+def limit(more):
+    held = int(Path("/proc/self/status").read_text().partition("VmSize:")[2].split()[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_AS, (held + more, resource.RLIM_INFINITY))
+
+def failed(work):
+    try:
+        work()
+    except MemoryError:
+        return True
+    return False
+
+x = torch.randn(1, 4, 6000, 8, requires_grad=True)
+mask = torch.ones(6000, 6000, dtype=torch.bool).tril()  # of its own for every query: 144 MB for each thread
+out = operations.attention(x, x, x, mask)
+limit(60 << 20)
+print(failed(lambda: out.sum().backward()), failed(lambda: operations.attention(x, x, x, mask)))
+"""
+
+
+def test_a_status_says_what_went_wrong() -> None:
+    training.refuse_failure(0)
+    with pytest.raises(MemoryError):
+        training.refuse_failure(1)
+    with pytest.raises(RuntimeError, match="native kernels failed with status 2"):
+        training.refuse_failure(2)
+
+
+def test_a_kernel_for_whose_threads_memory_does_not_suffice_is_an_error_and_no_abort() -> None:
+    """In a process of its own with little address space left: it ends well, and has seen a MemoryError twice."""
+    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("True True\n", 0), done.stderr
 
 
 SHAPES = [

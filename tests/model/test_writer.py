@@ -83,6 +83,13 @@ def test_a_text_cannot_go_on_in_two_ways(models: tuple[CausalTransformer, Writer
         cache.select(torch.tensor([1, 1]))
 
 
+def test_a_session_for_which_there_is_no_memory_is_an_error(models: tuple[CausalTransformer, Writer]) -> None:
+    """More slots than a vector can hold, or than there are bytes: neither ends the process."""
+    for slots in (2**62, 2**45):
+        with pytest.raises(MemoryError):
+            models[1].engine.session(slots, 1)
+
+
 @pytest.mark.parametrize("kind", decoding.KINDS)
 def test_what_is_forgotten_leaves_no_trace(models: tuple[CausalTransformer, Writer], kind: str) -> None:
     """Bit for bit: several positions at once, the last of them taken back, others in their place, one by one."""

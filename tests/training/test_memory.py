@@ -15,7 +15,7 @@ from weft.data.batches import Batch, slices
 from weft.data.label_batches import LabelBatch
 from weft.data.windows import WindowBatch
 from weft.errors import OutOfMemoryError
-from weft.kernels import native, operations
+from weft.kernels import native, operations, training
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training import memory
 from weft.training.loss import CrossEntropy, LossSums
@@ -87,6 +87,32 @@ def test_what_is_foreseen_for_an_eighth_is_what_the_whole_keeps() -> None:
         assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 0.95 * free) > parts
     assert parts_to_fit(model, lambda b: loss_of(model, b), batch, float("inf")) == 1
     assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1000.0) == 64, "one row at a time, at the most"
+
+
+def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
+    """A number for each query and key, where each query has a mask of its own; smaller parts need it, too."""
+    try:
+        operations.enable(True)
+    except native.UnavailableError as error:
+        pytest.skip(f"no native kernels here: {error}")
+    query = torch.randn(1, 2, 700, 8, requires_grad=True)
+    causal = torch.ones(700, 700, dtype=torch.bool).tril()
+    with training.counting_rooms() as rooms:
+        operations.attention(query, query, query, causal)
+        operations.attention(query, query, query, causal[-1:])
+    threads = torch.get_num_threads()
+    assert 4 * 700 * 700 * threads < rooms[0] < 1.5 * 4 * 700 * 700 * threads
+    assert rooms[1] < 0.3 * rooms[0]
+
+    model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(64)
+    with training.counting_rooms() as rooms:
+        whole = memory.BESIDE * kept_bytes(lambda: loss_of(model, batch), model.parameters())
+    fixed = memory.OF_WEIGHTS * sum(p.numel() for p in model.parameters())
+    for parts, spare in ((1, max(rooms)), (2, max(rooms)), (5, max(rooms))):
+        free = (fixed + spare + 1.05 * whole / parts) / memory.SPARE
+        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, free) == parts
+        less = free - (spare + 0.1 * whole / parts) / memory.SPARE
+        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, less) > parts
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

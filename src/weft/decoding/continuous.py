@@ -100,8 +100,8 @@ def search_all(
     """The `n_best` hypotheses of each sentence, best first, by its number: found by several threads at once.
 
     Each takes the longest of the sentences that wait, as long as those it works on have at most `batch_tokens`
-    source tokens times beam_size. Where one fails, or the thread that waits for them is interrupted, all stop after
-    their next step. Raises DivergedError where the logits of a row are not numbers.
+    source tokens times beam_size. Where one fails, or who waits for them is interrupted, all stop at their next
+    step. Raises DivergedError where the logits of a row are not numbers.
     """
     waiting = Waiting(sentences)
     workers = max(1, min(workers, len(sentences)))

@@ -683,16 +683,6 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
     }
 }
 
-template <typename Call>
-int guarded(Call call) {
-    try {
-        call();
-        return 0;
-    } catch (const std::bad_alloc&) {
-        return 1;
-    }
-}
-
 }  // namespace
 
 extern "C" {
@@ -701,7 +691,9 @@ int64_t decoding_lanes() { return LANES; }
 int64_t decoding_int8_group() { return Int8::GROUP; }
 
 Session* decoding_session(const Model* model, int64_t slots, int64_t places) {
-    return new (std::nothrow) Session(*model, slots, places);
+    Session* made = nullptr;
+    guarded([&] { made = new Session(*model, slots, places); });
+    return made;
 }
 
 void decoding_end(Session* session) { delete session; }

@@ -447,8 +447,10 @@ class Session:
         return rows
 
     def _done(self, status: int) -> None:
-        if status:
+        if status == 1:
             raise MemoryError
+        if status:
+            raise RuntimeError(f"the decoding engine failed with status {status}; please report this")
 
 
 def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -6,9 +6,10 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -71,6 +72,10 @@ class UnavailableError(Exception):
     """There are no native kernels here; says why."""
 
 
+class _CompilationError(Exception):
+    """A compiler did not make what it should; says why."""
+
+
 @cache
 def load() -> ctypes.CDLL:
     """The kernels of training, with the types of their arguments. Raises UnavailableError."""
@@ -78,7 +83,7 @@ def load() -> ctypes.CDLL:
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
-            function.argtypes, function.restype = arguments, None
+            function.argtypes, function.restype = arguments, ctypes.c_int
     return library
 
 
@@ -94,8 +99,9 @@ def _library(name: str, find_runtime: Callable[[], str]) -> ctypes.CDLL:
         raise UnavailableError(f"they are not made for {platform.system()}")
     source, runtime = SHARED.with_name(f"{name}.cpp"), find_runtime()
     path = _folder() / f"{name}-{_fingerprint(source, runtime)}.so"
-    if not _is_whole(path):
-        _compile(source, runtime, path)
+    _refuse_shared(path.parent)
+    if not (_is_own(path) and _is_whole(path)):
+        _make(source, runtime, path)
     return _loaded(path)
 
 
@@ -106,18 +112,44 @@ def _loaded(path: Path) -> ctypes.CDLL:
         raise UnavailableError(f"{path} cannot be loaded: {error}") from error
 
 
-def _openmp_runtime() -> str:
+def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
     """The one that torch has loaded: two of them would fight for the cores."""
-    found = re.findall(r"/\S*lib(?:g|i|)omp\S*\.so\S*", Path("/proc/self/maps").read_text("utf-8"))
-    if not found:
+    lines = maps.read_text("utf-8", "surrogateescape").split("\n")
+    paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)  # behind five columns; may have spaces
+    found = next((path for path in paths if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])), None)
+    if found is None:
         raise UnavailableError("torch has no OpenMP")
-    return str(found[0])
+    return found
 
 
 def _folder() -> Path:
-    """Where compiled kernels are kept, for this user alone."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "weft"
+    """Where compiled kernels are kept, for this user alone. A relative XDG_CACHE_HOME does not count."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        return (base if base.is_absolute() else Path.home() / ".cache") / "weft"
+    except RuntimeError as error:
+        raise UnavailableError(f"there is no folder to keep them in; {_OTHER_FOLDER}") from error
+
+
+_OTHER_FOLDER = "set XDG_CACHE_HOME to a folder of your own that nobody else can write"
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Raise UnavailableError where somebody else could put a library there, whose code would then run here."""
+    if os.path.lexists(folder) and not _is_own(folder):
+        raise UnavailableError(
+            f"{folder} belongs to another user, or others can write it; remove their right to, or {_OTHER_FOLDER}"
+        )
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is there, belongs to this user or to root, a link to it too, and nobody else can write it."""
+    try:
+        itself, target = path.lstat(), path.stat()
+    except OSError:
+        return False
+    owners = {itself.st_uid, target.st_uid}
+    return owners <= {os.geteuid(), 0} and not target.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _is_whole(path: Path) -> bool:
@@ -143,40 +175,78 @@ def _flags(source: Path) -> tuple[str, ...]:
     return (*FLAGS, *OWN_FLAGS.get(source.stem, ()))
 
 
-def _compile(source: Path, runtime: str, path: Path) -> None:
-    """Under another name first: several processes may do so at once, and none sees half of a file.
-
-    With OpenMP where there is the path of a runtime for it.
-    """
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
+def _make(source: Path, runtime: str, path: Path) -> None:
+    """By the first compiler that can; where none could before, its words are repeated. Raises UnavailableError."""
+    compilers = _compilers()
+    if not compilers:
         raise UnavailableError("there is no C++ compiler; install one")
+    failure = path.with_name(f"{path.stem}-{_known_by(compilers)}.failed")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
-            flags = [flag for flag in _flags(source) if flag != "-shared"]
-            wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
-            threads = ["-fopenmp"] if runtime else []
-            _run([compiler, *flags, *wide, *threads, "-c", str(source), "-o", str(object_file)])
-            _run([compiler, "-shared", str(object_file), *([runtime] if runtime else []), "-o", str(made)])
-            with made.open("ab") as file:
-                file.write(hashlib.sha256(made.read_bytes()).digest())
-            os.replace(made, path)
+        _refuse_shared(path.parent)
+        if _is_own(failure):
+            said = failure.read_text("utf-8", "replace")
+            raise UnavailableError(f"{said} (at an earlier start; to try again, remove {failure})")
+        if reasons := _compiled_by_any(compilers, source, runtime, path):
+            failure.write_text("; ".join(reasons), "utf-8")
+            raise UnavailableError("; ".join(reasons))
     except OSError as error:
         raise UnavailableError(
-            f"they cannot be kept in {path.parent} ({error.strerror or error}); "
-            "set XDG_CACHE_HOME to a folder that can be written"
+            f"they cannot be kept in {path.parent} ({error.strerror or error}); {_OTHER_FOLDER}"
         ) from error
+
+
+def _compilers() -> list[str]:
+    """Those in the path, each once, the system's own choice first."""
+    found = filter(None, map(shutil.which, ("c++", "g++", "clang++")))
+    return list({os.path.realpath(compiler): compiler for compiler in reversed([*found])}.values())[::-1]
+
+
+def _known_by(compilers: Iterable[str]) -> str:
+    """Changes with any of them."""
+    facts = [(os.path.realpath(c), os.stat(c).st_size, os.stat(c).st_mtime_ns) for c in compilers]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
+
+
+def _compiled_by_any(compilers: Iterable[str], source: Path, runtime: str, path: Path) -> list[str]:
+    """What each compiler said that failed; nothing where one has made the library."""
+    reasons = []
+    for compiler in compilers:
+        try:
+            _compile(compiler, source, runtime, path)
+        except _CompilationError as error:
+            reasons.append(str(error))
+        else:
+            return []
+    return reasons
+
+
+def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
+    """Under another name first: several processes may do so at once, and none sees half of a file.
+
+    With OpenMP where there is the path of a runtime for it. Clang leaves all to one thread with GNU's.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
+        flags = [flag for flag in _flags(source) if flag != "-shared"]
+        wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
+        is_gnus = "clang" in Path(os.path.realpath(compiler)).name and "libgomp" in Path(runtime).name
+        threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"] if runtime else []
+        _run([compiler, *flags, *wide, *threads, "-c", str(source), "-o", str(object_file)])
+        _run([compiler, "-shared", str(object_file), *([runtime] if runtime else []), "-o", str(made)])
+        with made.open("ab") as file:
+            file.write(hashlib.sha256(made.read_bytes()).digest())
+        made.chmod(0o700)
+        os.replace(made, path)
 
 
 def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise UnavailableError(f"{command[0]} took more than {SECONDS} seconds") from error
+        raise _CompilationError(f"{command[0]} took more than {SECONDS} seconds") from error
     except OSError as error:
-        raise UnavailableError(f"{command[0]} cannot be run: {error.strerror}") from error
+        raise _CompilationError(f"{command[0]} cannot be run: {error.strerror}") from error
     if done.returncode != 0:
         said = next((line for line in done.stderr.split("\n") if "error" in line), done.stderr.strip()[:200])
-        raise UnavailableError(f"{command[0]} failed: {said}")
+        raise _CompilationError(f"{command[0]} failed: {said}")

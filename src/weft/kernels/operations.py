@@ -151,4 +151,9 @@ def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
 
 def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
     alike = len({layer.bias is None for layer in layers}) == 1
-    return alike and training.helps_products(x) and is_native(x, *(layer.weight for layer in layers))
+    return (
+        x.numel() > 0
+        and alike
+        and training.helps_products(x)
+        and is_native(x, *(layer.weight for layer in layers))
+    )

@@ -8,12 +8,33 @@
 #include "vectors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace {
+
+// Whether memory sufficed in all threads of a parallel region, which no exception may leave: what a thread needs is made
+// by `make`, and a thread without it does nothing. `settle` stands behind the region.
+struct Memory {
+    std::atomic<bool> sufficed{true};
+    template <typename Make>
+    void make(Make make) noexcept {
+        if (guarded(make) != 0) sufficed = false;
+    }
+    void settle() const {
+        if (!sufficed) throw std::bad_alloc();
+    }
+};
+// So many numbers of this thread's own, kept for the next call; null where memory does not suffice.
+inline float* own_numbers(int64_t count, Memory& memory) {
+    static thread_local std::vector<float> numbers;
+    if (int64_t(numbers.size()) < count) memory.make([&] { numbers.resize(count); });
+    return int64_t(numbers.size()) < count ? nullptr : numbers.data();
+}
 
 // Dropout without a stored mask: the same seed, row and column give the same answer on the way back. Rows get keys by
 // the finalizer of splitmix64 (Steele et al. 2014), columns are mixed in by a 32-bit finalizer (multiply, shift).
@@ -117,7 +138,7 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
     std::vector<float> sums(PARTS * 2 * cols, 0.0f);
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t part = 0; part < PARTS; part++) {
-        float *for_weight = &sums[part * 2 * cols], *for_bias = for_weight + cols;
+        float *for_weight = sums.data() + part * 2 * cols, *for_bias = for_weight + cols;
         for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; r++) {
             const Y* g = gradient + r * cols;
             const float* from = x + r * cols;
@@ -144,8 +165,8 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
 // As many rows as lanes, transposed by rounds of interleaving row i of the upper half and row i of the lower.
 template <typename Lanes, size_t... I>
 inline void interleaved(const Lanes& a, const Lanes& b, Lanes* to, std::index_sequence<I...>) {
-    to[0] = __builtin_shufflevector(a, b, (I / 2 + (I % 2) * LANES)...);
-    to[1] = __builtin_shufflevector(a, b, (LANES / 2 + I / 2 + (I % 2) * LANES)...);
+    to[0] = picked<(I / 2 + (I % 2) * LANES)...>(a, b);
+    to[1] = picked<(LANES / 2 + I / 2 + (I % 2) * LANES)...>(a, b);
 }
 template <typename Lanes>
 inline void turned(Lanes* rows) {
@@ -191,7 +212,7 @@ void column_sums(T* x, const T* gate, double p, bool squared, float* sums, int64
     float scale = float(1.0 / (1.0 - p));
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t part = 0; part < PARTS; part++) {
-        float* total = &parts[part * cols];
+        float* total = parts.data() + part * cols;
         for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; r++) {
             T* row = x + r * stride;
             const T* passed = gate + r * cols;
@@ -369,7 +390,7 @@ void read_rows(const T* from, int64_t stride, int64_t rows, int64_t width, float
 void turn_rows(const float* from, int64_t rows, int64_t width, float* to) {
     for (int64_t r = 0; r < rows; r += LANES)
         for (int64_t c = 0; c < width; c += LANES) {
-            vector block[LANES];
+            alignas(BYTES) vector block[LANES];
             for (int64_t i = 0; i < LANES; i++) block[i] = *(const vector*)(from + (r + i) * width + c);
             turned(block);
             for (int64_t i = 0; i < LANES; i++) *(vector*)(to + (c + i) * rows + r) = block[i];
@@ -402,11 +423,12 @@ inline Gate silu(vector x) {
 // f(gate) times inner; both in rows `stride` numbers apart, f GELU or else SiLU.
 template <typename T>
 void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {
+    Memory memory;
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t r = 0; r < rows; r++) {
-        static thread_local std::vector<float> room;
-        room.resize(2 * padded(cols));
-        float *x = room.data(), *y = x + padded(cols);
+        float* x = own_numbers(2 * padded(cols), memory);
+        if (!x) continue;
+        float* y = x + padded(cols);
         read_rows(gate + r * stride, 0, 1, cols, x, 0);
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         for (int64_t c = 0; c < cols; c += LANES) {
@@ -415,17 +437,19 @@ void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, in
         }
         write_rows(out + r * cols, 0, 1, cols, y, 0);
     }
+    memory.settle();
 }
 
 // And back: the gradients of both, row beside row, the inner one's first.
 template <typename T>
 void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
                     int64_t is_gelu) {
+    Memory memory;
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t r = 0; r < rows; r++) {
-        static thread_local std::vector<float> room;
-        room.resize(3 * padded(cols));
-        float *x = room.data(), *y = x + padded(cols), *g = y + padded(cols);
+        float* x = own_numbers(3 * padded(cols), memory);
+        if (!x) continue;
+        float *y = x + padded(cols), *g = y + padded(cols);
         read_rows(gate + r * stride, 0, 1, cols, x, 0);
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         read_rows(gradient + r * cols, 0, 1, cols, g, 0);
@@ -438,6 +462,7 @@ void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int
         write_rows(to + 2 * r * cols, 0, 1, cols, y, 0);
         write_rows(to + 2 * r * cols + cols, 0, 1, cols, x, 0);
     }
+    memory.settle();
 }
 
 void look_at_mask(Room& room, const Mask& m, int64_t b, int64_t h) {
@@ -451,7 +476,7 @@ void look_at_mask(Room& room, const Mask& m, int64_t b, int64_t h) {
             continue;
         }
         const bool* mask = m.data ? m.data + mask_of + i * m.query : nullptr;
-        float* hidden = &room.hidden[i * room.hidden_step];
+        float* hidden = room.hidden.data() + i * room.hidden_step;
         int64_t first = 0, end = room.s.keys;
         while (mask && first < end && !mask[first]) first++;
         while (mask && first < end && !mask[end - 1]) end--;
@@ -536,7 +561,7 @@ void weigh_block(Room& room, const Block& block, const T* query, int64_t stride,
         int64_t i = block.first + r;
         bool real = r < block.rows;
         weigh(weights + r * room.keys, kept + r * room.keys, block.seen, real ? room.seen[i] : Range{0, 0},
-              &room.hidden[real ? i * room.hidden_step : 0], dropout, first_row + i);
+              room.hidden.data() + (real ? i * room.hidden_step : 0), dropout, first_row + i);
     }
 }
 
@@ -544,12 +569,16 @@ template <typename T>
 void attention(const Heads& q, const Heads& k, const Heads& v, const Mask& m, const Heads& out, const Sizes& s, double p,
                uint64_t seed) {
     Dropout dropout(p, seed);
+    Memory memory;
 #pragma omp parallel
     {
-        Room room(s, m, false);
-        float *weights = room.weights.data(), *context = room.context.data();
+        std::optional<Room> own;
+        memory.make([&] { own.emplace(s, m, false); });
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
+            if (!own) continue;
+            Room& room = *own;
+            float *weights = room.weights.data(), *context = room.context.data();
             int64_t b = i / s.heads, h = i % s.heads;
             read_head<T>(room, k, v, m, b, h);
             for (int64_t first = 0; first < s.queries; first += Room::BLOCK) {
@@ -562,6 +591,7 @@ void attention(const Heads& q, const Heads& k, const Heads& v, const Mask& m, co
             }
         }
     }
+    memory.settle();
 }
 
 // The weights are made again from queries and keys: that costs less than to keep them.
@@ -570,13 +600,17 @@ void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Ma
                         const Heads& to_k, const Heads& to_v, const Sizes& s, double p, uint64_t seed) {
     Dropout dropout(p, seed);
     float scale = 1.0f / std::sqrt(float(s.width));
+    Memory memory;
 #pragma omp parallel
     {
-        Room room(s, m, true);
-        const int64_t keys = room.keys, width = room.width;
-        float *context = room.context.data(), *kept = room.kept.data(), *slope = room.slope.data();
+        std::optional<Room> own;
+        memory.make([&] { own.emplace(s, m, true); });
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
+            if (!own) continue;
+            Room& room = *own;
+            const int64_t keys = room.keys, width = room.width;
+            float *context = room.context.data(), *kept = room.kept.data(), *slope = room.slope.data();
             int64_t b = i / s.heads, h = i % s.heads;
             read_head<T>(room, k, v, m, b, h);
             turn_rows(room.value.data(), keys, width, room.value_across.data());
@@ -586,18 +620,19 @@ void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Ma
                 int64_t from = block.seen.from, size = block.seen.size(), rows = block.rows;
                 weigh_block(room, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, kept);
                 read_rows(head_of<T>(given, b, h) + first * given.position, given.position, rows, s.width, room.given.data(), width);
-                product(&room.to_value[from * width], kept + from, room.given.data(), size, rows, width, width, 1, keys, width, true);
+                product(room.to_value.data() + from * width, kept + from, room.given.data(), size, rows, width, width, 1, keys, width, true);
                 product(slope + from, room.given.data(), room.value_across.data() + from, rows, s.width, size, keys, width, 1, keys);
                 for (int64_t r = 0; r < rows; r++)
-                    slope_of_row(slope + r * keys, &room.weights[r * keys], block.seen, dropout, uint64_t(i) * s.queries + first + r);
+                    slope_of_row(slope + r * keys, room.weights.data() + r * keys, block.seen, dropout, uint64_t(i) * s.queries + first + r);
                 product(context, slope + from, room.key.data() + from * width, rows, size, width, width, keys, 1, width);
                 write_rows(head_of<T>(to_q, b, h) + first * to_q.position, to_q.position, rows, s.width, context, width, scale);
-                product(&room.to_key[from * width], slope + from, room.query.data(), size, rows, width, width, 1, keys, width, true);
+                product(room.to_key.data() + from * width, slope + from, room.query.data(), size, rows, width, width, 1, keys, width, true);
             }
             write_rows(head_of<T>(to_k, b, h), to_k.position, s.keys, s.width, room.to_key.data(), width);
             write_rows(head_of<T>(to_v, b, h), to_v.position, s.keys, s.width, room.to_value.data(), width);
         }
     }
+    memory.settle();
 }
 
 // ---- cross-entropy ---------------------------------------------------------------------------------------------
@@ -640,13 +675,17 @@ template <typename T>
 void cross_entropy(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows, int64_t cols,
                    double smoothing, int64_t pad) {
     float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing);
+    Memory memory;
 #pragma omp parallel if (rows * cols > SOME)
     {
-        std::vector<float> none(bias ? 0 : cols);
-        Row row(cols);
-        const float* e = row.e.data();
+        std::vector<float> none;
+        std::optional<Row> own;
+        memory.make([&] { none.resize(bias ? 0 : cols), own.emplace(cols); });
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) {
+            if (!own) continue;
+            Row& row = *own;
+            const float* e = row.e.data();
             T* x = products + r * cols;
             int64_t label = labels[r];
             losses[2 * r] = losses[2 * r + 1] = 0.0f;
@@ -663,6 +702,7 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
             store(x + label, e[label] * row.part - sure);
         }
     }
+    memory.settle();
 }
 
 // The same of rows that are there twice, `twins` behind `products`: the mean of both losses, and weight / 4 times the
@@ -671,13 +711,17 @@ template <typename T>
 void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t* labels, float* losses, int64_t rows,
                          int64_t cols, double smoothing, int64_t pad, double weight) {
     float share = float(smoothing / (cols - 2)), sure = float(1.0 - smoothing), w = float(weight / 4);
+    Memory memory;
 #pragma omp parallel if (rows * cols > SOME)
     {
-        std::vector<float> none(bias ? 0 : cols);
-        Row first(cols), second(cols);
-        const float *a = first.logits.data(), *b = second.logits.data(), *e = first.e.data(), *f = second.e.data();
+        std::vector<float> none;
+        std::optional<Row> mine, twin;
+        memory.make([&] { none.resize(bias ? 0 : cols), mine.emplace(cols), twin.emplace(cols); });
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) {
+            if (!twin) continue;
+            Row &first = *mine, &second = *twin;
+            const float *a = first.logits.data(), *b = second.logits.data(), *e = first.e.data(), *f = second.e.data();
             T *x = products + r * cols, *y = twins + r * cols;
             int64_t label = labels[r];
             losses[2 * r] = losses[2 * r + 1] = 0.0f;
@@ -710,6 +754,7 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
             slope_of(label, sure);
         }
     }
+    memory.settle();
 }
 
 }  // namespace
@@ -717,67 +762,71 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
 typedef float LANES_OF_float32 __attribute__((vector_size(BYTES)));
 typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
 
-#define FOR(T, NAME)                                                                                                          \
-    void add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {    \
-        add_dropped(x, y, out, rows, cols, p, seed);                                                                          \
+#define FOR(T, NAME)                                                                                                                              \
+    int add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {     \
+        return guarded([&] { add_dropped(x, y, out, rows, cols, p, seed); });                                                 \
     }                                                                                                                         \
-    void drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                           \
-        add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed);                                                          \
+    int drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                            \
+        return guarded([&] { add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed); });                                 \
     }                                                                                                                         \
-    void relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                    \
-        relu_dropped(x, rows, cols, p, seed, squared);                                                                        \
+    int relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                     \
+        return guarded([&] { relu_dropped(x, rows, cols, p, seed, squared); });                                               \
     }                                                                                                                         \
-    void gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {   \
-        gated(gate, inner, out, rows, cols, stride, is_gelu);                                                                 \
+    int gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {    \
+        return guarded([&] { gated(gate, inner, out, rows, cols, stride, is_gelu); });                                        \
     }                                                                                                                         \
-    void gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,           \
-                               int64_t stride, int64_t is_gelu) {                                                             \
-        gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu);                                               \
+    int gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,            \
+                              int64_t stride, int64_t is_gelu) {                                                              \
+        return guarded([&] { gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu); });                      \
     }                                                                                                                         \
-    void rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,             \
-                        double way) {                                                                                         \
-        rotated<T>(*x, *out, *s, cosine, sine, way);                                                                          \
+    int rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,              \
+                       double way) {                                                                                          \
+        return guarded([&] { rotated<T>(*x, *out, *s, cosine, sine, way); });                                                 \
     }                                                                                                                         \
-    void layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,       \
-                           int64_t rows, int64_t cols, double eps) {                                                          \
-        layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps);                                                     \
+    int layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,        \
+                          int64_t rows, int64_t cols, double eps) {                                                           \
+        return guarded([&] { layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps); });                            \
     }                                                                                                                         \
-    void layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,                \
-                                    const float* inverse, float* to, float* weight_gradient, float* bias_gradient,            \
-                                    int64_t rows, int64_t cols) {                                                             \
-        layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);              \
+    int layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,                 \
+                                   const float* inverse, float* to, float* weight_gradient, float* bias_gradient,             \
+                                   int64_t rows, int64_t cols) {                                                              \
+        return guarded([&] {                                                                                                  \
+            layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);          \
+        });                                                                                                                   \
     }                                                                                                                         \
-    void transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                  \
-        transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride);                                                        \
+    int transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                   \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride); });                               \
     }                                                                                                                         \
-    void transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                     \
-        transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride);                                                    \
+    int transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                      \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride); });                           \
     }                                                                                                                         \
-    void column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,          \
-                            int64_t stride) {                                                                                 \
-        column_sums(x, gate, p, squared, sums, rows, cols, stride);                                                           \
+    int column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,           \
+                           int64_t stride) {                                                                                  \
+        return guarded([&] { column_sums(x, gate, p, squared, sums, rows, cols, stride); });                                  \
     }                                                                                                                         \
-    void attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,    \
-                          double p, uint64_t seed) {                                                                          \
-        attention<T>(*q, *k, *v, *m, *out, *s, p, seed);                                                                      \
+    int attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,     \
+                         double p, uint64_t seed) {                                                                           \
+        return guarded([&] { attention<T>(*q, *k, *v, *m, *out, *s, p, seed); });                                             \
     }                                                                                                                         \
-    void attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* given,         \
-                                   const Heads* to_q, const Heads* to_k, const Heads* to_v, const Sizes* s, double p,         \
-                                   uint64_t seed) {                                                                           \
-        attention_backward<T>(*q, *k, *v, *m, *given, *to_q, *to_k, *to_v, *s, p, seed);                                      \
+    int attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* given,          \
+                                  const Heads* to_q, const Heads* to_k, const Heads* to_v, const Sizes* s, double p,          \
+                                  uint64_t seed) {                                                                            \
+        return guarded([&] { attention_backward<T>(*q, *k, *v, *m, *given, *to_q, *to_k, *to_v, *s, p, seed); });             \
     }                                                                                                                         \
-    void cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,             \
-                              int64_t cols, double smoothing, int64_t pad) {                                                  \
-        cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad);                                            \
+    int cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,              \
+                             int64_t cols, double smoothing, int64_t pad) {                                                   \
+        return guarded([&] { cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad); });                   \
     }                                                                                                                         \
-    void cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,           \
-                                    int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {               \
-        cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                       \
+    int cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,            \
+                                   int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {                \
+        return guarded([&] {                                                                                                  \
+            cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                   \
+        });                                                                                                                   \
     }
 
 extern "C" {
-void sums_of_squares_float32(const float* const* pieces, const int64_t* sizes, int64_t count, double* sums) {
-    sums_of_squares(pieces, sizes, count, sums);
+int sums_of_squares_float32(const float* const* pieces, const int64_t* sizes, int64_t count, double* sums) {
+    return guarded([&] { sums_of_squares(pieces, sizes, count, sums); });
 }
 FOR(float, float32)
 FOR(bfloat16, bfloat16)

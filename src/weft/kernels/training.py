@@ -4,7 +4,9 @@
 legend in `weft.model.attention`; I and O are the numbers that go in and come out, R and C rows and columns.
 """
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -21,7 +23,9 @@ _library: ctypes.CDLL | None = None
 _float32_too = False  # whether products in float32 are oneDNN's
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
 _spare: dict[torch.dtype, Tensor] = {}  # memory for gradients of logits, kept from one step to the next
+_counting: list[list[int]] = []  # see `counting_rooms`
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
+QUERIES_AT_ONCE = 16  # `Room::BLOCK` in training.cpp
 CHUNK_ROWS = 512  # of logits that are worked on at a time: few enough to stay near the processor
 
 
@@ -71,9 +75,17 @@ def applied(function: type[Function], *arguments: Any) -> Any:
 
 
 def call(name: str, typed: Tensor, *arguments: Any) -> None:
-    """Call a kernel in the form for the type of `typed`."""
+    """Call a kernel in the form for the type of `typed`. Raises MemoryError where there is too little."""
     given = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    getattr(_library, f"{name}_{LOW[typed.dtype]}")(*given)
+    refuse_failure(getattr(_library, f"{name}_{LOW[typed.dtype]}")(*given))
+
+
+def refuse_failure(status: int) -> None:
+    """Raise what a kernel's status says, if that is not 0; see `guarded` in vectors.h."""
+    if status == 1:
+        raise MemoryError("native kernels")
+    if status:
+        raise RuntimeError(f"native kernels failed with status {status}; please report this")
 
 
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
@@ -312,6 +324,7 @@ class Attention(Function):
         sizes = native.Sizes(*query.shape[:3], key.shape[2], query.shape[3])
         out = _heads_like(query)
         ctx.mask = None if mask is None else _dense(mask.expand(*query.shape[:3], key.shape[2]))
+        _count_room(sizes, ctx.mask)
         ctx.sizes, ctx.dropout, ctx.seed = sizes, dropout, _draw_seed() if dropout else 0
         ctx.save_for_backward(query, key, value)
         heads = [_heads(t) for t in (query, key, value)]
@@ -328,6 +341,25 @@ class Attention(Function):
         sizes = ctypes.byref(ctx.sizes)
         call("attention_backward", query, *heads, _mask(ctx.mask), *rest, sizes, ctx.dropout, ctx.seed)
         return to[0], to[1], to[2], None, None
+
+
+@contextlib.contextmanager
+def counting_rooms() -> Iterator[list[int]]:
+    """Hand out a list that gets the bytes which the threads of each attention inside take on the way back."""
+    rooms = list[int]()
+    _counting.append(rooms)
+    try:
+        yield rooms
+    finally:
+        _counting.pop()
+
+
+def _count_room(sizes: native.Sizes, mask: Tensor | None) -> None:
+    """What `Room` in training.cpp has: a number for each query and key, unless all queries see the same keys."""
+    for rooms in _counting:
+        queries = 1 if mask is None or mask.stride(2) == 0 else sizes.queries
+        numbers = (queries + 6 * sizes.width + 3 * QUERIES_AT_ONCE) * sizes.keys
+        rooms.append(4 * numbers * torch.get_num_threads())
 
 
 def _dense(x: Tensor) -> Tensor:

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 namespace {
@@ -27,6 +29,21 @@ inline void store(bfloat16* to, float x) {  // to nearest, ties to even; what is
     to->bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
+// What a call gives back, as no exception may leave this library: 0, 1 where memory did not suffice, 2 for any other.
+template <typename Call>
+int guarded(Call call) noexcept {
+    try {
+        call();
+        return 0;
+    } catch (const std::bad_alloc&) {
+        return 1;
+    } catch (const std::length_error&) {  // more than a vector can ever hold
+        return 1;
+    } catch (...) {
+        return 2;
+    }
+}
+
 // As many numbers at a time as a register of this processor holds: wider vectors would live in memory.
 #if defined(__AVX512F__)
 constexpr int64_t LANES = 16;
@@ -44,10 +61,28 @@ inline vector read(const float* from) { return *(const vector*)from; }
 inline void write(float* to, vector x) { *(vector*)to = x; }
 inline int64_t padded(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
+// Where the compiler knows it; GCC below 12 has a form of its own, which PLAIN_SHUFFLES asks of every GCC.
+#if defined(__has_builtin) && !(defined(PLAIN_SHUFFLES) && !defined(__clang__))
+#if __has_builtin(__builtin_shufflevector)
+#define HAS_SHUFFLEVECTOR
+#endif
+#endif
+
+// Lanes of a and b, those of b counted behind those of a.
+template <size_t... I, typename Lanes>
+inline Lanes picked(const Lanes& a, const Lanes& b) {
+#ifdef HAS_SHUFFLEVECTOR
+    return __builtin_shufflevector(a, b, I...);
+#else
+    typedef decltype(a == b) Places;
+    return __builtin_shuffle(a, b, Places{I...});
+#endif
+}
+
 // op over all lanes.
 template <size_t BY, size_t... I>
 inline vector rotated(vector x, std::index_sequence<I...>) {
-    return __builtin_shufflevector(x, x, ((I + BY) % LANES)...);
+    return picked<((I + BY) % LANES)...>(x, x);
 }
 template <size_t BY = LANES / 2, typename Op>
 inline float across(vector x, Op op) {

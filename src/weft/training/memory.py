@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from weft.kernels.training import counting_rooms
 from weft.training.distributed import outermost_layers
 from weft.training.loss import LossSums
 from weft.training.trainer import B
@@ -22,12 +23,14 @@ OF_WEIGHTS = 18  # bytes a parameter: gradient, two moments, a copy for products
 def parts_to_fit(model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float) -> int:
     """Into how many parts to cut batches like this one; as many as it has rows where nothing would suffice.
 
-    The forward pass of an eighth of it is run, and what it keeps taken eight times.
+    The forward pass of an eighth of it is run, and what it keeps taken eight times. What the threads of native
+    kernels have for themselves is there once, into however many parts a batch is cut.
     """
     probe = batch.parts(8)[0]
     share = (probe.num_src_tokens + probe.num_tgt_tokens) / (batch.num_src_tokens + batch.num_tgt_tokens)
-    needed = BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
-    room = SPARE * free - OF_WEIGHTS * sum(p.numel() for p in model.parameters())
+    with counting_rooms() as rooms:
+        needed = BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
+    room = SPARE * free - OF_WEIGHTS * sum(p.numel() for p in model.parameters()) - max(rooms, default=0)
     most = len(batch.parts(sys.maxsize))
     return min(max(math.ceil(needed / room), 1), most) if room > 0 else most
 
