@@ -27,6 +27,7 @@ samples: samples
 texts: config samples data.check data.corpus data.documents data.labelled data.signature data.split
 checkup: config data texts
 
+data.known:
 data.languages:
 data.scripts:
 data.segment:
@@ -82,10 +83,11 @@ training.trackers:
 training.log: config machine durable training.checkpoint training.trackers
 training.trainer: config machine durable training
 
-predict: config data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
+predict: config data.known data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
-publication: data.overlap model_card model_folder run_record tasks texts training.checkpoint
+judging: data evaluation inspection judging predict tasks texts
+publication: data.known data.overlap judging model_card model_folder run_record tasks texts training
 run: config durable machine texts data model decoding model_files model_folder training predict tasks publication\
  run_record
 finishing: config durable machine model_files model_folder publication recipe_file run_record tasks texts training

@@ -16,7 +16,7 @@ from weft.model_folder import open_model_folder, run_files
 from weft.tasks.translation import Translation
 
 PLAIN = Machine("cpu", "float32", 1, "")
-FILES = {"model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json"}
+FILES = {"model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json", "words.safetensors"}
 
 
 @pytest.fixture

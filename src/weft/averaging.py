@@ -14,9 +14,11 @@ from weft.errors import FolderError, UsageError
 from weft.model_folder import (
     CARD,
     WEIGHTS,
+    WORDS,
     StoredModel,
     keep_train_hashes,
     open_model_folder,
+    read_words,
     run_files,
     save_model_folder,
 )
@@ -72,7 +74,8 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
         tasks = f"holds a model for {other.config.task}, {first.folder} one for {first.config.task}"
         raise FolderError(f"{other.folder}: {tasks}; only like models can be averaged")
     differing = recipe_difference(first.config, other.config)
-    differing.pop("weft_version", None)
+    for key in ("weft_version", "known_words", "low_confidence"):
+        differing.pop(key, None)
     if differing:
         key, (mine, theirs) = min(differing.items())
         raise FolderError(
@@ -109,5 +112,6 @@ def _write(stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Se
         f"\n## Averaged\n\nThe weights are the mean of those of:\n\n{listed}\n\nThe scores above are not of it.\n"
     )
     facts = {"averaged": len(names), "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest()}
-    save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts)
+    words = read_words(stored.folder / WORDS) if stored.config.known_words else None
+    save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts, words=words)
     keep_train_hashes(stored.folder, out)

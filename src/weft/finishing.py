@@ -66,7 +66,9 @@ def finish(out: Path, log: Log | None = None) -> Verdict:
             for note in _doubts(earlier, doubt):
                 log.note(f"note: {note}")
             facts = {key: record[key] for key in ("texts", "teacher") if record.get(key)}
-            publish(out, task, checkpoints, verdict, texts, facts, str(record.get("command", "")))
+            publish(
+                out, task, checkpoints, verdict, texts, facts, str(record.get("command", "")), log, goes_on=True
+            )
             verdict.exit_code, verdict.outcome, verdict.reason = 0, FINISHED_EARLY, _how_far(verdict)
     return verdict
 

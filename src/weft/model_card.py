@@ -11,10 +11,14 @@ def model_card(
     config: FolderConfig,
     facts: Mapping[str, Any],
     verdict: Mapping[str, Any],
+    judged: Sequence[str],
     test_lines: Sequence[str],
     command: str,
 ) -> str:
-    """The card as Markdown; `test_lines` are the scores of the test set as a person reads them."""
+    """The card as Markdown; `judged` says what the model is good for.
+
+    `test_lines` are the scores of the test set as a person reads them.
+    """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "
         f"(sha256 {part['sha256'][:16]}; {part['signature']})"
@@ -35,6 +39,10 @@ def model_card(
 ## Use
 
 {_indented(use)}
+
+## What it is good for
+
+{_bullets(judged)}
 
 ## Text
 
@@ -57,6 +65,9 @@ def model_card(
 ## Notes
 
 {_bullets(verdict["notes"])}
+
+The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
+before the folder is handed on.
 """
 
 

@@ -8,6 +8,7 @@ from weft.errors import FolderError
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
+WORDS = "words.safetensors"
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -27,6 +28,7 @@ class RunFiles:
         self.verdict = folder / "verdict.json"
         self.checkpoints = folder / "checkpoints"
         self.stores = folder / "stores"
+        self.words = folder / "words.safetensors"  # of the model that the run starts from
         self.tokenizers = folder / "tokenizers"
         self.train_hashes = folder / "train-hashes.npy"
         self.distilled = folder / "distilled"  # what a teacher wrote, where there was one

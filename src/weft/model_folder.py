@@ -40,6 +40,7 @@ from weft.model_files import (
     TGT_TOKENIZER,
     TOKENIZER,
     WEIGHTS,
+    WORDS,
     RunFiles,
     is_finished,
     refuse_no_model,
@@ -59,6 +60,7 @@ __all__ = [
     "TOKENIZER",
     "VERSION",
     "WEIGHTS",
+    "WORDS",
     "ClassificationConfig",
     "FolderConfig",
     "LanguageConfig",
@@ -73,6 +75,7 @@ __all__ = [
     "quantized_names",
     "read_config",
     "read_shortlist",
+    "read_words",
     "run_files",
     "save_model_folder",
 ]
@@ -88,6 +91,8 @@ VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 class FolderConfig(Section):
     """config.json: what the weights are and how text meets them. Closed: an unknown key is an error.
 
+    `known_words`: the folder has hashes of the words of its training text; `low_confidence` is what one
+    in twenty answers on dev was below: mean log-probability a token, of a classifier the probability.
     With `weights` = "int8" the matrices of linear maps are int8, each row times its own of their `SCALES`.
     """
 
@@ -96,6 +101,8 @@ class FolderConfig(Section):
     task: str
     tokenizer_steps: dict[str, str]
     weights: Literal["float32", "int8"]
+    known_words: bool = False
+    low_confidence: float | None = None
 
     def tokenizer_files(self) -> dict[str, SideSection]:
         """Each tokenizer's file name, with its settings."""
@@ -103,7 +110,7 @@ class FolderConfig(Section):
 
     def files(self) -> list[str]:
         """What the folder must hold beside weights and config."""
-        return list(self.tokenizer_files())
+        return [*self.tokenizer_files(), *([WORDS] if self.known_words else [])]
 
     def parameter_bound(self) -> int:
         """About how many parameters this asks for."""
@@ -118,7 +125,9 @@ class TranslationConfig(FolderConfig):
     """An encoder-decoder, Transformer or recurrent, and its tokenizers.
 
     `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked otherwise.
-    Hardly a source that it was trained on has more than `usual_src_len` ids, eos counted.
+    Hardly a source that it was trained on has more than `usual_src_len` ids, eos counted, and hardly a pair fewer
+    target ids for each source id than `least_ratio` (0: not known). `single_sentences`: nearly all sources are one
+    sentence each, so that texts are translated a sentence at a time; of folders from before it was known, too.
     """
 
     task: Literal["translation"]
@@ -130,6 +139,8 @@ class TranslationConfig(FolderConfig):
     tgt_vocab_size: VocabularySize
     max_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     usual_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
+    single_sentences: bool = True
+    least_ratio: Annotated[float, Field(ge=0, le=1000)] = 0.0
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection
@@ -280,6 +291,7 @@ def save_model_folder(
     card: str,
     facts: Mapping[str, Any],
     shortlist: Mapping[str, Tensor] | None = None,
+    words: Tensor | None = None,
 ) -> None:
     """Write the model into `folder`, the manifest last; what else the folder holds stays."""
     durable.make_folder(folder)
@@ -292,8 +304,27 @@ def save_model_folder(
     if shortlist is not None:
         with durable.replacing(folder / SHORTLIST) as temporary:
             save_file(dict(shortlist), temporary)
+    if words is not None:
+        write_words(folder / WORDS, words)
     durable.write_text(folder / CARD, card)
     durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
+
+
+def write_words(path: Path, words: Tensor) -> None:
+    """Write hashes of words, int32."""
+    with durable.replacing(path) as temporary:
+        save_file({"words": words.contiguous()}, temporary)
+
+
+def read_words(path: Path) -> Tensor:
+    """What `write_words` wrote. Raises FolderError where it is no sorted list of hashes."""
+    try:
+        words = load_file(path)["words"]
+    except (SafetensorError, ValueError, KeyError, OSError) as error:
+        raise FolderError(f"{path}: not a sound list of words ({str(error)[:100]})") from None
+    if words.dtype != torch.int32 or words.ndim != 1 or not bool((words.long().diff() > 0).all()):
+        raise FolderError(f"{path}: not a sorted list of hashes; the file is damaged")
+    return words
 
 
 def keep_train_hashes(folder: Path, out: Path) -> None:

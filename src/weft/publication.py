@@ -1,19 +1,26 @@
 """How a run becomes a model: the best weights, scored on test where there is one, with card and verdict."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from weft.data.known import KnownWords
 from weft.data.overlap import TextHashes
+from weft.judging.judgement import NOT_JUDGED, USABLE, Judgement
+from weft.judging.verdict import judge_run
 from weft.model_card import model_card
-from weft.model_folder import run_files
+from weft.model_folder import RunFiles, read_words, run_files
 from weft.run_record import Verdict, enter_stage
+from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
+from weft.tasks.translation import Translation
 from weft.texts import Texts
 from weft.training.checkpoint import Checkpoints
+from weft.training.log import Log, spoken
 
 
 def publish(
@@ -24,28 +31,41 @@ def publish(
     texts: Texts[Any] | None,
     facts: Mapping[str, Any],
     command: str,
+    log: Log,
+    goes_on: bool = False,
 ) -> None:
     """Write the model folder from the best checkpoint; its scores go into the verdict.
 
     `facts` have what is to be known of the `texts`, and of a teacher; without the texts themselves nothing is
-    scored. `command` is what trains the model.
+    scored. `command` is what trains the model; `goes_on` says that the run is not at its end.
     """
     files = run_files(out)
     enter_stage(files.verdict, verdict, "scoring")
-    _take_best(task, checkpoints, verdict)
+    seconds = _take_best(task, checkpoints, verdict)
     test_lines: list[str] = []
     if texts is not None and texts.test is not None:
         scored = task.scored(texts.test, task.evaluate(texts.test), TextHashes.load(files.train_hashes))
         verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
         verdict.notes += scored.contamination
+    enter_stage(files.verdict, verdict, "judging")
+    judged = judge_run(out, task, texts, verdict.dev)
+    verdict.judgement = judged.to_json()
+    task = task.knowing(_known_words(task, files, texts), judged.low_confidence)
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
-    task.save(out, known, model_card(task.config, known, asdict(verdict), test_lines, command))
+    task.save(out, known, model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command))
+    for line in [*judged.lines(), *_next(out, task, judged, verdict, command, goes_on, seconds)]:
+        log.note(line)
 
 
-def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Verdict) -> None:
-    """Give the model the weights of the best checkpoint; where that is damaged, of the newest sound one."""
+def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Verdict) -> float:
+    """Give the model the weights of the best checkpoint; where that is damaged, of the newest sound one.
+
+    Gives the seconds that the run's steps have taken, as far as is known.
+    """
+    seconds = 0.0
     if (best := checkpoints.load_best(verdict.best_step)) is not None:
+        seconds = best.progress.seconds * verdict.step / max(best.progress.step, 1)
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
                 parameter.copy_(best.best_weights[name])
@@ -53,3 +73,47 @@ def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Ver
             verdict.best_step, verdict.dev = best.progress.best_step, dict(best.progress.best_scores)
     verdict.notes += checkpoints.notes
     task.model.eval()
+    return seconds
+
+
+def _known_words(task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None) -> KnownWords | None:
+    """The words that the model reads in its training text, and in that of the model that it starts from."""
+    if texts is None or isinstance(task, LanguageModelling):
+        return None
+    before = KnownWords(read_words(files.words).numpy()) if files.words.is_file() else None
+    return KnownWords.of(row[0] for row in task.overlap_rows(texts.train)).joined(before)
+
+
+def _next(
+    out: Path,
+    task: Task[Any, Any, Any],
+    judged: Judgement,
+    verdict: Verdict,
+    command: str,
+    goes_on: bool,
+    seconds: float,
+) -> Iterator[str]:
+    """What to try next, and what not to hand on."""
+    if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
+        how_long = f" (about {spoken(seconds)} more)" if seconds else ""
+        yield f"try next: {_longer(command, verdict, goes_on)}{how_long}"
+    instead = ", or hand on what weft quantize writes" if isinstance(task, Translation) else ""
+    yield (
+        f"{run_files(out).folder} holds the checkpoints and your training text: delete it before you hand the "
+        f"folder on{instead}"
+    )
+
+
+def _longer(command: str, verdict: Verdict, goes_on: bool) -> str:
+    """What goes on with a run that was stopped, or trains as long again."""
+    command = command.replace(" --fresh", "")
+    if goes_on:
+        return command or "the same call, which goes on"
+    if "--minutes" in command:
+        return f"{command}, with more minutes"
+    key, value = "training.max_steps", 2 * verdict.step
+    if verdict.step < verdict.max_steps:  # it ran out of patience
+        key, value = "training.patience", 2 * max(verdict.evaluations_since_best, 1)
+    if not command:
+        return f"the same call with {key}={value}"
+    return re.sub(rf" --set {re.escape(key)}=\S+", "", command) + f" --set {key}={value}"

@@ -289,6 +289,7 @@ def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Ten
     card += f"\n## int8\n\nWeights rounded to int8 after training. On {found.sentences:,} sentences:\n\n{about}\n"
     facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
     tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
-    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors)
+    words = None if task.known is None else torch.from_numpy(task.known.hashes)
+    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors, words)
     keep_train_hashes(folder, out)
     durable.write_json(out / REPORT, asdict(found))

@@ -157,7 +157,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             facts = {"texts": texts.facts(), **_teacher(request)}
-            publish(request.out, published, checkpoints, verdict, texts, facts, request.command)
+            publish(request.out, published, checkpoints, verdict, texts, facts, request.command, log)
         verdict.ends(outcome)
     return verdict
 
@@ -414,6 +414,8 @@ def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunF
     What the model is stands in the run's folder from here on.
     """
     durable.write_json(files.config, task.config.model_dump(mode="json"))
+    if start is not None and start.config.known_words:
+        durable.write_bytes(files.words, (start.folder / model_folder.WORDS).read_bytes())
     if start is not None:
         start.load_weights(task.model)
     if recipe.training.activation_checkpointing:

@@ -38,7 +38,8 @@ class Verdict:
 
     A run that `weft finish` made a model of has "finished early" at `step` of `max_steps` (0: not known). While it
     runs, the outcome is "running"; it stays so where the process was killed. `stage` is what was being done last;
-    `reason` is one line; `dev` and `test` hold scores; `notes` what a reader of them should know.
+    `reason` is one line; `dev` and `test` hold scores, `judgement` what the model is good for (`weft.judging`);
+    `notes` say what a reader of them should know.
     """
 
     outcome: str = "failed"
@@ -54,6 +55,7 @@ class Verdict:
     dev: dict[str, Any] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
     test_summary: str = ""
+    judgement: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def stands_at(self, progress: Progress, saved_step: int) -> None:

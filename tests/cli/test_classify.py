@@ -126,7 +126,8 @@ def test_of_a_table_each_row_has_its_answer(
     content = TABLES[name].encode()
     path.write_bytes(gzip.compress(content) if packed else content)
     ended = command("classify", folder, "--input", path, "--output", tmp_path / "out")
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
+    assert all(": note: " in line or "nothing known" in line for line in ended.messages)
     found = answers(folder, READ)
     assert (tmp_path / "out").read_text() == "".join(f"{a.label}\t{a.probability:.4f}\n" for a in found)
     whole = [json.loads(line) for line in command("classify", folder, "--input", path, "--json").lines]
@@ -188,6 +189,7 @@ def test_json_lines(command: Command, folder: Path, every: bool) -> None:
     ended = command("classify", folder, "--json", *["--all"] * every, stdin="\n".join(TEXTS).encode())
     objects = [json.loads(line) for line in ended.lines]
     keys = ["label", "labels", "probability", *["probabilities"] * every, "truncated", "windows"]
+    keys += ["unknown_words", "nothing_known", "unsure"]
     assert [list(found) for found in objects] == [keys] * 3
     for found, answer in zip(objects, answers(folder, TEXTS), strict=True):
         assert found == {key: value for key, value in answer.to_json().items() if key in keys}
@@ -414,3 +416,18 @@ def test_training_says_how_to_use_it(command: Command, tmp_path: Path) -> None:
         f'the model is in {tmp_path / "m"}; try: weft classify {tmp_path / "m"} "..."'
     )
     assert "--set task=classification" in (tmp_path / "m" / "README.md").read_text("utf-8")
+
+
+def test_a_text_of_nothing_known_is_a_guess_and_that_is_said(command: Command, folder: Path) -> None:
+    ended = command("classify", folder, "the cat was sad", "asdf qwer", "")
+    assert len(ended.lines) == 3
+    assert [line for line in ended.messages if "nothing known" in line] == [
+        f"weft: line {number}: nothing known: no word of it was seen in training, and the label is a guess"
+        for number in (2, 3)
+    ]
+    assert (
+        "weft: note: 2 words were never seen in training: asdf, qwer; the model guesses there, in 1 of 3 texts"
+        in (ended.messages)
+    )
+    ended = command("classify", folder, "--json", "the cat was sad", "asdf qwer")
+    assert [json.loads(line)["nothing_known"] for line in ended.lines] == [False, True]

@@ -16,8 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.cli.guesses import Guesses
+from weft.cli.use import _doubts
 from weft.inspection.translation import inspect_translation
 from weft.machine import choose_machine
+from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.tasks.translation import Translation
 
@@ -103,7 +106,7 @@ def test_what_comes_by_a_pipe_is_known_by_its_content_alone(command: Command, ti
     ended = command("translate", tiny_folder, stdin=b'msgid "a"\nmsgstr "b"\n')
     assert (ended.code, ended.out) == (3, b"")
     assert "standard input: is a PO file" in ended.err
-    assert command("translate", tiny_folder, "<html>").err == ""
+    assert "HTML" not in command("translate", tiny_folder, "<html>").err
 
 
 def test_one_column_named_as_a_table_is_lines(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
@@ -258,7 +261,10 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
     objects = [json.loads(line) for line in ended.lines]
     assert [set(o) for o in objects] == [
-        {"text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition"},
+        {
+            *("text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs"),
+            *("repetition", "short", "unsure", "unknown_words"),
+        },
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
     assert len(objects[0]["n_best"]) == 2
@@ -272,6 +278,9 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "tokens": [],
         "token_log_probs": [],
         "repetition": False,
+        "short": False,
+        "unsure": False,
+        "unknown_words": [],
     }
     assert ended.err == ""
 
@@ -308,7 +317,8 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
     ended = command("translate", tiny_folder, "--beam-size", 1, stdin=f"{SENTENCES[0]}\n{'x' * 300}\n".encode())
     assert ended.code == 0
     assert len(ended.lines) == 2
-    (said,) = ended.messages
+    said, *notes = ended.messages
+    assert all(": note: " in line for line in notes)
     assert said.startswith(
         "weft: line 2: truncated: the text is longer than the model reads, or decoding.max_len_ratio"
     )
@@ -319,10 +329,11 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
 def test_of_many_doubts_the_first_are_told_and_the_rest_counted(command: Command, tiny_folder: Path) -> None:
     text = f"{'x' * 300}\n".encode() * 25
     ended = command("translate", tiny_folder, "--beam-size", 1, stdin=text)
-    assert (ended.code, len(ended.lines), len(ended.messages)) == (0, 25, 21)
+    assert (ended.code, len(ended.lines)) == (0, 25)
     assert ended.messages[19].startswith("weft: line 20: truncated: ")
     said = "weft: 5 more such doubts; with --json each line says what is doubtful about it"
     assert ended.messages[20] == said
+    assert all(": note: " in line for line in ended.messages[21:])
 
 
 def test_a_tab_in_a_translation_is_a_space_among_the_columns(
@@ -518,7 +529,8 @@ def test_a_killed_process_is_gone_on_with(process: Command, tiny_folder: Path, t
     ended = process(
         "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "out"
     )
-    assert (ended.code, ended.err) == (0, f"weft: {tmp_path / 'out'}: goes on after line {done:,}\n")
+    assert ended.code == 0
+    assert ended.messages[0] == f"weft: {tmp_path / 'out'}: goes on after line {done:,}"
     whole = process(
         "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "whole"
     )
@@ -546,3 +558,48 @@ def test_what_repeats_itself_is_said_and_can_be_forbidden(
     once = command("translate", tiny_folder, "cat cat cat cat cat cat.", "--no-repeat-ngrams", 1)
     words = once.lines[0].rstrip(".").split()
     assert len(words) == len(set(words)) > 0
+
+
+def test_words_that_were_never_seen_are_told_once_with_their_count(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
+    lines = ["Cat sees dog.", "A boy sees dog.", "the boy hears bird.", "boy"]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    ended = command("translate", tiny_folder, stdin=text)
+    notes = [line for line in ended.messages if "never seen" in line]
+    assert notes == [
+        "weft: note: 3 words were never seen in training: a, boy, the; the model guesses there, in 3 of 4 texts"
+    ]
+    assert not any("never seen" in line for line in command("translate", tiny_folder, "cat sees dog").messages)
+    ended = command("translate", tiny_folder, "--json", stdin=text)
+    assert ended.err == ""
+    found = [json.loads(line)["unknown_words"] for line in ended.lines]
+    assert found == [[], ["a", "boy"], ["the", "boy"], ["boy"]]
+
+
+def test_two_sentences_on_a_line_are_both_translated(command: Command, tiny_folder: Path) -> None:
+    one, other = command("translate", tiny_folder, "cat sees dog.", "Bird hears fish.").lines
+    assert one != other
+    assert command("translate", tiny_folder, "cat sees dog.  Bird hears fish.").lines == [f"{one}  {other}"]
+
+
+@pytest.mark.parametrize(("text", "forbids"), [("cat sees dog", True), ("00:12:01 --> 00:12:07", False)])
+def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(text: str, forbids: bool) -> None:
+    said = _doubts(Prediction("a a a", -1.0, False, 1, [], [], repetition=True), text)
+    assert len(said) == 1
+    assert ("--no-repeat-ngrams" in said[0]) == forbids
+
+
+def test_what_was_guessed_is_summed_up() -> None:
+    guesses = Guesses()
+    for number in range(20):
+        unknown = [f"w{number}"] if number < 12 else []
+        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown))
+    words, unsure = guesses.lines()
+    assert words.startswith("note: 12 words were never seen in training: w0, w1, ")
+    assert words.endswith("w9 and 2 more; the model guesses there, in 12 of 20 texts")
+    assert unsure.startswith("note: of 3 of 20 texts the model is less sure")
+    guesses = Guesses()
+    for number in range(20):  # as many as are to be expected
+        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 2))
+    assert guesses.lines() == []

@@ -147,6 +147,9 @@ def test_an_answer_becomes_plain_json():
         "probabilities": found.probabilities,
         "truncated": False,
         "windows": 1,
+        "unknown_words": [],
+        "nothing_known": False,
+        "unsure": False,
     }
 
 

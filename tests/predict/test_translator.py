@@ -123,12 +123,14 @@ class Speller(Whim):
 
 
 def translator(
-    model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, look=None, **decoding
-):
+    model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, look=None,
+    by_sentence=False, least_ratio=0.0, **decoding
+):  # fmt: skip
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
         max_src_len=max_src_len, usual_src_len=usual_src_len, utilities=utilities, look=look,
+        by_sentence=by_sentence, least_ratio=least_ratio,
     )  # fmt: skip
 
 
@@ -203,6 +205,7 @@ def test_a_prediction_becomes_plain_json():
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert set(line) == {
         "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
+        "short", "unsure", "unknown_words",
     }  # fmt: skip
     assert line["tokens"] == ["a", "<eos>"]
     assert line["n_best"] == [{"text": "a", "score": found.score}]
@@ -222,6 +225,58 @@ def test_a_long_text_is_translated_in_whole_sentences(language, between):
     assert (found.segments, found.truncated) == (3, False)
     assert sorted(itertools.chain(*model.batches)) == [9, 26, 29]
     assert len(found.token_log_probs) == 9 + 26 + 29
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "segments"),
+    [
+        ("Two dogs. A cat.", "Two dogs. A cat.", 2),
+        ("  Two dogs.   A cat!\tWho? ", "  Two dogs.   A cat!\tWho?", 3),
+        ("A cat.\n\nA dog.", "A cat. A dog.", 2),
+        ("\n A cat.", "A cat.", 1),
+        ("\tA cat", "\tA cat", 1),
+        ("Mr. Smith has 3.5 dogs, z. B. Nr. 5.", "Mr. Smith has 3.5 dogs, z. B. Nr. 5.", 1),
+        ("猫好。猫好。", "猫好。 猫好。", 2),
+        ("a cat. a dog.", "a cat. a dog.", 1),
+        ("   ", "", 0),
+    ],
+)
+def test_a_model_of_single_sentences_gets_one_at_a_time_and_white_space_stays(text, expected, segments):
+    here = translator(Echo(), by_sentence=True)
+    (found,) = here.translate(text)
+    assert (found.text, found.segments, found.truncated) == (expected, segments, False)
+    assert "".join(here.stream(text)) == expected
+
+
+def test_between_sentences_of_a_language_without_spaces_only_wide_white_space_stays():
+    here = translator(Echo(), by_sentence=True, tgt_lang="zh")
+    assert here.translate("A cat. A dog.  A bird.")[0].text == "A cat.A dog.  A bird."
+
+
+def test_sentences_keep_alternatives_prefix_and_score():
+    here = translator(Whim(), by_sentence=True)
+    found = here.translate("Abc. Defg.", n_best=3, beam_size=3)[0]
+    alone = [here.translate(text, n_best=3, beam_size=3)[0] for text in ("Abc.", "Defg.")]
+    assert found.score == pytest.approx((alone[0].score + alone[1].score) / 2)
+    assert [a.text for a in found.n_best] == [
+        " ".join(filter(None, texts))
+        for texts in zip(*([a.text for a in one.n_best] for one in alone), strict=True)
+    ]
+    assert here.translate("Abc. Defg.", prefix="Xy")[0].text.startswith("Xy")
+
+
+@pytest.mark.parametrize(("letters_said", "expected"), [(4, True), (7, False), (10, False)])
+def test_a_translation_far_shorter_than_any_in_training_is_told(letters_said, expected):
+    """Of ten letters with a least ratio of 0.9, fewer than 6.3 are suspicious."""
+
+    class Brief(Echo):
+        def next_logits(self, src, prefix):
+            return super().next_logits((*src[:letters_said], EOS_ID), prefix)
+
+    (found,) = translator(Brief(), least_ratio=0.9).translate("abcdefghij")
+    assert (len(found.text), found.short) == (letters_said, expected)
+    assert not translator(Brief()).translate("abcdefghij")[0].short
+    assert not translator(Brief(), least_ratio=0.9).translate("abcdefghi")[0].short
 
 
 def test_a_text_that_just_fits_is_one_segment_and_one_more_letter_makes_two():

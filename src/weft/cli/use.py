@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import islice, repeat
+from itertools import islice, repeat, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.guesses import Guesses
 from weft.cli.streams import (
     Lines,
     growing_sink,
@@ -118,13 +119,15 @@ def translate(
         facts |= {"ensemble": others, "precision": task.machine.precision}
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
-            rest = islice(source.lines, first, None)
+            rest, texts = tee(islice(source.lines, first, None))
             with naming_options(asked):
                 predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
-            for number, found in enumerate(predictions, start=first + 1):
-                yield _translated(number, found, n_best, as_json), _doubts(found)
+            for number, (found, line) in enumerate(zip(predictions, texts, strict=False), start=first + 1):
+                guesses.see(found)
+                yield _translated(number, found, n_best, as_json), _doubts(found, line)
 
-        _write(shown, source, output_file, as_json, facts if is_line_by_line else {})
+        guesses = Guesses()
+        _write(shown, source, output_file, as_json, facts if is_line_by_line else {}, guesses)
 
 
 def classify(
@@ -159,11 +162,12 @@ def classify(
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
             rows = repeat(None) if source.rows is None else islice(source.rows, first, None)
-            cut = ["truncated: only what the model reads at most was classified"]
-            both = zip(answers, rows, strict=False)
-            return ((_classified(a, all_labels, as_json, row), cut if a.truncated else []) for a, row in both)
+            for answer, row in zip(answers, rows, strict=False):
+                guesses.see(answer)
+                yield _classified(answer, all_labels, as_json, row), _doubts_of_label(answer)
 
-        _write(shown, source, output_file, as_json, facts if input_file else {})
+        guesses = Guesses()
+        _write(shown, source, output_file, as_json, facts if input_file else {}, guesses)
 
 
 def generate(
@@ -233,8 +237,10 @@ def _write(
     output_file: Path | None,
     as_json: bool,
     facts: dict[str, Any],
+    guesses: Guesses,
 ) -> None:
-    """Each text from a line on, and on standard error what is doubtful about the first that are.
+    """Each text from a line on, and on standard error what is doubtful about the first that are; at the end
+    what the model guessed.
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
@@ -252,6 +258,8 @@ def _write(
     if told > MOST_DOUBTS and source.chunk > 1:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
         print(f"weft: {more}; with --json each line says what is doubtful about it", file=sys.stderr)
+    for line in [] if as_json else guesses.lines():
+        print(f"weft: {line}", file=sys.stderr)
 
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
@@ -295,10 +303,24 @@ def naming_options(names: Iterable[str]) -> Iterator[None]:
         raise UsageError(re.sub(pattern, lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
 
 
-def _doubts(prediction: "Prediction") -> list[str]:
-    again = "repetition: it says the same again and again; --no-repeat-ngrams 3 forbids that"
+def _doubts_of_label(answer: "Classification") -> list[str]:
+    cut = "truncated: only what the model reads at most was classified"
+    nothing = "nothing known: no word of it was seen in training, and the label is a guess"
+    return [*([cut] if answer.truncated else []), *([nothing] if answer.nothing_known else [])]
+
+
+def _doubts(prediction: "Prediction", text: str) -> list[str]:
+    from weft.predict.text import looks_like_sentence
+
+    again = "repetition: it says the same again and again; "
+    again += "--no-repeat-ngrams 3 forbids that" if looks_like_sentence(text) else "its input is no sentence"
+    short = "short: far fewer words than translations have in training; it may have left something out"
     cut = "truncated: the text is longer than the model reads, or decoding.max_len_ratio cut its translation"
-    return [*([cut] if prediction.truncated else []), *([again] if prediction.repetition else [])]
+    return [
+        *([cut] if prediction.truncated else []),
+        *([again] if prediction.repetition else []),
+        *([short] if prediction.short else []),
+    ]
 
 
 def _translated(number: int, prediction: "Prediction", n_best: int, as_json: bool) -> str:

@@ -117,7 +117,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         return list(_of_unfinished(run))
     poor = _is_poor_by_run(task, run)
     if not data:
-        return list(_of_run(task, run) if poor else _of_unjudged(run) if poor is None else ())
+        return list(of_run(task, run) if poor else _of_unjudged(run) if poor is None else ())
     text = task.read(data)
     found: list[Cause] = []
     if isinstance(task, Translation):
@@ -137,10 +137,10 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     found += _of_unknown(task, text)
     wrong = {cause.code for cause in found + others} & OF_OTHER_TEXT
     blamed = bad and not wrong if poor is None else poor
-    of_run = list(_of_run(task, run)) if blamed else []
-    if {"too-few-steps", "not-learning"} & {cause.code for cause in of_run}:
+    by_run = list(of_run(task, run)) if blamed else []
+    if {"too-few-steps", "not-learning"} & {cause.code for cause in by_run}:
         others = [cause for cause in others if cause.code not in OF_UNTRAINED]
-    return [*found, *of_run, *others, *_of_few_rows(task, len(text))]
+    return [*found, *by_run, *others, *_of_few_rows(task, len(text))]
 
 
 def _of_unjudged(run: Run) -> Iterator[Cause]:
@@ -176,7 +176,7 @@ def _of_unfinished(run: Run) -> Iterator[Cause]:
         yield Cause("unfinished", f"{how}: {verdict.get('reason')}", remedy)
 
 
-def _of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
+def of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
     """What its own figures say of the run of a model that does badly."""
     hurried = list(_of_haste(run, _chance(task)))
     yield from hurried or _of_level(run, _chance(task))

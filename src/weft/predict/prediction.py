@@ -23,8 +23,10 @@ class Prediction:
     if one was given, or the mean utility of minimum Bayes risk; the mean over `segments` where a long text was
     translated in several; None for a text with nothing in it. Samples are not ranked, and have the first.
     `truncated` says that source or translation was cut at a limit, `repetition` that the translation says the same
-    again and again (`repeats`). `n_best` starts with the translation itself; of several segments its j-th entry
-    joins the j-th of each. `tokens` are the target tokens in readable form, end symbols included;
+    again and again (`repeats`), `short` that it has far fewer tokens for its source than any in training, `unsure`
+    that its tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those of the
+    text that were never seen in training. `n_best` starts with the translation itself; of several segments its
+    j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end symbols included;
     `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have one link for each target
     token; the tokens of segments are counted one after the other.
     """
@@ -37,7 +39,15 @@ class Prediction:
     token_log_probs: list[float]
     tokens: list[str] = field(default_factory=list)
     repetition: bool = False
+    short: bool = False
+    unsure: bool = False
+    unknown_words: list[str] = field(default_factory=list)
     alignments: list[Link] | None = None
+
+    @property
+    def confidence(self) -> float | None:
+        """The mean log-probability of its tokens, in nats; None where it has none."""
+        return sum(self.token_log_probs) / len(self.token_log_probs) if self.token_log_probs else None
 
     def to_json(self) -> dict[str, Any]:
         """The same as a plain dictionary; `alignments` only where they were asked for."""

@@ -12,6 +12,9 @@ import torch
 LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n]\s*")
 
 
+_SENTENCE, _LETTERS = 4, 0.7  # characters of a sentence at least, and their share that are letters
+
+
 class Trainable(Protocol):
     """A model that knows whether it is in training."""
 
@@ -27,6 +30,14 @@ def one_line(text: str) -> str:
     if "\n" in text or "\r" in text:
         text = LINE_BREAKS.sub(" ", text)
     return text.strip()
+
+
+def looks_like_sentence(text: str) -> bool:
+    """Whether there are words and mostly letters: no time code, table, markup or code."""
+    characters = [c for c in text if not c.isspace()]
+    return len(characters) >= _SENTENCE and sum(
+        c.isalpha() or not c.isascii() for c in characters
+    ) >= _LETTERS * len(characters)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from weft.config import DecodingSection
+from weft.data.known import KnownWords
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.continuous import Engine
 from weft.decoding.risk import Utility, rank_by_utility
@@ -25,9 +26,12 @@ from weft.errors import UsageError
 from weft.predict.alignment import Link, Look, coverage, links
 from weft.predict.prediction import Alternative, Prediction, repeats
 from weft.predict.rows import Member, RowSearch, Settled, TranslationModel, written
-from weft.predict.segments import Plan, Row, joiner, plan_rows
+from weft.predict.segments import Plan, Row, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
+
+LONG_SOURCE = 10  # ids from which on a source says how long its translation should be
+FAR_BELOW = 0.7  # times the least ratio of lengths in training: a translation below it has left something out
 
 
 class Translator:
@@ -51,13 +55,19 @@ class Translator:
         look: Look | None = None,
         shortlist: Shortlist | None = None,
         is_short: bool = False,
+        by_sentence: bool = False,
+        least_ratio: float = 0.0,
+        known: KnownWords | None = None,
+        low_confidence: float | None = None,
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
         A text of more than `usual_src_len` ids, eos counted, is read in rows of no more where its sentences allow.
         `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are
         what minimum Bayes risk can compare translations by; `look` gives the model's attention. A `shortlist` is
-        used where `is_short`, unless asked otherwise.
+        used where `is_short`, unless asked otherwise. `by_sentence`, each sentence is a row of its own. Hardly a
+        pair that the model was trained on has fewer target ids for each source id than `least_ratio`. `known` are
+        the words of its training text; a translation less sure than `low_confidence` is `unsure`.
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -69,6 +79,8 @@ class Translator:
         self.usual_src_len = min(usual_src_len or self.max_src_len, self.max_src_len)
         self.utilities = utilities or {}
         self.is_short = is_short
+        self.by_sentence, self.least_ratio = by_sentence, least_ratio
+        self.known, self.low_confidence = known, low_confidence
         members = (Member(model, torch.device(device), engine, look),)
         self._rows = RowSearch(members, decoding, self.max_len, workers, shortlist)
 
@@ -150,7 +162,7 @@ class Translator:
         if settled.beams.beam_size > 1 or asked.exhaustive or asked.alignments:
             raise UsageError("a stream is one hypothesis, greedy or drawn; leave out what needs more than that")
         (plan,) = self._plan([text], settled.prefix).values()
-        return self._pieces(plan.rows, settled)
+        return self._pieces(plan, settled)
 
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
         """The best hypothesis for each row of source ids, eos at its end, that the texts become."""
@@ -189,8 +201,17 @@ class Translator:
         found = self._find(list(rows), settings)
         best = {row: ranked[:1] for row, ranked in found.items()}
         looked = self._rows.look_at(best, settings) if settings.asked.alignments else None
-        predictions = {text: self._assemble(plan, found, looked) for text, plan in plans.items()}
+        predictions = {
+            text: self._with_doubts(text, self._assemble(plan, found, looked)) for text, plan in plans.items()
+        }
         return [predictions[text] for text in texts]
+
+    def _with_doubts(self, text: str, found: Prediction) -> Prediction:
+        """With the words of the text that training never had, and whether the model is less sure than on dev."""
+        unknown = self.known.unknown(text) if self.known is not None else []
+        sure, low = found.confidence, self.low_confidence
+        unsure = sure is not None and low is not None and sure < low
+        return replace(found, unknown_words=unknown, unsure=unsure) if unknown or unsure else found
 
     def _find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
         """The hypotheses of every row, ranked."""
@@ -202,13 +223,13 @@ class Translator:
             found = {row: _by_coverage(ranked, looked[row], settings.asked) for row, ranked in found.items()}
         return found
 
-    def _pieces(self, rows: list[Row], settings: Settled) -> Iterator[str]:
-        between = ""
-        for row in rows:
-            before = between
+    def _pieces(self, plan: Plan, settings: Settled) -> Iterator[str]:
+        is_begun = False
+        for white, row in zip(plan.before, plan.rows, strict=True):
+            before = plan.gap(white, self.tgt_lang) if is_begun else plan.indent
             for piece in self._pieces_of_segment(row, settings):
                 yield before + piece
-                before, between = "", joiner(self.tgt_lang)
+                before, is_begun = "", True
 
     def _pieces_of_segment(self, row: Row, settings: Settled) -> Iterator[str]:
         """What each token adds to the text, held back while it is no whole character."""
@@ -229,7 +250,8 @@ class Translator:
         return [replace(samples[number], score=mean) for number, mean in ranked[: asked.n_best]]
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        return plan_rows(texts, self.src_tokenizer, self.max_src_len, self.usual_src_len, prefix)
+        lens = self.max_src_len, self.usual_src_len
+        return plan_rows(texts, self.src_tokenizer, *lens, prefix, self.by_sentence)
 
     def _assemble(
         self,
@@ -242,7 +264,7 @@ class Translator:
         if not segments:
             return Prediction("", None, plan.cut, 0, [], [], alignments=None if looked is None else [])
         places = range(max(map(len, segments)))
-        n_best = [self._join([segment[min(j, len(segment) - 1)] for segment in segments]) for j in places]
+        n_best = [self._join(plan, [segment[min(j, len(segment) - 1)] for segment in segments]) for j in places]
         best = [segment[0] for segment in segments]
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
         return Prediction(
@@ -254,6 +276,7 @@ class Translator:
             token_log_probs=list(chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)),
             tokens=list(chain.from_iterable(tokens)),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
+            short=any(self._is_short(row, found) for row, found in zip(plan.rows, best, strict=True)),
             alignments=None if looked is None else self._links(plan.rows, tokens, looked),
         )
 
@@ -268,10 +291,14 @@ class Translator:
             num_src += len(row.ids)
         return found
 
-    def _join(self, segments: list[Hypothesis]) -> Alternative:
-        texts = [self._text_of(segment) for segment in segments]
+    def _is_short(self, row: Row, found: Hypothesis) -> bool:
+        """Whether a translation is so short for its source as none in training."""
+        num_src = len(row.ids) - 1
+        return num_src >= LONG_SOURCE and len(found.ids) < FAR_BELOW * self.least_ratio * num_src
+
+    def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
         score = sum(segment.score for segment in segments) / len(segments)
-        return Alternative(joiner(self.tgt_lang).join(text for text in texts if text), score)
+        return Alternative(plan.join([self._text_of(segment) for segment in segments], self.tgt_lang), score)
 
     def _text_of(self, hypothesis: Hypothesis) -> str:
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))

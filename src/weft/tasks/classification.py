@@ -16,6 +16,7 @@ from weft import model_folder
 from weft.config import ClassificationRecipe
 from weft.data.check.finding import counted
 from weft.data.check.rows import check_against, refuse_untrainable
+from weft.data.known import KnownWords
 from weft.data.label_batches import LabelBatch, LabelBatches, padded_label_batches
 from weft.data.labelled import LabelledText, named, read_labelled
 from weft.data.languages import UNKNOWN
@@ -35,9 +36,11 @@ from weft.predict.classifier import Classifier
 from weft.tasks.task import (
     Prepared,
     Task,
+    config_knowing,
     keep_model_of,
     keep_samples,
     load_into,
+    load_known,
     load_tokenizers,
     noise_of,
     refuse_other_kind,
@@ -63,6 +66,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     model: TransformerClassifier
     machine: Machine
     loss: ClassLoss
+    known: KnownWords | None = None
 
     @classmethod
     def gather(cls, recipe: ClassificationRecipe, given: Sources) -> Texts[LabelledText]:
@@ -134,7 +138,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)
-        return cls(config, (tokenizer,), model, machine, ClassLoss(0.0, config.multi_label))
+        loss = ClassLoss(0.0, config.multi_label)
+        return cls(config, (tokenizer,), model, machine, loss, load_known(stored))
 
     def prepare(
         self, stores: Path, texts: Texts[LabelledText], recipe: ClassificationRecipe
@@ -221,6 +226,9 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     def overlap_rows(text: LabelledText) -> Sequence[Sequence[str]]:
         return [(one,) for one in text.texts]
 
+    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
+        return replace(self, config=config_knowing(self.config, known, low_confidence), known=known)
+
     def predictor(self) -> Classifier:
         return Classifier(
             self.model,
@@ -231,6 +239,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             too_long=self.config.too_long,
             first_token=self._first_id is not None,
             device=torch.device(self.machine.device),
+            known=self.known,
+            low_confidence=self.config.low_confidence,
         )
 
     @property

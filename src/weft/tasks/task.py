@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from weft import durable, model_folder
 from weft.config import BatchesSection, Recipe, SideSection
 from weft.data.check.finding import counted
+from weft.data.known import KnownWords
 from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
@@ -98,6 +99,7 @@ class Task(ABC, Generic[R, C, B]):
     tokenizers: tuple[Tokenizer, ...]
     model: nn.Module
     machine: Machine
+    known: KnownWords | None = None  # the words of its training text
 
     @classmethod
     @abstractmethod
@@ -193,7 +195,24 @@ class Task(ABC, Generic[R, C, B]):
         weights = {name: p.detach() for name, p in self.model.named_parameters()}
         contents = [tokenizer.to_json().encode() for tokenizer in dict.fromkeys(self.tokenizers)]
         files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
-        model_folder.save_model_folder(folder, self.config, weights, files, card, facts)
+        words = None if self.known is None else torch.from_numpy(self.known.hashes)
+        model_folder.save_model_folder(folder, self.config, weights, files, card, facts, words=words)
+
+    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
+        """The same, with what it takes to say at use where it guesses; for tasks that say it."""
+        return self
+
+
+def load_known(stored: StoredModel) -> KnownWords | None:
+    """The words that a folder's model was trained on, where it has kept them."""
+    if not stored.config.known_words:
+        return None
+    return KnownWords(model_folder.read_words(stored.folder / model_folder.WORDS).numpy())
+
+
+def config_knowing(config: F, known: KnownWords | None, low_confidence: float | None) -> F:
+    """The config of a model that keeps the words that it knows."""
+    return config.model_copy(update={"known_words": known is not None, "low_confidence": low_confidence})
 
 
 def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:

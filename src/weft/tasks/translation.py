@@ -16,8 +16,10 @@ from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, read_pairs
+from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN
 from weft.data.overlap import TextHashes
+from weft.data.segment import split_sentences
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.decoding.captured import CapturedEngine
@@ -34,14 +36,16 @@ from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
 from weft.predict.prediction import Prediction
-from weft.predict.translator import Translator
+from weft.predict.translator import LONG_SOURCE, Translator
 from weft.recipe_file import with_values
 from weft.tasks.task import (
     Prepared,
     Task,
+    config_knowing,
     keep_model_of,
     keep_samples,
     load_into,
+    load_known,
     load_tokenizers,
     noise_of,
     refuse_other_kind,
@@ -52,6 +56,7 @@ from weft.texts import Sources, Texts, gather_pairs
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
+_NEARLY_ALL, _ENOUGH_LONG = 0.95, 100  # share of single sentences; long pairs that say what is usual
 LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
 _MANY, _SAME = 20, 0.1  # so many sources or targets, of which so small a share differ, are rather labels
 
@@ -69,6 +74,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     machine: Machine
     loss: CrossEntropy
     shortlist: Shortlist | None = None
+    known: KnownWords | None = None
 
     @classmethod
     def gather(cls, recipe: TranslationRecipe, given: Sources) -> Texts[ParallelText]:
@@ -115,6 +121,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             tgt_vocab_size=tgt.vocab_size,
             max_src_len=(most := min(recipe.data.max_len + 1, recipe.model.max_len)),
             usual_src_len=_usual_len(texts.train.src, src, most),
+            single_sentences=_are_single(texts.train.src),
+            least_ratio=_least_ratio(texts.train, src, tgt),
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
@@ -143,7 +151,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         model = load_into(stored, lambda: _build_model(config), machine)
         found = model_folder.read_shortlist(folder, config)
         shortlist = Shortlist(**{name: t.numpy() for name, t in found.items()}) if found else None
-        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy(), shortlist)
+        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy(), shortlist, load_known(stored))
 
     def prepare(self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe) -> Prepared[Batch]:
         store = self._store(stores, "train", texts.train, texts)
@@ -214,6 +222,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
         return list(zip(text.src, text.tgt, strict=True))
 
+    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
+        return replace(self, config=config_knowing(self.config, known, low_confidence), known=known)
+
     def predictor(self) -> Translator:
         """By an engine where this machine has one for the model, else by the model's own steps."""
         return Translator(
@@ -231,6 +242,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             look=self.look,
             shortlist=self.shortlist,
             is_short=self.config.shortlist == "on",
+            by_sentence=self.config.single_sentences,
+            least_ratio=self.config.least_ratio,
+            known=self.known,
+            low_confidence=self.config.low_confidence,
         )
 
     def _engine(self) -> Engine | None:
@@ -307,6 +322,20 @@ def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
     some = tokenizer.encode_batch(sources[:: max(len(sources) // LOOKED_AT, 1)])
     lengths = sorted(len(ids) + 1 for ids in some)
     return max(2, min(most, lengths[-1 - len(lengths) // 1000]))
+
+
+def _are_single(sources: Sequence[str]) -> bool:
+    """Whether nearly all sources are one sentence each, as far as punctuation tells."""
+    some = sources[:: max(len(sources) // LOOKED_AT, 1)]
+    return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(some)
+
+
+def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
+    """Target ids for each source id, of all pairs but one in two hundred; 0 where too few sources are long."""
+    every = max(len(text) // LOOKED_AT, 1)
+    both = zip(src.encode_batch(text.src[::every]), tgt.encode_batch(text.tgt[::every]), strict=True)
+    ratios = sorted(len(theirs) / len(mine) for mine, theirs in both if len(mine) >= LONG_SOURCE)
+    return ratios[len(ratios) // 200] if len(ratios) >= _ENOUGH_LONG else 0.0
 
 
 def _build_model(config: TranslationConfig) -> Seq2Seq:

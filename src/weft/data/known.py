@@ -1,0 +1,89 @@
+"""Which words a model has seen in training, kept as hashes: so that using it can say where it guesses."""
+
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.int32]
+
+MOST_WORDS = 500_000  # the most frequent, of a text with more: two megabytes
+_CACHED = 100_000  # answers that are remembered
+# Characters of scripts that put no space between words (Thai, Lao, Burmese, Khmer, kana, Han): each is a word.
+_ALONE = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+_BETWEEN = re.compile(r"[\s\-‐–—/'’.]+")
+
+
+@dataclass(frozen=True)
+class KnownWords:
+    """Hashes of 32 bits of folded words, sorted; another word shares one of n of them by a chance of n in 2^32."""
+
+    hashes: Hashes
+    _answers: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "KnownWords":
+        """The words of a text."""
+        counts = Counter(word for text in texts for word in words_of(text))
+        return cls(np.unique(np.array([_hash(word) for word, _ in counts.most_common(MOST_WORDS)], np.int32)))
+
+    def joined(self, other: "KnownWords | None") -> "KnownWords":
+        """Those of both."""
+        return self if other is None else KnownWords(np.union1d(self.hashes, other.hashes))
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of a text that are not among them, each once, in order."""
+        return [word for word in dict.fromkeys(words_of(text)) if not self.knows(word)]
+
+    def knows_nothing_of(self, text: str) -> bool:
+        """Whether no word of it is among them, or it has none."""
+        return not any(self.knows(word) for word in words_of(text))
+
+    def knows(self, word: str) -> bool:
+        """Whether a word as `words_of` gives it is among them."""
+        known = self._answers.get(word)
+        if known is None:
+            known = self._found(_hash(word))
+            if len(self._answers) >= _CACHED:
+                self._answers.clear()
+            self._answers[word] = known
+        return known
+
+    def _found(self, number: int) -> bool:
+        place = int(np.searchsorted(self.hashes, number))
+        return place < len(self.hashes) and int(self.hashes[place]) == number
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text, without case and marks around them; what has a digit is none."""
+    folded = text.casefold()
+    if not text.isascii():
+        folded = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", folded))
+    for part in _BETWEEN.split(folded):
+        word = _bare(part)
+        if word and not any(c.isdigit() for c in word):
+            yield word
+
+
+def _bare(part: str) -> str:
+    """Without what is no letter, mark of a letter or number at its ends."""
+    if part.isalpha():
+        return part
+    while part and not (part[0].isalnum()):
+        part = part[1:]
+    while part and not (part[-1].isalnum() or unicodedata.category(part[-1]).startswith("M")):
+        part = part[:-1]
+    return part
+
+
+def _hash(word: str) -> int:
+    """As a signed number of 32 bits."""
+    number = zlib.crc32(word.encode("utf-8", "surrogatepass"))
+    return number - 2**32 if number >= 2**31 else number

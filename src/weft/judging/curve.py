@@ -1,0 +1,39 @@
+"""What the evaluations of a run say of its end: still getting better, or learning by heart."""
+
+from collections.abc import Mapping, Sequence
+
+FEWEST = 3  # evaluations from which on a curve says anything
+GAIN = 0.02  # a last third that is better than what came before by this share was still getting better
+BY_HEART = 1.05  # a dev loss that rose to so many times its least
+LEAST_BLEU = 1.0
+APART = 0.7  # and a training loss at so small a share of it
+
+
+def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
+    """Whether the best of the last third of the evaluations beats all before it by `GAIN`."""
+    if len(scores) < FEWEST:
+        return False
+    first = len(scores) - max(len(scores) // 3, 1)
+    before, last = scores[:first], scores[first:]
+    if is_loss:
+        return min(last) < min(before) * (1 - GAIN)
+    return max(last) > max(before) * (1 + GAIN)
+
+
+def learned_by_heart(dev: Sequence[float], train: Sequence[float]) -> bool:
+    """Whether the dev loss has risen from its least while that of training fell far below it."""
+    return len(dev) >= FEWEST and bool(train) and dev[-1] > BY_HEART * min(dev) and train[-1] < APART * dev[-1]
+
+
+def deciding(evaluations: Sequence[Mapping[str, float]]) -> tuple[list[float], bool]:
+    """The values that choose the best step, and whether they are losses: the first after the step's number.
+
+    BLEU below `LEAST_BLEU` is chance, and the loss decides.
+    """
+    keys = [key for line in evaluations for key in line if key != "step"]
+    key = keys[0] if keys else ""
+    found = [line[key] for line in evaluations if key in line]
+    if key == "dev_bleu" and max(found) < LEAST_BLEU:
+        key = next((other for other in keys if other.endswith("loss")), key)
+        found = [line[key] for line in evaluations if key in line]
+    return found, key.endswith("loss")

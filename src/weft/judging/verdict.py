@@ -1,0 +1,67 @@
+"""What to say of a model when its run ends, by its task and by what the run wrote down."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.errors import FolderError, WeftError
+from weft.inspection.diagnosis import Run, of_run
+from weft.inspection.history import History, read_history
+from weft.judging.classification import judge_classifier
+from weft.judging.curve import deciding, learned_by_heart, still_improves
+from weft.judging.judgement import USABLE, Judgement, not_judged
+from weft.judging.language import judge_language_model
+from weft.judging.translation import judge_translator
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+from weft.texts import Texts
+
+MOST_HELPS = 2
+
+
+def judge_run(
+    folder: Path, task: Task[Any, Any, Any], texts: Texts[Any] | None, scores: Mapping[str, float]
+) -> Judgement:
+    """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev."""
+    try:
+        found = _judge(folder, task, texts, scores)
+    except WeftError as error:  # a run that is done is not to fail here
+        return not_judged(str(error))
+    return replace(found, helps=()) if found.verdict == USABLE else found
+
+
+def _judge(
+    folder: Path, task: Task[Any, Any, Any], texts: Texts[Any] | None, scores: Mapping[str, float]
+) -> Judgement:
+    if texts is None:
+        return not_judged("the text is not there")
+    if texts.dev is None:
+        return not_judged("there is no dev text; give one with --dev, or more text")
+    history = _history(folder)
+    values, is_loss = deciding(history.evaluations) if history else ([], False)
+    improves = still_improves(values, is_loss)
+    helps = _helps(folder, task, improves)
+    if isinstance(task, Translation):
+        return judge_translator(task, texts.train, texts.dev, improves, helps)
+    if isinstance(task, Classification):
+        return judge_classifier(task, texts.train, texts.dev, improves, helps)
+    assert isinstance(task, LanguageModelling)
+    by_heart = history is not None and learned_by_heart(values, [loss for _, loss in history.losses])
+    loss = scores.get("dev_loss")
+    return judge_language_model(task, texts.train, texts.dev, loss, improves, by_heart, helps)
+
+
+def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool) -> list[str]:
+    """What the run's own figures say would make the model better; that it ended early is said already."""
+    causes = [cause for cause in of_run(task, Run.of(folder)) if not (improves and cause.code == "too-few-steps")]
+    return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
+
+
+def _history(folder: Path) -> History | None:
+    try:
+        return read_history(folder)
+    except FolderError:
+        return None

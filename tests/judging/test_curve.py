@@ -1,0 +1,49 @@
+"""Whether a curve still gets better at its end, and whether a model learns by heart."""
+
+import pytest
+
+from weft.judging.curve import deciding, learned_by_heart, still_improves
+
+
+@pytest.mark.parametrize(
+    ("scores", "is_loss", "expected"),
+    [
+        ([1.0, 5.0, 9.0], False, True),
+        ([1.0, 9.0, 9.1], False, False),
+        ([1.0, 9.0, 9.2], False, True),
+        ([9.0, 5.0, 1.0], True, True),
+        ([9.0, 1.0, 0.99], True, False),
+        ([9.0, 1.0, 0.97], True, True),
+        ([9.0, 1.0, 2.0], True, False),
+        ([1.0, 2.0, 3.0, 9.0, 8.0, 8.0], False, False),
+        ([1.0, 9.0], False, False),
+        ([], False, False),
+    ],
+)
+def test_the_last_third_beats_what_was_before(scores: list[float], is_loss: bool, expected: bool) -> None:
+    assert still_improves(scores, is_loss) == expected
+
+
+@pytest.mark.parametrize(
+    ("dev", "train", "expected"),
+    [
+        ([3.0, 2.0, 2.2], [4.0, 1.0], True),
+        ([3.0, 2.0, 2.05], [4.0, 1.0], False),
+        ([3.0, 2.0, 2.2], [4.0, 1.8], False),
+        ([2.0, 2.2], [1.0], False),
+        ([3.0, 2.0, 2.2], [], False),
+    ],
+)
+def test_by_heart_is_a_dev_loss_that_rose_while_training_fell(
+    dev: list[float], train: list[float], expected: bool
+) -> None:
+    assert learned_by_heart(dev, train) == expected
+
+
+def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
+    lines = [{"step": 5, "dev_bleu": 0.1, "dev_loss": 4.0}, {"step": 9, "dev_bleu": 0.3, "dev_loss": 3.0}]
+    assert deciding(lines) == ([4.0, 3.0], True)
+    assert deciding([*lines, {"step": 12, "dev_bleu": 1.0, "dev_loss": 2.0}]) == ([0.1, 0.3, 1.0], False)
+    assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == ([0.5], False)
+    assert deciding([{"step": 1, "dev_bleu": 0.5}]) == ([0.5], False)
+    assert deciding([]) == ([], False)

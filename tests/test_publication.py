@@ -1,0 +1,195 @@
+"""What a run leaves at its end: a plain verdict, and what using the model needs to say where it guesses."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.averaging import average
+from weft.data.known import KnownWords
+from weft.durable import sha256_of
+from weft.errors import FolderError
+from weft.model_folder import WORDS, run_files
+from weft.publication import _longer
+from weft.run_record import Verdict
+
+Write = Callable[[int], str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, tiny_settings: tuple[str, ...], write_pairs: Write) -> Path:
+    """A tiny translator whose run held out dev and test."""
+    out = tmp_path_factory.mktemp("run") / "model"
+    steps = ("training.max_steps=40", "training.eval_every=10", "data.dev_size=24", "data.test_size=20")
+    weft.train(out=out, train=write_pairs(216), settings=(*tiny_settings, *steps), quiet=True)
+    return out
+
+
+def verdict_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_files(folder).verdict.read_bytes())
+    return found
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
+    return found
+
+
+def test_the_verdict_stands_in_verdict_json_and_without_any_text_in_the_card(run: Path) -> None:
+    judged, card = verdict_of(run)["judgement"], (run / "README.md").read_text()
+    assert judged["verdict"] in ("usable", "draft", "not usable yet")
+    assert judged["figures"]["count"] == 24
+    assert len(judged["examples"]) == 5
+    assert f"- {judged['verdict']}: {judged['says'][0]}" in card
+    assert f"- {judged['says'][1]}" in card
+    assert not any(row["reference"] in card for row in judged["examples"])
+    assert "holds checkpoints and the training text" in card
+
+
+def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
+    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    settings = (*tiny_settings, "training.max_steps=4", "data.dev_size=24", "data.test_size=0")
+    weft.train(out=out, train=write_pairs(216), settings=settings)
+    said = " ".join(capfd.readouterr().err.split())
+    examples = verdict_of(out)["judgement"]["examples"]
+    assert "verdict: not usable yet: " in said
+    assert "copying the translation of the nearest training sentence gives BLEU" in said
+    assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
+    assert "try next: the same call with training.max_steps=8 (about" in said
+    assert (
+        f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said
+    )
+
+
+def test_without_dev_nothing_is_judged(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) -> None:
+    settings = (*tiny_settings, "training.max_steps=2")
+    weft.train(out=tmp_path, train=write_pairs(60), settings=settings, quiet=True)
+    judged = verdict_of(tmp_path)["judgement"]
+    assert (judged["verdict"], judged["says"]) == (
+        "not judged",
+        ["there is no dev text; give one with --dev, or more text"],
+    )
+    assert config_of(tmp_path)["low_confidence"] is None
+    assert weft.load(tmp_path).translate("boy sees cat.")[0].unknown_words == ["boy"]
+
+
+@pytest.mark.parametrize(
+    ("command", "step", "goes_on", "expected"),
+    [
+        ("weft train a", 9, False, "weft train a --set training.max_steps=18"),
+        ("weft train a --fresh --set training.max_steps=9", 9, False, "weft train a --set training.max_steps=18"),
+        ("weft train a --set training.patience=2", 6, False, "weft train a --set training.patience=4"),
+        ("weft train a --set training.max_steps=9", 6, True, "weft train a --set training.max_steps=9"),
+        ("weft train a --minutes 5", 9, False, "weft train a --minutes 5, with more minutes"),
+        ("", 9, False, "the same call with training.max_steps=18"),
+        ("", 6, True, "the same call, which goes on"),
+    ],
+)
+def test_what_trains_for_longer(command: str, step: int, goes_on: bool, expected: str) -> None:
+    assert _longer(command, Verdict(step=step, max_steps=9, evaluations_since_best=2), goes_on) == expected
+
+
+# What using the model needs to know
+
+
+def test_the_folder_knows_the_words_of_its_training_text(run: Path, tmp_path: Path) -> None:
+    model = weft.load(run)
+    found = model.translate(["CAT sees (dog).", "a boy sees the key.", ""])
+    assert [one.unknown_words for one in found] == [[], ["a", "boy", "the", "key"], []]
+    average([run], tmp_path / "mean")
+    assert weft.load(tmp_path / "mean").translate("boy")[0].unknown_words == ["boy"]
+    shutil.copytree(run, tmp_path / "alone", ignore=shutil.ignore_patterns("run"))
+    assert weft.load(tmp_path / "alone").translate("boy")[0].unknown_words == ["boy"]
+
+
+def test_a_model_trained_further_knows_the_words_of_both_texts(
+    run: Path, tmp_path: Path, tiny_settings: tuple[str, ...]
+) -> None:
+    text = tmp_path / "more.tsv"
+    text.write_text("".join(f"boy{chr(97 + i)} sees cat.\tJunge sieht Katze {i}.\n" for i in range(26)))
+    settings = [one for one in tiny_settings if not one.startswith(("model.", "tokenizer."))]
+    weft.train(
+        out=tmp_path / "out",
+        train=str(text),
+        start_from=run,
+        settings=[*settings, "training.max_steps=1"],
+        quiet=True,
+    )
+    assert weft.load(tmp_path / "out").translate("boya knows the horse.")[0].unknown_words == ["the"]
+
+
+def test_how_sure_the_model_was_on_dev_is_the_measure_of_what_is_unsure(run: Path) -> None:
+    low = config_of(run)["low_confidence"]
+    assert low == verdict_of(run)["judgement"]["low_confidence"] < 0
+    model = weft.load(run)
+    for text in ("cat sees dog.", "xyz xyz xyz xyz"):
+        (found,) = model.translate(text)
+        assert found.confidence == pytest.approx(sum(found.token_log_probs) / len(found.token_log_probs))
+        assert found.unsure == (found.confidence < low)
+
+
+def test_sentences_and_lengths_of_the_training_text_are_learned(run: Path) -> None:
+    config = config_of(run)
+    assert config["single_sentences"] is True
+    assert config["least_ratio"] == 0.0  # no source has ten ids
+    (found,) = weft.load(run).translate("Cat sees dog. Bird hears fish.")
+    assert found.segments == 2
+
+
+def test_a_text_of_several_sentences_a_line_is_translated_by_lines(
+    tmp_path: Path, tiny_settings: tuple[str, ...]
+) -> None:
+    text = tmp_path / "two.en-de.tsv"
+    words = [f"w{chr(97 + i)}" for i in range(26)]
+    one = "A {0} sees the dog. The dog {0} knows it well now.\tEin {0} sieht ihn. Der Hund.\n"
+    text.write_text("".join(one.format(a + b) for a in words for b in words[:8]))
+    settings = (*tiny_settings, "training.max_steps=1")
+    weft.train(out=tmp_path / "out", train=str(text), settings=settings, quiet=True)
+    config = config_of(tmp_path / "out")
+    assert config["single_sentences"] is False
+    assert 0.4 < config["least_ratio"] < 0.8
+    assert weft.load(tmp_path / "out").translate("A cat. A dog.")[0].segments == 1
+
+
+def test_a_folder_from_before_opens_and_reads_sentence_by_sentence(run: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(run, old)
+    config = {
+        k: v for k, v in config_of(run).items() if k not in ("known_words", "low_confidence", "single_sentences")
+    }
+    del config["least_ratio"]
+    manifest = json.loads((old / "manifest.json").read_bytes())
+    (old / "config.json").write_text(json.dumps(config))
+    for name in (WORDS, "config.json"):
+        del manifest["files"][name]
+    content = (old / "config.json").read_bytes()
+    manifest["files"]["config.json"] = {"size": len(content), "sha256": sha256_of(old / "config.json")}
+    (old / "manifest.json").write_text(json.dumps(manifest))
+    (found,) = weft.load(old).translate("A boy. A dog.")
+    assert (found.unknown_words, found.unsure, found.segments) == ([], False, 2)
+
+
+def test_a_damaged_list_of_words_is_refused(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "copy")
+    (tmp_path / "copy" / WORDS).write_bytes(b"nothing")
+    with pytest.raises(FolderError, match=WORDS):
+        weft.load(tmp_path / "copy")
+
+
+def test_a_classifier_says_where_nothing_is_known(tmp_path: Path) -> None:
+    text = tmp_path / "rows.csv"
+    rows = (f"{'good' if i % 2 else 'bad'} thing w{chr(97 + i % 26)},l{i % 2}\n" for i in range(120))
+    text.write_text("text,label\n" + "".join(dict.fromkeys(rows)))
+    settings = ("training.max_steps=30", "training.precision=float32", "training.threads=1", "data.dev_size=10")
+    weft.train(out=tmp_path / "out", recipe="classify-fast", train=str(text), settings=settings, quiet=True)
+    model = weft.load(tmp_path / "out")
+    found = model.classify(["good thing", "asdf qwer zxcv", "", "asdf thing"])
+    assert [one.nothing_known for one in found] == [False, True, True, False]
+    assert [one.unknown_words for one in found] == [[], ["asdf", "qwer", "zxcv"], [], ["asdf"]]
+    assert isinstance(model.known, KnownWords)
