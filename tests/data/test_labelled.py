@@ -280,7 +280,13 @@ class TestLook:
         finding = found(made({"a": 300, "b": 29}), "imbalance")
         assert finding.severity == "note"
         assert "'a' has 300 rows, 'b' 29 rows" in finding.message
+        assert "training.class_weights=balanced" in finding.remedy
         assert "imbalance" not in codes(made({"a": 300, "b": 30}))
+
+    def test_weights_are_not_advised_where_a_text_may_have_several_labels(self) -> None:
+        rows = [(f"text number {i}", ["a", "b"] if i < 9 else ["a"]) for i in range(300)]
+        finding = found(from_rows(rows, "made.csv", multi_label=True), "imbalance")
+        assert finding.remedy == "judge by macro-F1 rather than accuracy"
 
     def test_small_text_and_what_reading_dropped(self, tmp_path: Path) -> None:
         text = read_labelled(write(tmp_path / "t.tsv", 'text\tlabel\n"a ""b"""\tx\n"b" c\ty\n\ty\n'))

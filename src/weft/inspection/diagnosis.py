@@ -36,6 +36,7 @@ FEW_PAIRS, FEW_ROWS = 5000, 200
 _ENDED = ("done", "stopped early")
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
 ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
+WORSE = 1.3  # times the loss of guessing: what had steps enough and is worse than that takes too large ones
 FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
 FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
 OF_OTHER_TEXT = {"unknown-labels", "unknown-words", "longer-than-trained"}  # the text is to blame, not the run
@@ -178,8 +179,9 @@ def _of_unfinished(run: Run) -> Iterator[Cause]:
 
 def of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
     """What its own figures say of the run of a model that does badly."""
-    hurried = list(_of_haste(run, _chance(task)))
-    yield from hurried or _of_level(run, _chance(task))
+    chance, blind = _chance(task), _blind_chance(task)
+    hurried = list(_of_haste(run, chance, blind))
+    yield from hurried or _of_level(run, chance, blind)
     yield from _of_curves(run)
     few = {Translation: FEW_PAIRS, Classification: FEW_ROWS}.get(type(task), 0)
     if run.num_rows is not None and run.num_rows < few:
@@ -190,12 +192,14 @@ def of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
         )
 
 
-def _of_haste(run: Run, chance: float) -> Iterator[Cause]:
+def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     """Ended before it could learn: while the loss fell, in the warm-up or soon after it."""
     what, curve = ("dev", run.dev_losses) if len(run.dev_losses) >= 3 else ("training", run.train_losses)
     if not curve:
         return
     losses = [loss for _, loss in curve]
+    if losses[-1] > WORSE * blind and curve[-1][0] >= (run.training.get("warmup_steps") or 0) + ENOUGH_STEPS:
+        return  # not for want of steps
     steps, before = curve[-1][0], next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
     lowest = losses[-1] <= min(losses) * 1.001
     warmup = run.training.get("warmup_steps") or 0
@@ -215,10 +219,15 @@ def _of_haste(run: Run, chance: float) -> Iterator[Cause]:
     else:
         return
     remedy = "raise training.max_steps; the same command then goes on from where it ended"
+    rate = run.training.get("learning_rate")
+    if losses[-1] > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
+        remedy += (
+            f"; or begin anew with ten times training.learning_rate, which is {rate:g}: it learned next to nothing"
+        )
     yield Cause("too-few-steps", evidence, remedy)
 
 
-def _of_level(run: Run, chance: float) -> Iterator[Cause]:
+def _of_level(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     """Each logged loss is a mean over some steps, and smoothed where the recipe says so; those on dev are not."""
     losses = [loss for _, loss in run.train_losses]
     if not losses:
@@ -230,7 +239,7 @@ def _of_level(run: Run, chance: float) -> Iterator[Cause]:
         yield Cause(
             "not-learning",
             f"the training loss was {last:.2f} nats a token in the end, and guessing has {chance:.2f}",
-            f"{now}{_other_rate(losses)}",
+            f"{now}{_other_rate(losses, blind)}",
         )
     elif len(losses) >= 4 and last > 1.15 * least and least < 0.9 * losses[0]:
         yield Cause(
@@ -240,9 +249,9 @@ def _of_level(run: Run, chance: float) -> Iterator[Cause]:
         )
 
 
-def _other_rate(losses: Sequence[float]) -> str:
-    """What to try where nothing is learned: larger steps where the loss stands still, smaller where it jumps."""
-    if max(losses) < 1.03 * min(losses):
+def _other_rate(losses: Sequence[float], blind: float) -> str:
+    """What to try where nothing is learned: larger steps where the loss hardly falls, smaller where it jumps."""
+    if losses[-1] < min(1.01 * min(losses), WORSE * blind):
         return "the loss hardly moved: try ten times that, and again, until it falls"
     return "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
 
@@ -294,7 +303,8 @@ def _of_translations(probe: Probe) -> Iterator[Cause]:
         yield Cause(
             "no-end-symbol",
             f"where a target ends, the model gives the end a probability of {end:.3f} on average",
-            "it has not learned to stop: train on whole sentences, none cut at data.max_len",
+            "it has not learned to stop: train on pairs whose targets end where their sources do, without what "
+            "belongs to the next sentence",
         )
     yield from _of_outputs(probe)
 
@@ -328,7 +338,7 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
             "cut-at-limit",
             f"{cut:,} of {count:,} translations were cut at {config.decoding.max_len_ratio:g} times the tokens of "
             f"their source and {config.decoding.max_len_extra:,} more",
-            "raise decoding.max_len_ratio; what does not end even so has not learned to",
+            "train with a larger decoding.max_len_ratio; what does not end even so has not learned to",
         )
     written = [(text, target) for text, target in zip(texts, probe.text.tgt, strict=True) if text]
     ours, wanted = (sum(map(len, side)) for side in zip(*written, strict=True)) if written else (1, 1)
@@ -340,7 +350,8 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
             f"the translations have {100 * ours / wanted:.0f} % of the references' characters; the recipe's "
             f"length_penalty is {penalty:g}, its beam_size {beam}",
             f"are the targets of the training text so {'short' if short else 'long'}, or was it trained too "
-            f"briefly? else weft translate{search} --length-penalty {'above' if short else 'below'} {penalty:g}",
+            f"briefly? then mend or train longer; else weft translate{search} --length-penalty "
+            f"{'above' if short else 'below'} {penalty:g}",
         )
     limit = config.max_src_len - 1
     lengths = [len(ids) for ids in probe.task.tokenizers[0].encode_batch(probe.text.src)]
@@ -371,9 +382,9 @@ def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Ca
     poor = right - most / len(rows) < POOR_GAIN * (1 - most / len(rows))
     if often >= 0.95 * len(rows) and most <= 0.8 * len(rows):
         evidence = f'{often:,} of {len(rows):,} texts are called "{label}", {right:.0%} of all rightly'
-        remedy = (
-            "look at the labels of the training text (weft check); if one of them is far more frequent, train "
-            "with training.class_weights=balanced"
+        remedy = _without_weights(run) or (
+            "look at the labels of the training text (weft check); if one of them is far more frequent, give "
+            "training.class_weights a table in which each label has the inverse of its rows"
         )
         return poor, [Cause("one-label", evidence, remedy)]
     given = [list(answer.labels) for answer in answers]
@@ -387,10 +398,8 @@ def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]],
     over, under = max(more, key=more.__getitem__), min(more, key=more.__getitem__)
     if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
         return
-    weights = run.training.get("class_weights")
-    if weights is not None:
-        said = "balanced" if weights == "balanced" else "a table"
-        remedy = f"train without training.class_weights ({said} now), or with weights that differ less"
+    if weighted := _without_weights(run):
+        remedy = weighted
     elif true[over] < true[under]:
         remedy = "look whether the training text has that label as seldom as this text does (weft check)"
     else:
@@ -401,6 +410,15 @@ def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]],
         f'"{under}" is named {named[under]:,} times and is the label of {true[under]:,}',
         remedy,
     )
+
+
+def _without_weights(run: Run) -> str:
+    """What to do about a label that is named too often where weights may be the cause; else nothing."""
+    weights = run.training.get("class_weights")
+    if weights is None:
+        return ""
+    said = "balanced" if weights == "balanced" else "a table"
+    return f"train without training.class_weights ({said} now), or with weights that differ less"
 
 
 def _of_unknown(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
@@ -461,6 +479,11 @@ def _chance(task: Task[Any, Any, Any]) -> float:
     tokenizer = task.tokenizers[-1]
     spells = tokenizer.settings.kind in ("character", "word")  # in bytes, but only what it does not know
     return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
+
+
+def _blind_chance(task: Task[Any, Any, Any]) -> float:
+    """The loss of guessing among all pieces, those too that text hardly needs, in nats: a new model has it."""
+    return _chance(task) if isinstance(task, Classification) else math.log(task.tokenizers[-1].vocab_size)
 
 
 def _places(count: int) -> list[int]:

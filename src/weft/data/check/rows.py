@@ -15,6 +15,10 @@ from weft.errors import DataError
 LABELS_SHARE = 0.5  # different labels for each row, from which on they are no labels
 FEW_ROWS = 5
 _IMBALANCE = 10
+_WEIGHTS = (
+    ", and train with training.class_weights=balanced as well, by which rare labels count for more: it often "
+    "helps, not always"
+)
 _SPELLING = 0.84  # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
 _LEAST_LETTERS = 4  # of a label that may be misspelled
@@ -244,8 +248,7 @@ def _imbalance(text: LabelledText) -> Iterator[Finding]:
             "imbalance",
             f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
             f"{counted(counts[least], 'rows')}",
-            "judge by macro-F1 rather than accuracy, and train with training.class_weights=balanced as well, by "
-            "which rare labels count for more: it often helps, not always",
+            "judge by macro-F1 rather than accuracy" + ("" if text.multi_label else _WEIGHTS),
             counts[least],
         )
 
