@@ -170,9 +170,9 @@ def test_invalid_utf8_is_named_and_nothing_written(
     where = ("--output", tmp_path / "out") if to_file else ()
     ended = command("translate", tiny_folder, "--input", tmp_path / "in", *where)
     assert (ended.code, ended.out) == (3, b"")
-    assert ended.messages == [
-        f"weft: {tmp_path / 'in'}:3: not UTF-8 at the text's byte 13; save the text as UTF-8"
-    ]
+    path = tmp_path / "in"
+    remedy = f"it looks like WINDOWS-1252; convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > {path}.utf8"
+    assert ended.messages == [f"weft: {path}:3: not UTF-8 at the text's byte 13; {remedy}"]
     assert {p.name for p in tmp_path.iterdir()} == {"in"}
 
 

@@ -214,6 +214,8 @@ def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
 
 def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
     """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not UTF-8."""
+    from weft.data.formats.encoding import remedy
+
     offset = 0  # of the line's first byte, as the readers of training text count
     for number, raw in enumerate(source, start=1):
         content = raw.removesuffix(b"\n").removesuffix(b"\r")
@@ -223,10 +225,17 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
             yield number, content.decode("utf-8")
         except UnicodeDecodeError as error:
             where = f"{path or 'standard input'}:{number}"
-            raise DataError(
-                f"{where}: not UTF-8 at the text's byte {offset + error.start}; save the text as UTF-8"
-            ) from None
+            what = remedy(path, _all_of(source) or raw)
+            raise DataError(f"{where}: not UTF-8 at the text's byte {offset + error.start}; {what}") from None
         offset += len(raw)
+
+
+def _all_of(source: BinaryIO) -> bytes:
+    """The beginning of what can be read once more; nothing of a terminal."""
+    if not source.seekable():
+        return b""
+    source.seek(0)
+    return source.read(2**20)
 
 
 def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.data.formats.encoding import conversion, remedy
 from weft.data.formats.row import EMPTY_LINE
 from weft.data.formats.source import read_chunks
 from weft.errors import DataError
@@ -95,15 +96,15 @@ def _refuse_wide_encoding(head: bytes, path: Path) -> None:
         bits = 32 if mark and len(mark) == 4 else 16
         first = 0 if mark else sample.index(0)
         raise DataError(
-            f"{path}:1: looks like UTF-{bits}, not UTF-8, at the text's byte {first}; save the file as UTF-8"
+            f"{path}:1: looks like UTF-{bits}, not UTF-8, at the text's byte {first}; "
+            f"convert it: {conversion(path, f'UTF-{bits}')}"
         )
 
 
 def _not_utf8(path: Path, data: bytes, start: int, offset: int, line: int) -> DataError:
     line += data.count(b"\n", 0, start)
     return DataError(
-        f"{path}:{line}: not UTF-8 at the text's byte {offset + start} (0x{data[start]:02X}); "
-        "save the file as UTF-8 (it may be in Latin-1 or another old encoding)"
+        f"{path}:{line}: not UTF-8 at the text's byte {offset + start} (0x{data[start]:02X}); {remedy(path, data)}"
     )
 
 
