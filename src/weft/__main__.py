@@ -53,7 +53,7 @@ def _run() -> None:
     # What the option parser raises: the base of this class, whose module moves between versions of typer.
     option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="weft")
         _flush()
         if code == LEFT:
             raise KeyboardInterrupt
@@ -64,11 +64,22 @@ def _run() -> None:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:
-        verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
-        asked = getattr(getattr(error, "ctx", None), "command_path", verb)
-        said = getattr(error, "format_message", error.__str__)()
-        print(f"weft: {said.rstrip('.')}; see {asked} --help", file=sys.stderr)
+        print(f"weft: {_wrong_option(error)}", file=sys.stderr)
         sys.exit(2)
+
+
+def _wrong_option(error: Exception) -> str:
+    """What is wrong with the arguments, as the option parser found it, and what to do."""
+    from weft.cli.hints import about_option
+
+    context = getattr(error, "ctx", None)
+    verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+    asked = getattr(context, "command_path", verb)
+    if hasattr(error, "possibilities") and context is not None:
+        known = [name for parameter in context.command.params for name in parameter.opts]
+        return about_option(asked, getattr(error, "option_name", ""), known)
+    said = getattr(error, "format_message", error.__str__)()
+    return f"{said.rstrip('.')}; see {asked} --help"
 
 
 def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:

@@ -213,6 +213,12 @@ def _explain(error: Any, keys: Sequence[str]) -> str:
     return f"{key} = {given}: {message}" if key else f"{given}: {message}"
 
 
+def keys_named(leaf: str) -> list[str]:
+    """The dotted keys of any task's recipe whose last word is this."""
+    keys = [key for recipe in RECIPES.values() for key in _flatten(recipe().model_dump(mode="json"))]
+    return [key for key in dict.fromkeys(keys) if key.rsplit(".", 1)[-1] == leaf]
+
+
 def _owners(key: str) -> list[str]:
     """The tasks that have such a key."""
     return [task for task, recipe in RECIPES.items() if key in _flatten(recipe().model_dump(mode="json"))]

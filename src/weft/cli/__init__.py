@@ -5,14 +5,15 @@ from typing import Annotated
 import typer
 
 from weft.cli import check, demo, look, measure, ship, train, use
-from weft.cli.command import Command
+from weft.cli.command import Command, Group
 from weft.version import installed_version
 
 app = typer.Typer(
     name="weft",
+    cls=Group,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # whose boxes cut long names of options
+    rich_markup_mode=None,  # our own help is written in weft.cli.command
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

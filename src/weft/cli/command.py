@@ -1,10 +1,22 @@
-"""How a verb takes its options, and how it is explained."""
+"""How a verb takes its options, and how it explains itself."""
 
+import enum
+import shutil
+import sys
+import typing
+from collections.abc import Iterable, Iterator, Set
+from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from weft.cli.examples import EXAMPLES, FIRST_STEPS, GROUPS, PAGES, RESEARCH, VALUES
+from weft.cli.hints import about_verb
+from weft.cli.wording import WIDEST, columns, painted, wrapped
+from weft.errors import UsageError
 
 SECOND_NAMES = {"--out": "--output"}  # taken as well, and not shown
+PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 
 class Command(TyperCommand):
@@ -20,3 +32,102 @@ class Command(TyperCommand):
         known = {option for parameter in self.params for option in parameter.opts}
         first = SECOND_NAMES.get(name, name)
         return first + equals + value if name not in known and first in known else word
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write usage, what the verb does, examples, and arguments and options under their headings."""
+        width = _width()
+        shown: list[Any] = [p for p in self.get_params(ctx) if not getattr(p, "hidden", False)]
+        arguments = [p for p in shown if p.param_type_name == "argument"]
+        usage = " ".join([ctx.command_path, *map(_argument, arguments), "[OPTIONS]"])
+        lines = [*wrapped(f"Usage: {usage}", width), "", *wrapped(self.help or "", width, 0)]
+        lines += ["", _heading("Examples"), *(f"  {example}" for example in EXAMPLES.get(self.name or "", ()))]
+        if arguments:
+            rows = [(_argument(p), p.help or "") for p in arguments]
+            lines += ["", _heading("Arguments"), *columns(rows, width)]
+        options = [p for p in shown if p.param_type_name == "option"]
+        for heading, part in _under_headings(options, RESEARCH.get(self.name or "", set())):
+            rows = [(self._names(p), _explained(p)) for p in part]
+            lines += ["", _heading(heading), *columns(rows, width)]
+        if page := PAGES.get(self.name or ""):
+            lines += ["", *wrapped(f"More: {page}", width)]
+        formatter.write("\n".join(lines) + "\n")
+
+    def _names(self, parameter: Any) -> str:
+        names = "/".join([", ".join(sorted(parameter.opts, key=len)), *parameter.secondary_opts])
+        if parameter.is_flag or parameter.secondary_opts:
+            return names
+        return f"{names} {parameter.metavar or VALUES.get(parameter.opts[0]) or self._placeholder(parameter.name)}"
+
+    def _placeholder(self, name: str) -> str:
+        """What stands for the value of an option, by the type that the verb's function gives it."""
+        wanted = typing.get_type_hints(self.callback).get(name, str)
+        parts = [part for part in _parts(wanted) if part is not type(None)]
+        kind = parts[0] if parts else str
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            return "|".join(str(member.value) for member in kind)
+        return PLACEHOLDERS.get(kind, "VALUE")
+
+
+class Group(TyperGroup):
+    """All verbs, under headings."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb and its arguments. Raises UsageError, with what there is instead, for a word that is none."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise UsageError(about_verb(args[0], self.commands))
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write what Weft is, the first steps, and the verbs in the order of use."""
+        width = _width()
+        lines = ["Usage: weft VERB ...", "", *wrapped(self.help or "", width, 0), "", _heading("First steps")]
+        lines += [*columns(FIRST_STEPS, width, most=40)]
+        for heading, verbs in GROUPS.items():
+            rows = [(name, self.commands[name].short_help or "") for name in verbs if name in self.commands]
+            lines += ["", _heading(heading), *columns(rows, width)]
+        own: list[Any] = self.get_params(ctx)
+        rows = [(", ".join(sorted(p.opts, key=len)), p.help or "") for p in own]
+        lines += ["", _heading("Options"), *columns(rows, width)]
+        lines += ["", *wrapped("weft VERB --help explains a verb; README.md and docs/ explain the rest", width)]
+        formatter.write("\n".join(lines) + "\n")
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, WIDEST)
+
+
+def _parts(wanted: Any) -> Iterator[Any]:
+    """The plain types that a hint is made of: int of `list[int] | None`."""
+    inner = typing.get_args(wanted)
+    if not inner:
+        yield wanted
+    for part in inner:
+        yield from _parts(part)
+
+
+def _argument(parameter: Any) -> str:
+    name = (parameter.metavar or parameter.name or "").upper() + ("..." if parameter.nargs == -1 else "")
+    return name if parameter.required else f"[{name}]"
+
+
+def _under_headings(options: Iterable[Any], research: Set[str]) -> Iterator[tuple[str, list[Any]]]:
+    """The options that everybody needs, then those for research."""
+    apart: list[Any] = []
+    usual: list[Any] = []
+    for option in options:
+        (apart if research & {*option.opts} else usual).append(option)
+    yield "Options", usual
+    if apart:
+        yield "For research", apart
+
+
+def _heading(text: str) -> str:
+    return painted(f"{text}:", "bold", sys.stdout)
+
+
+def _explained(parameter: Any) -> str:
+    """An option's help; its default, where it has one that says something; whether it must be given."""
+    default = parameter.default
+    says = default is not None and not isinstance(default, bool) and default != "" and parameter.show_default
+    extra = ["required"] if parameter.required else [f"default: {default}"] if says else []
+    return " ".join([parameter.help or "", *(f"[{part}]" for part in extra)]).strip()

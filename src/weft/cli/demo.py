@@ -18,8 +18,10 @@ LANGUAGES = {"en": "English", "zh": "Chinese", "de": "German"}
 SHOWN = 8  # held-out sentences with their translations
 UNSURE = -1.1  # mean log-probability of a token; of the held-out sentences one in a hundred is below it
 
-Source = Annotated[str | None, typer.Option("--from", help="en, zh or de; else en, or zh where --to is en.")]
-Target = Annotated[str, typer.Option("--to", help="zh, de or en.")]
+Source = Annotated[
+    str | None, typer.Option("--from", metavar="LANGUAGE", help="en, zh or de; else en, or zh where --to is en.")
+]
+Target = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="zh, de or en.")]
 Output = Annotated[
     Path | None, typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/demo and the languages.")
 ]

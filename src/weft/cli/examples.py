@@ -1,0 +1,106 @@
+"""What the help shows of each verb beside its options: its heading, examples, and where more is said."""
+
+GROUPS = {
+    "Make a model": ("demo", "check", "train", "finish"),
+    "Use it": ("translate", "generate", "classify"),
+    "Measure it": ("evaluate", "compare", "score"),
+    "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
+    "Make another of it": ("quantize", "average", "distill"),
+}
+
+FIRST_STEPS = (
+    ("weft demo", "watch it learn, in a minute or two"),
+    ("weft check memory.tmx", "what is wrong with my text?"),
+    ("weft train memory.tmx", "a translator of it, in runs/memory"),
+    ('weft translate runs/memory "..."', "use it"),
+)
+
+EXAMPLES = {
+    "demo": ("weft demo", "weft demo --from zh --to en"),
+    "check": (
+        "weft check memory.tmx",
+        "weft check train.en,train.de --test test.en,test.de",
+        "weft check reviews.csv --output report.html",
+    ),
+    "train": (
+        "weft train memory.tmx",
+        "weft train train.en,train.de --recipe en-de --output runs/mine",
+        "weft train reviews.csv --set data.label_column=stars",
+    ),
+    "finish": ("weft finish runs/mine",),
+    "translate": (
+        'weft translate runs/mine "A man is standing on the street."',
+        "weft translate runs/mine --input text.txt --output translated.txt",
+    ),
+    "generate": ('weft generate runs/plays --prompt "ROMEO:" --temperature 0.7',),
+    "classify": (
+        'weft classify runs/reviews "The movie was fantastic!" --all',
+        "weft classify runs/reviews --input texts.txt --output labels.tsv",
+    ),
+    "evaluate": ("weft evaluate runs/mine test.en,test.de",),
+    "compare": ("weft compare runs/mine runs/other test.en,test.de",),
+    "score": ("weft score runs/plays lines.txt",),
+    "inspect": ('weft inspect runs/mine "A man is standing." --output inside.html',),
+    "diagnose": ("weft diagnose runs/mine test.en,test.de",),
+    "selfcheck": ("weft selfcheck runs/mine",),
+    "plot": (
+        "weft plot history runs/mine runs/other --output history.png",
+        "weft plot positions --output positions.svg",
+    ),
+    "quantize": ("weft quantize runs/mine dev.en,dev.de --output runs/small",),
+    "average": ("weft average runs/mine --last 4 --output runs/average",),
+    "distill": ("weft distill runs/teacher text.en --recipe en-de-fast --output runs/student",),
+}
+
+# Options that a first reader can do without, under a heading of their own.
+RESEARCH = {
+    "translate": {
+        "--length-penalty",
+        "--exhaustive",
+        "--temperature",
+        "--top-k",
+        "--top-p",
+        "--min-p",
+        "--seed",
+        "--mbr",
+        "--utility",
+        "--coverage-penalty",
+        "--alignments",
+        "--ensemble",
+    },
+    "evaluate": {"--length-penalty", "--mbr", "--utility", "--ensemble"},
+}
+
+# What stands for an option's value where its type says too little.
+VALUES = {
+    "--dev": "DATA",
+    "--draft": "FOLDER",
+    "--ensemble": "FOLDER",
+    "--from": "FOLDER",
+    "--precision": "NAME",
+    "--recipe": "NAME",
+    "--set": "KEY=VALUE",
+    "--shortlist": "DATA",
+    "--test": "DATA",
+    "--train": "DATA",
+    "--utility": "NAME",
+}
+
+PAGES = {
+    "check": "docs/checking.md",
+    "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
+    "finish": "docs/translation.md",
+    "translate": "docs/translation.md#translating",
+    "generate": "docs/language-modelling.md#writing",
+    "classify": "docs/classification.md#using-it",
+    "evaluate": "docs/translation.md, docs/classification.md#scoring, docs/language-modelling.md#scoring",
+    "compare": "docs/translation.md#comparing-two-models",
+    "score": "docs/language-modelling.md#scoring",
+    "inspect": "docs/translation.md#looking-inside",
+    "diagnose": "docs/translation.md#looking-inside",
+    "selfcheck": "docs/translation.md#looking-inside",
+    "plot": "docs/translation.md#looking-inside",
+    "quantize": "docs/translation.md",
+    "average": "docs/translation.md",
+    "distill": "docs/translation.md",
+}

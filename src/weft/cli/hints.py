@@ -1,0 +1,112 @@
+"""What to say to a verb or an option that is not there: what Weft has instead, or that it does not do this."""
+
+import difflib
+import os
+from collections.abc import Iterable
+
+INSTEAD = {
+    "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT writes on from a prompt",
+    "clean": "Weft changes no text of yours; weft check DATA names what to mend, with file and line",
+    "convert": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
+    "eval": "weft evaluate FOLDER DATA scores a model",
+    "explain": "weft inspect FOLDER TEXT --output page.html shows what it does; weft diagnose finds why it is bad",
+    "export": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
+    "finetune": "weft train DATA --from FOLDER trains a model of Weft further; others Weft does not read",
+    "fit": "weft train DATA trains a model",
+    "infer": "weft translate, weft classify or weft generate use a model, by its task",
+    "init": "weft train DATA needs nothing beforehand; weft demo shows it on built-in text",
+    "install": "a model folder works wherever it is copied; nothing has to be installed",
+    "list": "models are plain folders, by default in runs/",
+    "pack": "zip or copy the model folder without its folder run/, which holds the training text",
+    "predict": "weft translate, weft classify or weft generate use a model, by its task",
+    "publish": "Weft uploads nothing; copy the model folder without run/, which holds the training text",
+    "resume": "the same weft train command goes on where it stopped",
+    "run": "weft translate, weft classify or weft generate use a model, by its task",
+    "serve": "Weft is no server; weft translate reads standard input, and weft.load(FOLDER) serves it from Python",
+    "show": "weft inspect FOLDER TEXT --output page.html shows what a model does",
+    "sweep": "Weft runs one training at a time; a loop of the shell over --set does that",
+    "test": "weft evaluate FOLDER DATA scores a model, weft selfcheck FOLDER proves its arithmetic",
+    "tokenize": "training learns its tokenizers itself; weft inspect shows the tokens of a text",
+    "tune": "Weft runs one training at a time; a loop of the shell over --set does that",
+    "validate": "weft check DATA looks text over, weft evaluate FOLDER DATA scores a model",
+    "visualize": "weft inspect FOLDER TEXT --output page.html shows what a model does; weft plot draws curves",
+}
+
+_STEPS = "lengths are in steps: --set training.max_steps=2000; without, Weft reads the text 30 times"
+_GPU = "a GPU is used where PyTorch finds one; CUDA_VISIBLE_DEVICES= in front of the command hides it"
+_TURN = (
+    "name the other direction: two files as b,a, of a TMX --set data.src_lang=de --set data.tgt_lang=en; "
+    "of a TSV exchange the columns"
+)
+OPTIONS = {
+    "--batch": "--set batches.tokens_per_batch=4096, or batches.batch_size=64",
+    "--checkpoint": "the same command goes on where it stopped; --from FOLDER starts from a model",
+    "--config": "--recipe takes a name or a TOML file",
+    "--cpu": _GPU,
+    "--cuda": _GPU,
+    "--data": "texts need no option: weft train DATA",
+    "--device": _GPU,
+    "--encoding": "text is UTF-8; iconv -f WINDOWS-1252 -t UTF-8 converts a file",
+    "--epochs": _STEPS,
+    "--fp16": "--set training.precision=float16 for training, --precision for use",
+    "--glossary": "Weft has no glossary; --prefix TEXT says what a translation begins with",
+    "--gpu": _GPU,
+    "--gpus": "torchrun --nproc-per-node 2 -m weft train ... uses several",
+    "--lang": "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv",
+    "--layers": "--set model.num_encoder_layers=3 --set model.num_decoder_layers=3",
+    "--lr": "--set training.learning_rate=0.001",
+    "--model": "the model's folder needs no option: weft translate FOLDER TEXT",
+    "--model-dir": "--output FOLDER",
+    "--name": "--output FOLDER",
+    "--output-dir": "--output FOLDER",
+    "--resume": "the same command goes on where it stopped",
+    "--reverse": _TURN,
+    "--source": _TURN,
+    "--source-lang": "--set data.src_lang=en",
+    "--src-lang": "--set data.src_lang=en",
+    "--steps": _STEPS,
+    "--target-lang": "--set data.tgt_lang=de",
+    "--task": "--set task=translation, language-modelling or classification",
+    "--tgt-lang": "--set data.tgt_lang=de",
+    "--threshold": "--all gives every label's probability, to be cut where you like",
+    "--threads": "--set training.threads=2 for training; OMP_NUM_THREADS=2 in front of the command for use",
+    "--valid": "--dev DATA",
+    "--validation": "--dev DATA",
+    "--workers": "batches are made beside the step; there is nothing to set",
+}
+
+
+def about_verb(word: str, verbs: Iterable[str]) -> str:
+    """What to say of a word that stands where a verb belongs, and is none."""
+    if word in INSTEAD:
+        return f"weft has no {word}: {INSTEAD[word]}"
+    if os.path.exists(word):
+        use = f"weft translate {word} TEXT" if os.path.isdir(word) else f"weft check {word}, or weft train {word}"
+        return f"weft needs a verb before {word}: {use}"
+    near = difflib.get_close_matches(word.lower(), [*verbs, *INSTEAD], n=1, cutoff=0.7)
+    if near and near[0] in INSTEAD:
+        return f"weft has no {word}: {INSTEAD[near[0]]}"
+    return f"weft has no verb {word!r:.80}; " + (
+        f"did you mean weft {near[0]}?" if near else "weft --help lists them"
+    )
+
+
+def about_option(verb: str, name: str, options: Iterable[str]) -> str:
+    """What to say of an option that a verb, `weft VERB`, does not have."""
+    known = [option for option in options if option.startswith("--")]
+    near = [option for option in known if option.startswith(f"{name}-")]
+    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    remedy = OPTIONS.get(name)
+    if remedy is None and not near and "--set" in known:
+        remedy = _as_key(name.lstrip("-").replace("-", "_"))
+    if remedy is None and near:
+        remedy = f"did you mean {near[0]}?"
+    return f"{verb} has no option {name}" + (f": {remedy}" if remedy else f"; see {verb} --help")
+
+
+def _as_key(leaf: str) -> str | None:
+    """How a key of the recipes is set, where an option is named like it."""
+    from weft.recipe_file import keys_named
+
+    found = keys_named(leaf)
+    return f"it is a key of the recipe: --set {found[0]}=..." if found else None

@@ -1,0 +1,58 @@
+"""How lines for a person look on a terminal: wrapped at words with a hanging indent, some of them in colour.
+
+Where nobody watches, a line stays as it is: it may be searched for, or read by a program.
+"""
+
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+WIDEST = 100  # columns; longer lines are hard to read
+STYLES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32", "faint": "2"}
+
+_INDENT = re.compile(r" *")
+
+
+def width_of(stream: TextIO) -> int | None:
+    """The columns to wrap at; None where the stream is no terminal."""
+    return min(shutil.get_terminal_size().columns, WIDEST) if stream.isatty() else None
+
+
+def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
+    """The line in as many as it takes; each but the first `hanging` deeper. Long words stay whole."""
+    if width is None or len(line) <= width:
+        yield line
+        return
+    first = _INDENT.match(line)
+    indent = len(first[0]) if first else 0
+    yield from textwrap.wrap(
+        line[indent:],
+        max(width, indent + hanging + 20),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+
+
+def columns(pairs: Iterable[tuple[str, str]], width: int, indent: int = 2, most: int = 26) -> Iterator[str]:
+    """Names, and beside each what it is; a name that is too long for its column stands on a line of its own."""
+    pairs = list(pairs)
+    widest = max((len(name) for name, _ in pairs if len(name) <= most), default=0)
+    start = indent + widest + 2
+    for name, text in pairs:
+        lines = textwrap.wrap(text, max(width - start, 20), break_on_hyphens=False) or [""]
+        beside = len(name) <= widest
+        yield (" " * indent + (name.ljust(widest + 2) + lines[0] if beside else name)).rstrip()
+        yield from (" " * start + line for line in lines[beside:])
+
+
+def painted(text: str, style: str, stream: TextIO) -> str:
+    """The text in a style of `STYLES` where the stream is a terminal and NO_COLOR does not forbid it."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m"

@@ -1,0 +1,145 @@
+"""The help: groups, examples, no words of Python; and what is said of what is not there."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from weft.cli import app
+from weft.cli.examples import EXAMPLES, GROUPS, PAGES, RESEARCH, VALUES
+from weft.cli.hints import INSTEAD, OPTIONS
+
+Command = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
+GROUP = typer.main.get_command(app)
+assert isinstance(GROUP, TyperGroup)
+VERBS = GROUP.commands
+PYTHON = re.compile(r"<|>|list\[|\bint\b|\bstr\b|None|Path\b|\bINTEGER\b|stray|\[-")
+
+
+def options_of(verb: str) -> set[str]:
+    return {name for parameter in VERBS[verb].params for name in parameter.opts}
+
+
+def test_every_verb_stands_under_one_heading_with_an_example() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(VERBS)
+    assert {verb for verb in VERBS if not EXAMPLES.get(verb)} == set()
+    for verb, examples in EXAMPLES.items():
+        for example in examples:
+            assert example.split()[:2] == ["weft", verb]
+            assert {word for word in example.split() if word.startswith("--")} <= options_of(verb), example
+
+
+def test_the_pages_that_the_help_names_exist() -> None:
+    named = [page for pages in PAGES.values() for page in re.findall(r"docs/[\w-]+\.md", pages)]
+    assert named
+    assert [page for page in named if not (ROOT / page).exists()] == []
+    assert set(PAGES) <= set(VERBS)
+
+
+def test_what_is_set_apart_exists() -> None:
+    for verb, names in RESEARCH.items():
+        assert names <= options_of(verb)
+    assert set(VALUES) <= {name for verb in VERBS for name in options_of(verb)}
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_speaks_no_python_and_keeps_to_the_width(
+    command: Command, monkeypatch: pytest.MonkeyPatch, verb: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = command(*verb.split(), "--help").out.decode()
+    assert PYTHON.findall(text) == []
+    prose = [line for line in text.split("\n") if not line.startswith("  weft ")]
+    assert max(map(len, prose)) <= min(columns, 100)
+    assert "\x1b" not in text
+
+
+def test_options_for_research_stand_below_the_others(command: Command) -> None:
+    text = command("translate", "--help").out.decode()
+    usual, research = text[text.index("\nOptions:") :].split("\nFor research:\n")
+    assert all(f"  {name}" in usual for name in ("--input", "--beam-size", "--n-best"))
+    assert all(f"  {name} " in research for name in RESEARCH["translate"])
+    assert "--output PATH" in usual
+    assert "--out " not in text
+
+
+def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
+    for asked in (["--out", "x.pdf"], ["--out=x.pdf"], ["--output", "x.pdf"]):
+        ended = command("inspect", "m", "text", *asked)
+        assert (ended.code, ended.messages[0].startswith("weft: x.pdf: the name must end in")) == (2, True)
+    ended = command("translate", "m", "--", "--out")
+    assert ended.code == 5, "behind -- it is a text"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("serve", "weft translate reads standard input"),
+        ("export", "Weft writes no other program's format"),
+        ("pack", "without its folder run/"),
+        ("predict", "weft translate, weft classify or weft generate"),
+        ("fit", "weft train DATA trains a model"),
+        ("eval", "weft evaluate FOLDER DATA"),
+        ("finetune", "--from FOLDER"),
+        ("chat", "weft generate FOLDER --prompt TEXT"),
+        ("convert", "safetensors and JSON"),
+        ("serv", "weft translate reads standard input"),
+        ("trane", "did you mean weft train?"),
+        ("transalte", "did you mean weft translate?"),
+        ("qwertz", "weft --help lists them"),
+    ],
+)
+def test_a_verb_that_is_not_there(command: Command, word: str, said: str) -> None:
+    ended = command(word, "x", "--option")
+    assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
+    assert ended.messages[0].startswith(
+        f"weft: weft has no {'' if word in INSTEAD or word == 'serv' else 'verb '}"
+    )
+    assert said in ended.messages[0]
+
+
+def test_a_file_or_folder_where_a_verb_belongs(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "memory.tmx").write_text("<tmx>")
+    ended = command(tmp_path / "memory.tmx")
+    assert (ended.code, f"weft train {tmp_path}/memory.tmx" in ended.err) == (2, True)
+    assert f"weft translate {tmp_path} TEXT" in command(tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "--epochs", "3"], "--set training.max_steps=2000"),
+        (["train", "--lr", "0.1"], "--set training.learning_rate=0.001"),
+        (["train", "--lr=0.1"], "--set training.learning_rate=0.001"),
+        (["train", "--batch-size", "8"], "--set batches.batch_size=..."),
+        (["train", "--gpu"], "a GPU is used where PyTorch finds one"),
+        (["train", "--reverse"], "two files as b,a"),
+        (["train", "--dropout", "0.2"], "--set model.dropout=..."),
+        (["train", "--outptu", "x"], "did you mean --output?"),
+        (["translate", "--glossary", "g.tsv"], "Weft has no glossary"),
+        (["translate", "--beam", "3"], "did you mean --beam-size?"),
+        (["inspect", "m", "t", "--qwertz"], "see weft inspect --help"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_an_option_that_is_not_there(command: Command, arguments: list[str], said: str) -> None:
+    ended = command(*arguments)
+    assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
+    name = next(word for word in arguments if word.startswith("--")).partition("=")[0]
+    assert ended.messages[0].startswith(f"weft: weft {arguments[0]} has no option {name}")
+    assert said in ended.messages[0]
+
+
+def test_hints_are_of_what_is_not_there_and_name_what_is() -> None:
+    assert set(INSTEAD) & set(VERBS) == set()
+    common = set.intersection(*(options_of(verb) for verb in ("train", "translate", "check")))
+    assert set(OPTIONS) & common == set()
+    for said in [*INSTEAD.values(), *OPTIONS.values()]:
+        for verb in re.findall(r"\bweft ([a-z]+)", said):
+            assert verb in VERBS, said
