@@ -34,7 +34,11 @@ FILE_TYPES = {
     for kind in (
         FileType("tmx", "a translation memory (TMX)", "it holds pairs: for translation, by itself"),
         FileType("xliff", "XLIFF", _EXPORT),
-        FileType("po", "a PO file, the messages of a program", f"{_EXPORT} (po2tmx does)"),
+        FileType(
+            "po",
+            "a PO file, the messages of a program",
+            "export it as TMX (po2tmx does), or write source<TAB>target lines",
+        ),
         FileType("ftl", "a Fluent file, the messages of a program", _EXPORT, is_text=True),
         FileType("csv", "a comma-separated table", "take the column of the text out of it"),
         FileType("tsv", "a table of cells between TABs", "take the column of the text out of it"),
