@@ -19,6 +19,7 @@ from weft.machine import (
     machine_for_command,
     machine_for_use,
     matrix_peak,
+    threads_asked,
     usable_cores,
 )
 
@@ -144,7 +145,7 @@ def test_a_loaded_model_leaves_the_process_as_it_is(tiny_folder: Path, precision
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.backends.cuda.matmul.fp32_precision == tf32
     assert kernels._library is library
-    assert model._rows.workers == (1 if torch.cuda.is_available() else usable_cores())
+    assert model._rows.workers == (1 if torch.cuda.is_available() else threads_asked() or usable_cores())
 
 
 @pytest.mark.usefixtures("three_threads")
@@ -157,6 +158,18 @@ def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("weft.machine.usable_cores", lambda: 4)
     monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     said = "4 threads were no faster than 1, as other work keeps the cores busy"
     assert said in choose_machine("float32").describe()
     assert said not in choose_machine("float32", threads=1).describe()
+
+
+@pytest.mark.parametrize(("said", "threads"), [("3", 3), ("2,4", 2), ("many", None), ("0", None), ("", None)])
+def test_the_environment_says_how_many_threads(
+    monkeypatch: pytest.MonkeyPatch, said: str, threads: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 7)
+    assert choose_machine("float32").threads == (threads or 7)
+    assert machine_for_use().threads == (threads or usable_cores())
+    assert choose_machine("float32", threads=5).threads == 5

@@ -162,11 +162,11 @@ def test_a_run_begun_before_the_peak_was_measured_goes_on_without(train: Train, 
 
 def test_how_long_training_will_take(tmp_path: Path) -> None:
     plan, log = Plan(100, 30, 9), Log(tmp_path / "m", quiet=True)
-    assert run._length(plan, 6.0, 0, log, False) == "about 10.0 minutes of training in all"
-    counted = "about 10.0 minutes of training in all, the evaluations on dev not counted"
+    assert run._length(plan, 6.0, 0, log, False) == "about 10 minutes"
+    counted = "about 10 minutes and the evaluations on dev"
     assert run._length(plan, 6.0, 0, log, True) == counted
     (tmp_path / "m").write_text('{"step": 30, "dev_bleu": 1.0, "evaluation_seconds": 60}\n')
-    assert run._length(plan, 6.0, 50, log, True) == "about 8.0 minutes left"
+    assert run._length(plan, 6.0, 50, log, True) == "about 8 minutes left"
 
 
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
@@ -402,8 +402,8 @@ def test_it_says_how_to_extend(
     weft.train(out=tmp_path / "out", train=write_pairs(60), settings=settings)
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.count("\n") == 1
-    assert "is finished (done after 12 steps)" in err
+    (said,) = [line for line in err.split("\n")[:-1] if " ..." not in line]
+    assert "is finished (done after 12 steps)" in said
     assert "--set training.max_steps=24" in err
 
 
@@ -667,3 +667,24 @@ def test_killed_and_started_again_the_weights_are_the_same(
     assert ours["model.safetensors"] == whole["model.safetensors"]
     assert ours["run/samples.jsonl"] == whole["run/samples.jsonl"]
     assert logged_steps(tmp_path / "out", "dev_bleu") == [5, 10, 12]
+
+
+def test_another_number_of_threads_goes_on_with_a_note(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(Log, "note", lambda self, text: notes.append(text))
+    files = run_files(tmp_path / "out")
+    train()
+    train("training.max_steps=13", "training.threads=2")
+    assert "note: goes on with 2 threads, begun with 1 thread: the last bits of its sums may differ" in notes
+    assert durable.read_json(files.machine)["threads"] == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    notes.clear()
+    train("training.max_steps=14", "training.threads=none")
+    assert "note: goes on with 1 thread, begun with 2 threads: the last bits of its sums may differ" in notes
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    durable.write_json(files.machine, {**durable.read_json(files.machine), "threads": 64})
+    monkeypatch.setattr(run, "usable_cores", lambda: 1)
+    train("training.max_steps=15", "training.threads=none")
+    assert durable.read_json(files.machine)["threads"] == 1

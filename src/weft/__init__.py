@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft import stages
+
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.language_model import Generation, LanguageModel, TextScore
@@ -86,24 +88,25 @@ def train(
     and `test` name files as on the command line; `fresh`, `allow_data_change` and `allow_bad_data` are its flags.
     Raises weft.errors.WeftError, by kind.
     """
-    from weft.model_folder import run_files
-    from weft.recipe_file import load_recipe
-    from weft.run import Request
-    from weft.run import train as run_training
-    from weft.training.log import Log
+    with stages.showing("loading PyTorch", quiet):
+        from weft.model_folder import run_files
+        from weft.recipe_file import load_recipe
+        from weft.run import Request
+        from weft.run import train as run_training
+        from weft.training.log import Log
 
-    request = Request(
-        recipe=load_recipe(recipe, settings),
-        out=Path(out),
-        train=(train,) if isinstance(train, str) else tuple(train),
-        dev=dev,
-        test=test,
-        start_from=None if start_from is None else Path(start_from),
-        fresh=fresh,
-        allow_data_change=allow_data_change,
-        allow_bad_data=allow_bad_data,
-    )
-    return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
+        request = Request(
+            recipe=load_recipe(recipe, settings),
+            out=Path(out),
+            train=(train,) if isinstance(train, str) else tuple(train),
+            dev=dev,
+            test=test,
+            start_from=None if start_from is None else Path(start_from),
+            fresh=fresh,
+            allow_data_change=allow_data_change,
+            allow_bad_data=allow_bad_data,
+        )
+        return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
 
 
 def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":

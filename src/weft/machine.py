@@ -42,14 +42,18 @@ class Machine:
         """Whether texts are trained on end to end, without padding: where attention has a kernel for that."""
         return self.precision in LOW and varlen.is_available(torch.device(self.device))
 
+    def in_short(self) -> str:
+        """Where a run computes: "a GPU", "2 threads"."""
+        return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
+
     def describe(self) -> str:
-        """One line for the start of a run."""
+        """One line with all that was chosen, and why."""
         kernels = "native" if self.kernels == "native" else "PyTorch's"
         kernels += " kernels, texts end to end" if self.packs else " kernels"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
         shown = peak if self.peak_flops else ""
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return f"{self.device}, {self.precision}, {kernels}, {threads}{shown} ({self.reason})"
+        where = f"{self.device}, {self.precision}, {kernels}, {counted_threads(self.threads)}"
+        return f"{where}{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
         """The same with its matrix peak, which a run needs and the use of a model does not."""
@@ -86,10 +90,12 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     """A GPU where there is one, else the processor; what is left open ("auto"), a short measurement decides.
 
     `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
-    asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had.
+    asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had. Without `threads`,
+    OMP_NUM_THREADS says how many; without that, a measurement.
     """
     device = _device()
-    asked, cores = threads, usable_cores()
+    threads, cores = threads or threads_asked(), usable_cores()
+    asked = threads is not None
     threads = threads or _useful_threads(device)
     crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
     if not asked and device == "cpu" and threads < cores:
@@ -115,7 +121,7 @@ def machine_for_use(precision: str = "float32") -> Machine:
     _refuse_for_use(precision)
     device = _device()
     precision, reason = _settled_precision(precision, device)
-    return Machine(device, precision, usable_cores(), reason)
+    return Machine(device, precision, threads_asked() or usable_cores(), reason)
 
 
 def machine_for_command(precision: str = "float32") -> Machine:
@@ -174,6 +180,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(m in str(error) for m in ("can't allocate memory", "bad_alloc"))
+
+
+def counted_threads(threads: int) -> str:
+    """In words."""
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def threads_asked() -> int | None:
+    """What the environment asks for (OMP_NUM_THREADS, as every program on OpenMP reads it); None where nothing."""
+    number = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(number) if number.isdecimal() and int(number) > 0 else None
 
 
 def usable_cores() -> int:

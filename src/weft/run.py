@@ -16,12 +16,19 @@ from typing import Any
 
 import torch
 
-from weft import durable, model_folder
+from weft import durable, model_folder, stages
 from weft.config import Recipe
 from weft.data.overlap import TextHashes
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
-from weft.machine import Machine, choose_machine, is_out_of_memory, usable_cores
+from weft.machine import (
+    Machine,
+    choose_machine,
+    counted_threads,
+    is_out_of_memory,
+    threads_asked,
+    usable_cores,
+)
 from weft.model.transformer import count_parameters
 from weft.model_files import going_on
 from weft.model_folder import RunFiles, StoredModel, run_files
@@ -46,7 +53,7 @@ from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
-from weft.training.log import Log, evaluation_seconds, seconds_left, spoken
+from weft.training.log import Log, evaluation_seconds, in_words, seconds_left, spoken
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
@@ -112,7 +119,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
                 return ended
         enter_stage(record, verdict, "preparing")
         with world.in_turn():  # the first writes down what the others then read
-            machine = _settle_machine(files, recipe, world)
+            machine = _settle_machine(files, recipe, world, log)
             enter_stage(record, verdict, "learning the tokenizers")
             tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
             enter_stage(record, verdict, "encoding the text")
@@ -124,14 +131,15 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         verdict.max_steps = plan.max_steps
         notes = (*_start_notes(request), *request.notes, *read_overrides(files), *texts.notes, *prepared.notes)
         verdict.notes += notes
-        _announce(log, prepared.description, task, plan, verdict.notes)
+        log.note(prepared.description)
         log.trackers = _trackers(request.out, recipe, log) if world.is_first else []
 
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
         seconds_a_step = _expected_seconds(task, prepared.batches, recipe, parts) / world.size
-        log.note(_length(plan, seconds_a_step, verdict.saved_step, log, evaluate is not None) + world.describe())
+        length = _length(plan, seconds_a_step, verdict.saved_step, log, evaluate is not None)
+        _announce(log, task, plan, length + world.describe(), verdict.notes)
         world.shard(task.model)
         trainer = Trainer(
             model=task.model,
@@ -307,7 +315,7 @@ def _how_to_extend(out: Path, verdict: Verdict) -> str:
     return f"{out} is finished ({verdict.reason}); to train it further, give the same command with {more}"
 
 
-def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
+def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> Machine:
     """What the run's first start chose, else choose now and write it down; processes share this machine's cores.
 
     Raises UsageError where the first start had a GPU and this machine has none.
@@ -322,11 +330,31 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World) -> Machine:
             raise UsageError(
                 f"{files.folder.parent}: was begun on a GPU, and this machine has none; go on where there is one"
             )
-        threads = machine.threads if world.size == 1 else min(machine.threads, mine)
+        if world.size == 1:
+            return _with_threads(files, machine, recipe, log)
+        threads = min(machine.threads, mine)
         return machine if threads == machine.threads else replace(machine, threads=threads, peak_flops=0.0)
     shared, settings = mine if world.size > 1 else None, recipe.training
+    stages.enter("measuring this machine")
     machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels).measured()
     machine = replace(machine, parts=0)
+    durable.write_json(files.machine, asdict(machine))
+    return machine
+
+
+def _with_threads(files: RunFiles, machine: Machine, recipe: Recipe, log: Log) -> Machine:
+    """The machine of the run's first start, with as many threads as are asked for now, or as there are cores.
+
+    Others than before are noted and written down: sums are then made in another order.
+    """
+    asked = recipe.training.threads or threads_asked()
+    threads = asked or min(machine.threads, max(usable_cores(), 1))
+    if threads == machine.threads or machine.device == "cuda":
+        return machine
+    before, now = counted_threads(machine.threads), counted_threads(threads)
+    log.note(f"note: goes on with {now}, begun with {before}: the last bits of its sums may differ")
+    machine = replace(machine, threads=threads)
+    machine = machine.measured() if machine.peak_flops else machine
     durable.write_json(files.machine, asdict(machine))
     return machine
 
@@ -391,10 +419,12 @@ def _start_notes(request: Request) -> list[str]:
     return [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
 
 
-def _announce(log: Log, description: str, task: AnyTask, plan: Plan, notes: list[str]) -> None:
-    """Say what will be trained on what, and what is doubtful, before the first step."""
-    log.note(description)
-    log.note(f"{count_parameters(task.model):,} parameters, {plan.max_steps:,} steps on {task.machine.describe()}")
+def _announce(log: Log, task: AnyTask, plan: Plan, length: str, notes: list[str]) -> None:
+    """Say what will be trained and how long, and what is doubtful, before the first step."""
+    numbers = in_words(count_parameters(task.model))
+    log.note(f"{numbers} numbers to learn, {plan.max_steps:,} steps, {length} on {task.machine.in_short()}")
+    if log.verbose:
+        log.note(f"{count_parameters(task.model):,} parameters on {task.machine.describe()}")
     tokenizers = dict.fromkeys(task.tokenizers)
     for note in [*(note for tokenizer in tokenizers for note in tokenizer.notes), *notes]:
         log.note(f"note: {note}")
@@ -441,6 +471,5 @@ def _length(plan: Plan, seconds_a_step: float, step: int, log: Log, evaluates: b
     evaluations = evaluation_seconds(log.metrics) if log.metrics is not None else []
     eval_every = plan.eval_every if evaluates else None
     left = seconds_left(step, plan.max_steps, seconds_a_step, eval_every, evaluations)
-    whole = "left" if step else "of training in all"
-    beside = ", the evaluations on dev not counted" if evaluates and not evaluations else ""
-    return f"about {spoken(left)} {whole}{beside}"
+    beside = " and the evaluations on dev" if evaluates and not evaluations else ""
+    return f"about {spoken(left)}{beside}{' left' if step else ''}"

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft import durable
+from weft import durable, stages
 from weft.config import Recipe
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
@@ -25,6 +25,7 @@ MAY_CHANGE = {
     "training.save_every",
     "training.parallel",
     "training.trackio",
+    "training.threads",
 }
 MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
@@ -99,7 +100,9 @@ def writing_verdict(path: Path | None) -> Iterator[Verdict]:
 
 
 def enter_stage(path: Path | None, verdict: Verdict, stage: str) -> None:
-    """Write down what is done next, so that nothing else is read where this process is killed."""
+    """Say and write down what is done next, so that nothing else is read where this process is killed."""
+    if stage != verdict.stage:
+        stages.enter(stage)
     verdict.outcome, verdict.stage = "running", stage
     verdict.reason = f"running as process {os.getpid()}, or killed; the same command goes on"
     if path is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from weft import samples
+from weft import samples, stages
 from weft.config import DocumentsSection, PairsSection, RowsSection
 from weft.data.check.finding import Finding, counted
 from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
@@ -129,6 +129,7 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     test = read_pairs([given.test], whole.src_lang, whole.tgt_lang) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
     kept, split_dev, split_test = split_off(whole, *sizes, data.seed)
+    stages.enter("looking the text over")
     findings = examine_pairs(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "pairs"),
@@ -151,6 +152,7 @@ def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]
     test = read_documents(given.test, data.documents) if given.test else None
     shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
     kept, split_dev, split_test = split_documents(whole, *shares, data.seed)
+    stages.enter("looking the text over")
     findings = examine_documents(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "documents"),
@@ -173,6 +175,7 @@ def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     test = read_labelled(given.test, *columns) if given.test else None
     sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
     kept, split_dev, split_test = split_labelled(whole, *sizes, data.seed)
+    stages.enter("looking the text over")
     findings = examine_rows(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "rows"),

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from weft.__main__ import main
+
+STAGE = re.compile(r" \.\.\.( [\d,]+ \w+)?( \(\d+ s\))?$")
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,9 @@ class Ended:
 
     @property
     def messages(self) -> list[str]:
-        """Lines of standard error."""
+        """Lines of standard error, but those on what is being done."""
         assert self.err == "" or self.err.endswith("\n")
-        return self.err.split("\n")[:-1]
+        return [line for line in self.err.split("\n")[:-1] if not STAGE.search(line)]
 
 
 Command = Callable[..., Ended]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from weft.training import log as log_module
 from weft.training.checkpoint import Progress
-from weft.training.log import Log, StepFacts, evaluation_seconds, seconds_left, spoken
+from weft.training.log import Log, StepFacts, evaluation_seconds, in_words, seconds_left, spoken
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -206,34 +206,83 @@ def test_what_is_said_of_a_step(tmp_path: Path, clock: Clock, capfd: pytest.Capt
         progress.step = 4
         log.step(progress, StepFacts(4.25, 0.5, 1.5, 100, 60.0))
     said = capfd.readouterr().err.split("\n")
-    assert said[0] == (
-        "step 3/20: loss 4.250  gradient 1.50  2,057 tokens/s  30 % of peak  0.1 % waiting for data  "
-        "at least 17.0 minutes left"
-    )
-    assert said[2] == (
-        "step 4/20: loss 4.250  gradient 1.50  2 tokens/s  0.0 % waiting for data  18.0 minutes left"
-    )
+    assert said[0] == "step 3/20: at least 17 minutes left  loss 4.250  2,057 tokens/s  gradient 1.50"
+    assert said[2] == "step 4/20: 18 minutes left  loss 4.250  2 tokens/s  gradient 1.50"
 
 
-def test_times_and_shares_too_small_for_their_unit_are_told_in_a_smaller_one() -> None:
-    assert [spoken(seconds) for seconds in (3.4, 119.4, 120, 3000)] == [
-        *("3 seconds", "119 seconds", "2.0 minutes", "50.0 minutes")
-    ]
-    line = {"loss": 1.0, "grad_norm": 1.0, "tokens_per_second": 1, "data_wait_share": 0.0, "seconds_left": 9.0}
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "a few seconds"),
+        (14, "a few seconds"),
+        (16, "20 seconds"),
+        (44, "40 seconds"),
+        (54, "50 seconds"),
+        (55, "1 minute"),
+        (107, "2 minutes"),
+        (3000, "50 minutes"),
+        (3590, "1 h 00 min"),
+        (294.8 * 60, "4 h 55 min"),
+        (50.4 * 3600, "2 days 2 h"),
+    ],
+)
+def test_a_time_is_said_as_exactly_as_one_foresees_it(seconds: float, said: str) -> None:
+    assert spoken(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(850_000, "850,000"), (3_940_000, "3.9 million"), (1_200_000_000, "1.2 billion")]
+)
+def test_large_numbers_are_said_in_words(number: int, said: str) -> None:
+    assert in_words(number) == said
+
+
+def test_shares_are_said_where_they_matter_or_are_asked_for() -> None:
+    line = {"loss": 1.0, "grad_norm": 1.0, "tokens_per_second": 1, "data_wait_share": 0.004, "seconds_left": 9.0}
     for share, said in ((0.004, "0.4 % of peak"), (0.0996, "10.0 % of peak"), (0.284, "28 % of peak")):
-        assert said in log_module._said({**line, "peak_share": share}, known=True)
+        assert said in log_module._said({**line, "peak_share": share}, known=True, verbose=True)
+        assert said not in log_module._said({**line, "peak_share": share}, known=True)
+    assert "0.4 % waiting for data" in log_module._said(line, known=True, verbose=True)
+    assert "60.0 % waiting for data" in log_module._said({**line, "data_wait_share": 0.6}, known=True)
+
+
+@pytest.mark.parametrize(("width", "fits"), [(120, 4), (50, 3), (36, 2), (20, 1), (3, 1)])
+def test_a_narrow_line_keeps_what_matters_most(width: int, fits: int) -> None:
+    parts = ["25 minutes left", "loss 4.250", "2,057 tokens/s", "gradient 1.50"]
+    assert log_module.fitting(parts, width) == "  ".join(parts[:fits])
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_time_left_stands_first_and_is_never_cut(tmp_path: Path, clock: Clock, width: int) -> None:
+    log, progress = Log(tmp_path / "m", every=4), Progress(step=3)
+    screen = io.StringIO()
+    log.console = Console(file=screen, force_terminal=True, width=width, highlight=False, color_system=None)
+    with log.running(progress, 20, eval_every=5):
+        clock.now += 18000 / 17
+        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400_000, 60.0, 0.03, 18.0))
+    drawn = [line for line in screen.getvalue().replace("\r", "\n").split("\n") if " left" in line]
+    assert drawn
+    assert all(line.startswith("at least 5 h 00 min left") and len(line) <= width for line in drawn)
+    assert not any("…" in line for line in drawn)
+
+
+def test_a_terminal_breaks_notes_between_words_and_colours_them() -> None:
+    log, screen = Log(), io.StringIO()
+    log.console = Console(file=screen, force_terminal=True, width=20, color_system="standard")
+    log.note("note: no test set is here")
+    assert screen.getvalue() == "\x1b[33mnote:\x1b[0m no test set is\nhere\n"
 
 
 def test_the_bar_says_the_same(tmp_path: Path, clock: Clock) -> None:
-    log, progress = Log(tmp_path / "m", every=4), Progress(step=3)
+    log, progress = Log(tmp_path / "m", every=4, verbose=True), Progress(step=3)
     screen = io.StringIO()
-    log.console = Console(file=screen, force_terminal=True, width=120, highlight=False)
+    log.console = Console(file=screen, force_terminal=True, width=120, color_system=None)
     with log.running(progress, 20):
         clock.now += 60
         log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400, 60.0, 0.03, 18.0))
     assert "3/20" in screen.getvalue()
     assert (
-        "loss 4.250  gradient 1.50  2,057 tokens/s  30 % of peak  0.1 % waiting for data  17.0 minutes left"
+        "17 minutes left  loss 4.250  2,057 tokens/s  0.1 % waiting for data  30 % of peak  gradient 1.50"
         in screen.getvalue()
     )
     assert not (tmp_path / "m").exists()  # no line is due

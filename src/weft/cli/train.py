@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft import stages
 from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
 from weft.errors import UsageError
 
@@ -23,6 +24,10 @@ Test = Annotated[str | None, typer.Option("--test", help="Text that is scored on
 Settings = Annotated[list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")]
 AllowBadData = Annotated[
     bool, typer.Option("--allow-bad-data", help="Train on text that the data doctor refuses; it is recorded.")
+]
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also say how this machine computes, and what share of its peak is used.")
 ]
 
 TRIES = {
@@ -59,6 +64,7 @@ def train(
         bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
     ] = False,
     allow_bad_data: AllowBadData = False,
+    verbose: Verbose = False,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
     if data and train:
@@ -81,24 +87,28 @@ def train(
         ]:
             say(line)
 
-    from weft.run import Request
-    from weft.run import train as run_training
+    with stages.showing("loading PyTorch"):
+        from weft.model_folder import run_files
+        from weft.run import Request
+        from weft.run import train as run_training
+        from weft.training.log import Log
 
-    verdict = run_training(
-        Request(
-            recipe=wanted,
-            out=out,
-            train=texts,
-            dev=dev,
-            test=test,
-            start_from=start_from,
-            command=shlex.join(["weft", *sys.argv[1:]]),
-            fresh=fresh,
-            allow_data_change=allow_data_change,
-            allow_bad_data=allow_bad_data,
-            notes=chosen.doubts,
+        verdict = run_training(
+            Request(
+                recipe=wanted,
+                out=out,
+                train=texts,
+                dev=dev,
+                test=test,
+                start_from=start_from,
+                command=shlex.join(["weft", *sys.argv[1:]]),
+                fresh=fresh,
+                allow_data_change=allow_data_change,
+                allow_bad_data=allow_bad_data,
+                notes=chosen.doubts,
+            ),
+            Log(run_files(out).metrics, verbose=verbose),
         )
-    )
     say_ended(verdict, wanted.task, out)
 
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 
+from weft import stages
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
@@ -199,6 +200,7 @@ def _on_one_line(text: str) -> str:
 
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     paths = split_at_comma(item)
+    stages.enter(f"reading {item}")
     kind = _kind_of_pairs(paths)
     dropped: Counter[str] = Counter()
     notes: list[str] = []
@@ -322,7 +324,7 @@ def _keep(
     src: list[str] = []
     tgt: list[str] = []
     lines: list[int] = []
-    for line, raw_src, raw_tgt in rows:
+    for line, raw_src, raw_tgt in stages.counted(rows, "pairs"):
         src_text, tgt_text = raw_src.strip(), raw_tgt.strip()
         if src_text and tgt_text:
             src.append(src_text)

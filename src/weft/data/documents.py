@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from weft import stages
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash
@@ -123,6 +124,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _read_file(path: Path, documents: Ends) -> Documents:
+    stages.enter(f"reading {path}")
     accepted_type(path, _KINDS, "plain text for a language model")
     read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[documents]
     found = _keep(read(path), str(path))
@@ -153,7 +155,7 @@ def _keep(numbered: Iterable[tuple[int, str]], name: str) -> Documents:
     """Collect the texts that are not blank; raises DataError if all are."""
     kept = Documents([], [], [name], [], {})
     num_blank = 0
-    for line, text in numbered:
+    for line, text in stages.counted(numbered, "documents"):
         if text and not text.isspace():
             kept.texts.append(text)
             kept.lines.append(line)

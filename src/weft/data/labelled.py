@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from weft import stages
 from weft.data import split
 from weft.data.formats.table import read_table
 from weft.data.split import MIN_PAIRS, fold
@@ -163,6 +164,7 @@ def _read_file(
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     text_column, label_column = columns
+    stages.enter(f"reading {path}")
     rows = read_table(path, columns, dropped, notes, keys)
     cells = ((line, row[text_column], row[label_column]) for line, row in rows)
     return _keep(str(path), cells, dropped, notes, separator)
@@ -184,7 +186,7 @@ def _keep(
     """Collect the rows that have text. Raises DataError if none has, or if some have no label but should."""
     kept = LabelledText([], [], [], [name], [], {}, notes, separator is not None)
     unlabelled: list[int] = []
-    for line, raw_text, raw_label in cells:
+    for line, raw_text, raw_label in stages.counted(cells, "rows"):
         text = _one_line(_as_text(f"{name}:{line}", raw_text))
         if not text:
             dropped[EMPTY_TEXT] += 1

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from weft import stages
 from weft.data.tokenizer import Tokenizer
 from weft.durable import read_manifest, remove_leftovers, writing_folder
 from weft.errors import DataError, FolderError
@@ -251,6 +252,7 @@ def _encoded_pairs(
         kept = [i for i, texts in enumerate(chunk) if _fits(texts, (src[i], tgt[i]), max_len, dropped)]
         yield _Encoded([num_seen + i for i in kept], [[src[i] for i in kept], [tgt[i] for i in kept]])
         num_seen += len(chunk)
+        stages.count(num_seen, "pairs")
 
 
 def _fits(
@@ -287,6 +289,7 @@ def _encoded_texts(
             else:
                 facts["dropped"][EMPTY] += 1
             number += 1
+        stages.count(number, "texts")
         yield _Encoded(rows, [kept])
 
 

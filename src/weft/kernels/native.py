@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
+from weft import stages
+
 SHARED = Path(__file__).with_name("vectors.h")
 FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared"),
@@ -101,7 +103,8 @@ def _library(name: str, find_runtime: Callable[[], str]) -> ctypes.CDLL:
     path = _folder() / f"{name}-{_fingerprint(source, runtime)}.so"
     _refuse_shared(path.parent)
     if not (_is_own(path) and _is_whole(path)):
-        _make(source, runtime, path)
+        with stages.within("compiling the kernels (once, about 20 s)"):
+            _make(source, runtime, path)
     return _loaded(path)
 
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from weft import durable
+from weft import durable, stages
 from weft.training import checkpoint
 from weft.training.trackers import Tracker
 
 EVALUATION_SECONDS = "evaluation_seconds"
+WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
 _LATEST = 3  # so many evaluations tell what the next will take: the first ones of a run are slower
 
 
@@ -67,24 +68,38 @@ class _Sums:
         }
 
 
-class _Bar(Progress):
-    """The bar, and below it the latest line."""
+@dataclass(frozen=True)
+class _Fitting:
+    """A line of as many parts as its width holds, the first one bold."""
 
-    line = ""
+    parts: Sequence[str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        first, line = len(self.parts[0]), fitting(self.parts, options.max_width)
+        yield Text.assemble((line[:first], "bold"), (line[first:], "dim"), no_wrap=True, overflow="ellipsis")
+
+
+class _Bar(Progress):
+    """The bar, and below it what fits of the latest line, the time that is left first."""
+
+    parts: Sequence[str] = ("",)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield self.make_tasks_table(self.tasks)
-        yield Text(self.line, overflow="ellipsis", no_wrap=True)
+        yield _Fitting(self.parts)
 
 
 class Log:
     """Speaks on standard error and appends to a metrics file, one JSON object a line; trackers get the same.
 
-    `quiet` says nothing but still keeps the file. `every` is the number of steps between logged losses.
+    `quiet` says nothing but still keeps the file, `verbose` also says how the machine is used. `every` is the
+    number of steps between logged losses.
     """
 
-    def __init__(self, metrics: Path | None = None, every: int = 50, quiet: bool = False) -> None:
-        self.metrics, self.every, self.quiet = metrics, every, quiet
+    def __init__(
+        self, metrics: Path | None = None, every: int = 50, quiet: bool = False, verbose: bool = False
+    ) -> None:
+        self.metrics, self.every, self.quiet, self.verbose = metrics, every, quiet, verbose
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         self.trackers: list[Tracker] = []
         self._bar: _Bar | None = None
@@ -95,8 +110,9 @@ class Log:
         self._began = self._evaluating = self._last_line = 0.0
 
     def note(self, text: str) -> None:
-        """One line for the person who waits."""
-        self.console.print(text, markup=False)
+        """One line for the person who waits; a terminal breaks it between words."""
+        with stages.aside():
+            self.console.print(_coloured(text), soft_wrap=not self.console.is_terminal)
 
     @contextlib.contextmanager
     def running(
@@ -106,6 +122,7 @@ class Log:
         self._max_steps, self._eval_every = max_steps, eval_every
         self._began = self._last_line = time.monotonic()
         self._steps, self._evaluating, self._sums = 0, 0.0, _Sums()
+        stages.enter("")  # from here on the steps speak
         try:
             if not self.console.is_terminal or self.quiet:
                 yield
@@ -166,13 +183,13 @@ class Log:
         )
 
     def _say_step(self, line: Mapping[str, Any]) -> None:
-        said = _said(line, known=bool(self._evaluations) or self._eval_every is None)
+        said = _said(line, bool(self._evaluations) or self._eval_every is None, self.verbose)
         if self._bar is not None:
-            self._bar.line = said
+            self._bar.parts = said
             self._bar.update(self._bar.task_ids[0], completed=line["step"])
         elif time.monotonic() - self._last_line > 10 or line["step"] == self._max_steps:
             self._last_line = time.monotonic()
-            self.note(f"step {line['step']}/{self._max_steps}: {said}")
+            self.note(f"step {line['step']:,}/{self._max_steps:,}: {'  '.join(said)}")
 
     def _append(self, line: Mapping[str, Any]) -> None:
         if self.metrics is None:
@@ -218,19 +235,55 @@ def evaluation_seconds(path: Path) -> list[float]:
     return [float(seconds) for seconds in found if isinstance(seconds, int | float)]
 
 
-def _said(line: Mapping[str, Any], known: bool) -> str:
-    """A line for a person; where the time of evaluations is not `known`, what is left is at least that."""
-    peak = f"{_percent(line['peak_share'])} of peak  " if "peak_share" in line else ""
-    waiting = f"{100 * line['data_wait_share']:.1f} % waiting for data"
-    return (
-        f"loss {line['loss']:.3f}  gradient {line['grad_norm']:.2f}  {line['tokens_per_second']:,} tokens/s  "
-        f"{peak}{waiting}  {'' if known else 'at least '}{spoken(line['seconds_left'])} left"
-    )
+def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[str]:
+    """A line for a person in parts, what matters most first: a narrow terminal has room for the first ones alone.
+
+    Where the time of evaluations is not `known`, what is left is at least that.
+    """
+    peak = [f"{_percent(line['peak_share'])} of peak"] if verbose and "peak_share" in line else []
+    waits = verbose or line["data_wait_share"] >= WORTH_SAYING
+    waiting = [f"{100 * line['data_wait_share']:.1f} % waiting for data"] if waits else []
+    return [
+        f"{'' if known else 'at least '}{spoken(line['seconds_left'])} left",
+        f"loss {line['loss']:.3f}",
+        f"{line['tokens_per_second']:,} tokens/s",
+        *waiting,
+        *peak,
+        f"gradient {line['grad_norm']:.2f}",
+    ]
+
+
+def fitting(parts: Sequence[str], width: int) -> str:
+    """As many of the parts, from the first on, as a line of so many columns holds; the first one always."""
+    fit = (count for count in range(len(parts), 1, -1) if len("  ".join(parts[:count])) <= width)
+    return "  ".join(parts[: next(fit, 1)])
 
 
 def spoken(seconds: float) -> str:
-    """A time to wait, for a person: in seconds up to two minutes, then in minutes."""
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+    """A time to wait, for a person, as exactly as one foresees it: "40 seconds", "25 minutes", "4 h 55 min"."""
+    if seconds < 55:
+        return f"{10 * round(seconds / 10)} seconds" if seconds >= 15 else "a few seconds"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return "1 minute" if minutes == 1 else f"{minutes} minutes"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
+
+
+def in_words(number: int) -> str:
+    """A large number, short: "850,000", "3.9 million"."""
+    for size, name in ((1e9, "billion"), (1e6, "million")):
+        if number >= size:
+            return f"{number / size:,.1f} {name}"
+    return f"{number:,}"
+
+
+def _coloured(text: str) -> Text:
+    """On a terminal, what a person looks for stands out."""
+    line = Text(text)
+    line.highlight_regex(r"^note:", "yellow")
+    line.highlight_regex(r"\(best so far\)$", "green")
+    return line
 
 
 def _percent(share: float) -> str:
