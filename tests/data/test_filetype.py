@@ -134,6 +134,7 @@ def test_what_is_accepted_is_named(tmp_path: Path) -> None:
         ("a", CONTENT["jsonl"][0], "classification"),
         ("a.csv", "text,label\na,b\n", "classification"),
         ("a.tsv", "label\ttext\na\tb\n", "classification"),
+        ("a.tsv", '"id"\t"text"\n"1"\t"a"\n', "classification"),
         ("a.tsv", "a\tb\n", "translation"),
         ("a.txt", "a\tb\n", "translation"),
         ("a.txt", "a line\n", "language-modelling"),

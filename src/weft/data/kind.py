@@ -40,7 +40,7 @@ def guess_task(item: str, text_column: str = "text", label_column: str = "label"
         return _TASKS[held.name]
     name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
-    names = {cell.strip() for cell in cells[0]}
+    names = {cell.strip().strip('"') for cell in cells[0]}
     if name.endswith(".tsv") and ({text_column, label_column} & names or _has_labels(cells)):
         return "classification"
     return "translation" if len(cells[0]) > 1 or name.endswith(".tsv") else "language-modelling"

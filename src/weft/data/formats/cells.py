@@ -174,7 +174,7 @@ def find_quoting(path: Path) -> Quoting:
     if found.strange and _reads_as_rows(path):
         return Quoting("rows", [f"{read} (some go over several lines)"])
     if found.quoted and found.are_of_a_spreadsheet:
-        return Quoting("cells", [f"{read} ({found.quoted:,} cells)"])
+        return Quoting("cells", [f"{read} (cells: {found.quoted:,})"])
     if found.doubled * _DOUBTED <= found.strange:
         return Quoting()
     many = "1 cell is" if found.doubled == 1 else f"{found.doubled:,} cells are"
