@@ -47,6 +47,7 @@ def _run() -> None:
     import typer
 
     from weft.cli import app
+    from weft.cli.wording import say_lines
     from weft.errors import WeftError
 
     warnings.formatwarning = _in_one_line
@@ -59,12 +60,12 @@ def _run() -> None:
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except WeftError as error:
-        print("\n".join(f"weft: {line}" for line in str(error).split("\n")), file=sys.stderr)
+        say_lines((f"weft: {line}" for line in str(error).split("\n")), sys.stderr)
         sys.exit(error.exit_code)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:
-        print(f"weft: {_wrong_option(error)}", file=sys.stderr)
+        say_lines([f"weft: {_wrong_option(error)}"], sys.stderr)
         sys.exit(2)
 
 

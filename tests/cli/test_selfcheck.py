@@ -14,8 +14,9 @@ Command = Callable[..., Any]
 def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
     ended = command("selfcheck", tiny_folder)
     assert (ended.code, ended.err) == (0, "")
-    assert len(ended.lines) == 7
-    assert all(line.startswith("holds  ") for line in ended.lines)
+    assert len(ended.lines) == 14
+    assert all(line.startswith("holds  ") for line in ended.lines[::2])
+    assert all(line.startswith(" " * 7) for line in ended.lines[1::2])
     assert any("beam 1 = greedy" in line for line in ended.lines)
 
 
@@ -24,7 +25,7 @@ def test_a_proof_that_fails(command: Command, tiny_folder: Path, monkeypatch: py
     monkeypatch.setattr("weft.inspection.selfcheck.selfcheck", lambda task: proofs)
     ended = command("selfcheck", tiny_folder)
     assert ended.code == 1
-    assert ended.lines == ["holds  one: so", "FAILS  two: not so"]
+    assert ended.lines == ["holds  one", "       so", "FAILS  two", "       not so"]
     assert ended.messages == ["weft: 1 of 2 proofs fail: do not trust what this model gives here"]
 
 

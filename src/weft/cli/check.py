@@ -10,11 +10,13 @@ import typer
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
+from weft.cli.wording import say_lines
 
 if TYPE_CHECKING:
     from weft.checkup import Checkup
     from weft.data.check.finding import Finding
 
+HANGING = 9  # where a finding's words begin, behind its severity
 FATAL_EXIT = 3  # as for text that training refuses
 
 
@@ -55,21 +57,26 @@ def check(
     if as_json:
         print_json(found.to_json())
     else:
-        print("\n".join(_report(found)))
+        _say(found)
     if found.is_fatal:
         raise typer.Exit(FATAL_EXIT)
 
 
-def _report(found: "Checkup") -> Iterator[str]:
-    """The whole report, a finding on two lines and its examples below."""
-    yield from found.notes
-    for name, numbers in found.parts.items():
-        yield f"{name}: {_numbers(numbers)}"
+def _say(found: "Checkup") -> None:
+    """Print the report, the gravest finding first, each on two lines and a few of its examples below."""
+    parts = [f"{name}: {_numbers(numbers)}" for name, numbers in found.parts.items()]
+    say_lines([*found.notes, *parts], sys.stdout)
     for finding in found.findings:
-        yield from _shown(finding)
+        say_lines(("", *_shown(finding)), sys.stdout, HANGING)
     counts = found.counts()
     said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
-    yield f"\n{said}; {found.words()}"
+    say_lines(("", *_hidden(found), f"{said}; {found.words()}"), sys.stdout)
+
+
+def _hidden(found: "Checkup") -> Iterator[str]:
+    hidden = sum(max(len(finding.examples) - _most(finding), 0) for finding in found.findings)
+    if hidden:
+        yield f"{hidden} more examples, lengths and scripts: --output report.html"
 
 
 def _numbers(numbers: dict[str, Any]) -> str:
@@ -79,8 +86,13 @@ def _numbers(numbers: dict[str, Any]) -> str:
     return "; ".join(part for part in parts if part)
 
 
+def _most(finding: "Finding") -> int:
+    """How many examples a terminal shows of a finding: what is grave is looked at first."""
+    return 1 if finding.severity == "note" else 3
+
+
 def _shown(finding: "Finding") -> Iterator[str]:
-    yield f"\n{finding.severity.upper():8} {finding.code} ({finding.part}): {finding.message}"
+    yield f"{finding.severity.upper():8} {finding.code} ({finding.part}): {finding.message}"
     yield f"{'':8} {finding.remedy}"
-    for where, text, about in finding.examples:
+    for where, text, about in finding.examples[: _most(finding)]:
         yield f"{'':10} {where}{f' ({about})' if about else ''}: {text}"

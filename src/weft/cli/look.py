@@ -11,6 +11,7 @@ import typer
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
+from weft.cli.wording import say_lines
 from weft.errors import UsageError
 from weft.model_files import refuse_no_folder, refuse_no_model
 
@@ -105,7 +106,7 @@ def selfcheck(folder: Folder) -> None:
 
     proofs = run(load_task(folder, machine_for_command()))
     for proof in proofs:
-        print(proof.line())
+        say_lines(proof.lines(), sys.stdout, 7)
     if failed := sum(not proof.holds for proof in proofs):
         print(
             f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here",

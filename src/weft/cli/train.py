@@ -10,6 +10,7 @@ import typer
 
 from weft import stages
 from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
+from weft.cli.wording import say_lines
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,4 +142,4 @@ def is_first_process() -> bool:
 
 def say(text: str) -> None:
     """For the person, not for a pipe."""
-    print(text, file=sys.stderr, flush=True)
+    say_lines(text.split("\n"), sys.stderr)

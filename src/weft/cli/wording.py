@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 WIDEST = 100  # columns; longer lines are hard to read
-STYLES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32", "faint": "2"}
+STYLES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32"}
+MARKS = {
+    "FATAL": "red",
+    "WARNING": "yellow",
+    "FAILS": "red",
+    "holds": "green",
+    "weft:": "red",
+}  # a line's first word
 
 _INDENT = re.compile(r" *")
 
@@ -37,6 +44,17 @@ def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
         break_on_hyphens=False,
         drop_whitespace=True,
     )
+
+
+def say_lines(lines: Iterable[str], stream: TextIO, hanging: int = 2) -> None:
+    """Print lines for a person, each wrapped to the terminal, its first word in colour where that is a mark."""
+    width = width_of(stream)
+    for line in lines:
+        for i, part in enumerate(wrapped(line, width, hanging)):
+            mark = part.split(" ", 1)[0]
+            is_marked = i == 0 and mark in MARKS
+            print(painted(mark, MARKS[mark], stream) + part[len(mark) :] if is_marked else part, file=stream)
+    stream.flush()
 
 
 def columns(pairs: Iterable[tuple[str, str]], width: int, indent: int = 2, most: int = 26) -> Iterator[str]:

@@ -37,9 +37,9 @@ class Proof:
     holds: bool
     evidence: str
 
-    def line(self) -> str:
-        """For a person to read."""
-        return f"{'holds' if self.holds else 'FAILS'}  {self.what}: {self.evidence}"
+    def lines(self) -> list[str]:
+        """For a person to read: the claim, and below it the numbers."""
+        return [f"{'holds' if self.holds else 'FAILS'}  {self.what}", f"{'':7}{self.evidence}"]
 
 
 Ids = list[int]
