@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft import samples
-from weft.config import LayerShape
+from weft.config import Recipe
 from weft.kernels import decoding, native
 from weft.recipe_file import load_recipe, recipe_names
 
@@ -22,51 +22,17 @@ CASES = [
 PUSHED_WHOLE = {("lm-modern", "none"), ("en-de-modern", "none")}
 
 ONE_LINE = 2  # the exit code of a verb that does not suit the task
-RUN = (
-    *("training.eval_every=2", "training.save_every=2", "training.keep_checkpoints=3", "training.num_samples=1"),
-    *("training.warmup_steps=1", "training.precision=float32", "training.threads=1"),
-)
-SIDES = {
-    "translation": ("tokenizer.src", "tokenizer.tgt"),
-    "language-modelling": ("tokenizer",),
-    "classification": ("tokenizer",),
-}
 
 
-def shrunk(name: str) -> list[str]:
-    """--set values that leave a recipe's structure and make its sizes tiny."""
+Shrink = Callable[[Recipe], dict[str, object]]
+
+
+def shrunk(name: str, shrink: Shrink) -> list[str]:
+    """--set values for a recipe on files of ours, of which a built-in text of thousands of pairs is none."""
     recipe = load_recipe(name)
-    tree = recipe.model_dump(mode="json")
-    model, data, batches = tree["model"], tree["data"], tree["batches"]
-    found: dict[str, object] = {}
-    if isinstance(recipe.model, LayerShape):
-        heads = recipe.model.num_heads
-        width = heads * (8 if heads < 4 else 4)
-        found |= {"model.d_model": width, "model.d_ff": 2 * width, "model.max_len": min(model["max_len"], 300)}
-        found |= {"model.head_dim": 2 * width // heads} if recipe.model.head_dim else {}
-    else:
-        found |= {"model.d_model": 16, "model.d_hidden": 24}
-    for key in ("num_encoder_layers", "num_decoder_layers"):
-        found |= {f"model.{key}": min(model[key], 2)} if key in model else {}
-    found |= {"model.ngram_buckets": 500} if model.get("ngrams", 1) > 1 else {}
-    sides = (
-        [tree["tokenizer"][part] for part in ("src", "tgt")] if "src" in tree["tokenizer"] else [tree["tokenizer"]]
-    )
-    for where, side in zip(SIDES[recipe.task], sides, strict=True):
-        found |= {f"{where}.vocab_size": 300} if side["kind"] == "bpe" else {}
-    if "window_len" in batches:
-        found |= {"batches.window_len": min(batches["window_len"], 48), "batches.batch_size": 2}
-    elif batches["batch_size"]:
-        found |= {"batches.batch_size": min(batches["batch_size"], 16)}
-    else:
-        found |= {"batches.tokens_per_batch": 400}
-    found |= {
-        "translation": {"decoding.max_len_ratio": 0.5, "decoding.max_len_extra": 4},
-        "language-modelling": {"decoding.max_new_tokens": 12},
-        "classification": {},
-    }[recipe.task]
-    found |= {"data.builtin": "none"} if data["builtin"] == "everyday" else {}
-    return [*RUN, *(f"{key}={value}" for key, value in found.items())]
+    found = shrink(recipe)
+    found |= {"data.builtin": "none"} if recipe.data.model_dump()["builtin"] == "everyday" else {}
+    return [f"{key}={value}" for key, value in found.items()]
 
 
 def sets(settings: Sequence[str]) -> list[str]:
@@ -96,12 +62,12 @@ class Bench:
     """One recipe's models, and what each verb did; a verb that fails does not hide the next."""
 
     def __init__(
-        self, command: Command, here: Path, name: str, texts: Path, teacher: Path, lesson: str, kernels: str
+        self, command: Command, here: Path, settings: list[str], name: str, texts: Path, teacher: Path, lesson: str
     ) -> None:
         recipe = load_recipe(name)
         self.teacher, self.lesson = teacher, lesson
         self.command, self.here, self.name, self.task = command, here, name, recipe.task
-        self.settings = [*shrunk(name), f"training.kernels={kernels}"]
+        self.settings = settings
         self.failures: list[str] = []
         self.model, self.other = here / "model", here / "other"
         data = recipe.data.model_dump()
@@ -251,20 +217,22 @@ def test_every_verb(
     verbs: str,
     command: Command,
     texts: Path,
+    shrink: Shrink,
     tiny_folder: Path,
     write_pairs: Callable[[int], str],
     tmp_path: Path,
 ) -> None:
-    bench = Bench(command, tmp_path, name, texts, tiny_folder, write_pairs(80), kernels)
+    settings = [*shrunk(name, shrink), f"training.kernels={kernels}"]
+    bench = Bench(command, tmp_path, settings, name, texts, tiny_folder, write_pairs(80))
     bench.every_verb(verbs == "all")
     assert not bench.failures, "\n" + "\n".join(bench.failures)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_shrunk_is_a_size_alone(name: str) -> None:
+def test_what_is_shrunk_is_a_size_alone(name: str, shrink: Shrink) -> None:
     """Nothing of a recipe's structure gets lost on the way here."""
     sizes = {"d_model", "d_ff", "d_hidden", "head_dim", "max_len", "num_encoder_layers", "num_decoder_layers"}
     whole = json.loads(load_recipe(name).model_dump_json())["model"]
-    small = json.loads(load_recipe(name, shrunk(name)).model_dump_json())["model"]
+    small = json.loads(load_recipe(name, shrunk(name, shrink)).model_dump_json())["model"]
     assert {key for key in whole if whole[key] != small[key]} <= sizes | {"ngram_buckets"}
     assert small["d_model"] <= 32

@@ -1,0 +1,229 @@
+"""Every command that a page shows is run, in the page's order and on small files of the names that it uses.
+
+Only sizes and steps are made small, inside: the words of a command are the page's own.
+"""
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.distillation
+import weft.run
+from weft.config import Recipe
+from weft.recipe_file import with_values
+
+Command = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
+PUSHED = ("README.md", "README.zh.md")
+PAGES = (
+    *PUSHED,
+    *(f"docs/{name}.md" for name in ("translation", "language-modelling", "classification", "checking")),
+)
+# By page and beginning: what is not run here, and why. One that the page has no more fails.
+NOT_RUN = {
+    ("docs/classification.md", "weft train train.tsv --recipe imdb-classifier"): "a test for each recipe runs it",
+}
+PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
+STEPS = {"translation": 90, "language-modelling": 4, "classification": 4}
+NOUNS = {"cat": "Katze", "dog": "Hund", "bird": "Vogel", "fish": "Fisch", "horse": "Pferd", "mouse": "Maus"}
+VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
+PAIRS = [
+    (f"A {a} {v} a {b}.", f"Ein Wesen {x} {w} {y}.")
+    for (a, x), (v, w), (b, y) in product(NOUNS.items(), VERBS.items(), NOUNS.items())
+]
+PARTS = {"train": PAIRS[:150], "val": PAIRS[150:180], "dev": PAIRS[150:180], "test": PAIRS[180:]}
+
+
+def commands(page: str) -> list[str]:
+    """The whole commands of a page, in order, without comments; a backslash joins lines."""
+    text = (ROOT / page).read_text("utf-8").replace("\\\n", " ")
+    lines = [line.strip().removeprefix("$ ") for line in text.split("\n")]
+    found = [re.sub(r"\s+#\s.*", "", line) for line in lines if line.startswith("weft ")]
+    bare = re.compile(r"\"[^\"]*\"|'[^']*'")
+    return [" ".join(line.split()) for line in found if not PLACEHOLDER.search(bare.sub("", line))]
+
+
+def snippets(page: str) -> list[str]:
+    """The pieces of Python."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+
+
+class Stage:
+    """The folder in which a page's commands run, with a file or model for each name that they use."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+
+    def run(self, line: str) -> None:
+        """One command; it must end with exit 0 and write what it says."""
+        _, verb, *arguments = shlex.split(line)
+        output = self.option(arguments, "--output") or self.option(arguments, "--out")
+        for word in arguments:
+            if word != output:
+                self.provide(verb, word, line)
+        more = ["--max-bleu-loss", "100"] if verb == "quantize" and "--max-bleu-loss" not in arguments else []
+        ended = self.command(verb, *arguments, *more)
+        assert ended.code == 0, f"{line}\n{ended.out.decode()[-1500:]}\n{ended.err[-1500:]}"
+        assert output is None or Path(output).exists(), f"{line} wrote no {output}"
+
+    @staticmethod
+    def option(arguments: list[str], name: str) -> str | None:
+        return arguments[arguments.index(name) + 1] if name in arguments else None
+
+    def provide(self, verb: str, word: str, line: str) -> None:
+        """The files that a word names, if it names any, or the model folder."""
+        if re.fullmatch(r"[\w./-]+(,[\w./-]+)*", word) and not word.startswith("-"):
+            for name in word.split(","):
+                path = Path(name)
+                if path.suffix in WRITERS and not path.exists():
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(WRITERS[path.suffix](path, line), "utf-8")
+            if (word.startswith("runs/") or word in ("mine", "teacher")) and not Path(word).exists():
+                self.make_model(verb, Path(word))
+
+    def make_model(self, verb: str, folder: Path) -> None:
+        """A model that the page takes for granted: the first of its kind here again, or one that is trained now."""
+        task = {"generate": "language-modelling", "score": "language-modelling", "classify": "classification"}
+        wanted = task.get(verb, "translation")
+        for other in sorted(Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns):
+            if f'"task": "{wanted}"' in other.read_text("utf-8"):
+                shutil.copytree(other.parent, folder)
+                return
+        if wanted == "translation":
+            self.provide("train", "train.en,train.de", "")
+            weft.train(out=folder, train="train.en,train.de", quiet=True)
+        else:
+            name, recipe = (
+                ("text.txt", "lm-modern") if verb in ("generate", "score") else ("reviews.csv", "classify-fast")
+            )
+            self.provide("train", name, "")
+            weft.train(out=folder, train=name, recipe=recipe, quiet=True)
+
+
+def part(path: Path) -> list[tuple[str, str]]:
+    return next((rows for name, rows in PARTS.items() if path.name.startswith(name)), PARTS["train"])
+
+
+def side(number: int) -> Callable[[Path, str], str]:
+    return lambda path, line: "".join(f"{pair[number]}\n" for pair in part(path))
+
+
+def running_text(path: Path, line: str) -> str:
+    """Lines of their own where they are to be used one by one, else paragraphs."""
+    joint = "\n" if "--input" in line or "score" in line else "\n\n"
+    rows = PARTS["test"] if re.match(r"test|other|valid|more|lines|letters", path.name) else PARTS["train"]
+    return joint.join(a for a, _ in rows) + "\n"
+
+
+def rows(path: Path) -> Iterator[tuple[str, str]]:
+    return ((text, label) for pair in part(path) for text, label in zip(pair, ("English", "German"), strict=True))
+
+
+def table(path: Path, line: str, mark: str) -> str:
+    is_labelled = "classif" in line or "label_column" in line or "review" in line
+    if mark == "\t" and not is_labelled:
+        return "".join(f"{a}\t{b}\n" for a, b in part(path))
+    label = re.search(r"label_column=(\w+)", line)
+    name = label[1] if label else "label"
+    return f"text{mark}{name}\n" + "".join(f"{a}{mark}{b}\n" for a, b in rows(path))
+
+
+def memory(path: Path, line: str) -> str:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{a}</seg></tuv><tuv xml:lang="de"><seg>{b}</seg></tuv></tu>\n'
+        for a, b in part(path)
+    )
+    return f'<tmx version="1.4"><header srclang="en"/><body>\n{units}</body></tmx>\n'
+
+
+WRITERS: dict[str, Callable[[Path, str], str]] = {
+    ".en": side(0),
+    ".de": side(1),
+    ".txt": running_text,
+    ".tsv": lambda path, line: table(path, line, "\t"),
+    ".csv": lambda path, line: table(path, line, ","),
+    ".jsonl": lambda path, line: "".join(f'{{"text": "{a}", "label": "{b};all"}}\n' for a, b in rows(path)),
+    ".tmx": memory,
+    ".toml": lambda path, line: 'task = "translation"\n',
+}
+
+
+@pytest.fixture
+def stage(
+    command: Command,
+    shrink: Callable[[Recipe], dict[str, object]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Stage:
+    """Trainings in the shown way, but tiny; the folder is a new one."""
+    whole = weft.run.train
+
+    def small(recipe: Recipe) -> Recipe:
+        kept = {"training.keep_checkpoints", "decoding.max_len_ratio", "decoding.max_len_extra"}
+        sizes = {key: value for key, value in shrink(recipe).items() if key not in kept}
+        steps = STEPS[recipe.task]
+        sizes |= {
+            "training.max_steps": steps,
+            "training.eval_every": steps // 3 or 1,
+            "training.save_every": steps // 3 or 1,
+        }
+        sizes |= {"training.kernels": "torch", "training.learning_rate": 0.01, "training.r_drop": 0.0}
+        return with_values(recipe, sizes)
+
+    def tiny(request: Any, *more: Any, **named: Any) -> Any:
+        return whole(replace(request, recipe=small(request.recipe)), *more, **named)
+
+    monkeypatch.setattr(weft.run, "train", tiny)
+    for name, value in vars(weft.distillation).items():
+        if value is whole:
+            monkeypatch.setattr(weft.distillation, name, tiny)
+    monkeypatch.chdir(tmp_path)
+    return Stage(command)
+
+
+def marked(page: str) -> Any:
+    return pytest.param(page, marks=[] if page in PUSHED else [pytest.mark.long])
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
+def test_every_command_of_a_page(page: str, stage: Stage) -> None:
+    shown = commands(page)
+    if page == "README.zh.md" and shown == commands("README.md"):
+        return  # word for word those of README.md, which are run
+    skipped = [begin for where, begin in NOT_RUN if where == page]
+    for begin in skipped:
+        assert any(line.startswith(begin) for line in shown), f"{page} does not show {begin} any more"
+    for line in shown:
+        if not line.startswith(("weft demo", *skipped)):  # the demo has tests of its own
+            stage.run(line)
+    for snippet in snippets(page):
+        run_snippet(stage, snippet)
+
+
+def run_snippet(stage: Stage, text: str) -> None:
+    for word in re.findall(r"\"([^\"]+)\"", text):
+        if not word.startswith("runs/") or f'load("{word}")' in text and f'out="{word}"' not in text:
+            stage.provide("train", word, text)
+    exec(compile(text, "snippet", "exec"), {})
+
+
+@pytest.mark.parametrize("page", PUSHED)
+def test_the_readmes_show_commands(page: str) -> None:
+    verbs = {line.split()[1] for line in commands(page)}
+    assert {"train", "translate", "evaluate", "generate", "classify", "inspect"} <= verbs
+
+
+def test_a_command_that_fails_is_found(stage: Stage) -> None:
+    with pytest.raises(AssertionError, match="no such folder"):
+        stage.run("weft evaluate nowhere test.en,test.de")
+
+
+def test_every_page_that_is_left_out_is_one_of_these() -> None:
+    assert {page for page, _ in NOT_RUN} <= set(PAGES)
