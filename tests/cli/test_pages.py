@@ -86,13 +86,15 @@ class Stage:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(WRITERS[path.suffix](path, line), "utf-8")
             if (word.startswith("runs/") or word in ("mine", "teacher")) and not Path(word).exists():
-                self.make_model(verb, Path(word))
+                self.make_model(verb, Path(word), line)
 
-    def make_model(self, verb: str, folder: Path) -> None:
-        """A model that the page takes for granted: the first of its kind here again, or one that is trained now."""
+    def make_model(self, verb: str, folder: Path, line: str) -> None:
+        """A model that the page takes for granted: another of its kind again, or one that is trained now."""
         task = {"generate": "language-modelling", "score": "language-modelling", "classify": "classification"}
         wanted = task.get(verb, "translation")
-        for other in sorted(Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns):
+        beside = [Path(word, "config.json") for word in line.split() if Path(word, "config.json").is_file()]
+        made = sorted(Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns)
+        for other in [*beside, *made]:
             if f'"task": "{wanted}"' in other.read_text("utf-8"):
                 shutil.copytree(other.parent, folder)
                 return
@@ -100,9 +102,8 @@ class Stage:
             self.provide("train", "train.en,train.de", "")
             weft.train(out=folder, train="train.en,train.de", quiet=True)
         else:
-            name, recipe = (
-                ("text.txt", "lm-modern") if verb in ("generate", "score") else ("reviews.csv", "classify-fast")
-            )
+            is_writer = wanted == "language-modelling"
+            name, recipe = ("text.txt", "lm-modern") if is_writer else ("reviews.csv", "classify-fast")
             self.provide("train", name, "")
             weft.train(out=folder, train=name, recipe=recipe, quiet=True)
 
@@ -209,7 +210,8 @@ def test_every_command_of_a_page(page: str, stage: Stage) -> None:
 
 def run_snippet(stage: Stage, text: str) -> None:
     for word in re.findall(r"\"([^\"]+)\"", text):
-        if not word.startswith("runs/") or f'load("{word}")' in text and f'out="{word}"' not in text:
+        is_loaded = f'load("{word}")' in text and f'out="{word}"' not in text
+        if is_loaded or not word.startswith("runs/"):
             stage.provide("train", word, text)
     exec(compile(text, "snippet", "exec"), {})
 
