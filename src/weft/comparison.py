@@ -45,10 +45,10 @@ class Group:
     first: float
     second: float
 
-    def line(self) -> str:
-        """For a person to read."""
+    def cells(self) -> tuple[str, ...]:
+        """For a person to read: which, how many, both figures and their difference."""
         gain = self.second - self.first
-        return f"{self.what} ({self.count:,})   {self.first:.2f}   {self.second:.2f}   {gain:+.2f}"
+        return self.what, f"{self.count:,}", f"{self.first:.2f}", f"{self.second:.2f}", f"{gain:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,14 @@ class Comparison:
         found = [
             f"first: {first}",
             f"second: {second}",
-            f"{self.num_rows:,} rows; each figure ± 95 % of resamples, then the second less the first",
+            f"{self.num_rows:,} rows; each figure ± 95 % of resamples; difference: the second less the first",
             "",
         ]
-        found += [figure.line() for figure in self.figures]
-        heads = dict.fromkeys(group.figure for group in self.groups)
-        for head in heads:
-            found += ["", head, *(group.line() for group in self.groups if group.figure == head)]
+        heads = ("", "first", "second", "difference", "p", "verdict")
+        found += _table([heads, *(figure.cells() for figure in self.figures)], to_the_left=(0, 5))
+        for name in dict.fromkeys(group.figure for group in self.groups):
+            rows = [group.cells() for group in self.groups if group.figure == name]
+            found += ["", *_table([(name, "count", "first", "second", "difference"), *rows], to_the_left=(0,))]
         if self.differences:
             found += [
                 "",
@@ -112,6 +113,19 @@ class Comparison:
         for shown, figure in zip(found["figures"], self.figures, strict=True):
             shown["verdict"] = figure.verdict
         return found
+
+
+def _table(rows: Sequence[Sequence[str]], to_the_left: Sequence[int]) -> list[str]:
+    """Cells under each other; numbers end where their heads end, words begin there."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    placed = (
+        [
+            cell.ljust(w) if i in to_the_left else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    )
+    return ["   ".join(cells).rstrip() for cells in placed]
 
 
 def compare(

@@ -1,6 +1,7 @@
 """weft compare: two models of each task on one text; refusals."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,12 @@ def test_translators(
     assert min(gains) == pytest.approx(worst)
     assert any("contaminated" in note for note in found["notes"])
     lines = command("compare", tiny_folder, other, data, "--samples", 50).lines
-    assert any(line.startswith("BLEU   ") and line.endswith(": the first is better") for line in lines)
+    assert any(line.startswith("BLEU   ") and line.endswith("   the first is better") for line in lines)
+    head, *rows = lines[lines.index("") + 1 : lines.index("", lines.index("") + 1)]
+    for name in ("first", "second", "difference", "p"):
+        ends = re.search(rf"\b{name}\b", head)
+        assert ends is not None
+        assert {row[ends.end() - 1].isdigit() and row[ends.end()] == " " for row in rows} == {True}, name
 
 
 def test_a_model_does_not_differ_from_itself(

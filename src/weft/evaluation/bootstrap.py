@@ -33,10 +33,10 @@ class Figure:
             "the first is better" if (self.first < self.second) == self.lower_is_better else "the second is better"
         )
 
-    def line(self) -> str:
-        """For a person to read."""
-        both = f"{self.first:.3f} ± {self.first_ci:.3f}   {self.second:.3f} ± {self.second_ci:.3f}"
-        return f"{self.name}   {both}   {self.second - self.first:+.3f}, p = {self.p_value:.3f}: {self.verdict}"
+    def cells(self) -> tuple[str, ...]:
+        """For a person to read: name, both figures, their difference, its chance, and what follows."""
+        first, second = f"{self.first:.3f} ± {self.first_ci:.3f}", f"{self.second:.3f} ± {self.second_ci:.3f}"
+        return self.name, first, second, f"{self.second - self.first:+.3f}", f"{self.p_value:.3f}", self.verdict
 
 
 def paired_bootstrap(
