@@ -69,12 +69,12 @@ def memory(pairs: int) -> str:
 
 
 def unit(number: int, en: str, de: str) -> str:
-    """One pair: every tenth has its first word in bold, every fiftieth a line break and a note."""
+    """One pair: every tenth has its first word in bold, every fiftieth a line break before its last and a note."""
     texts = [escape(en.strip()), escape(de.strip())]
     if number % 10 == 0:
         texts = ["{}{}{}".format(*coded(text)) for text in texts]
     if number % 50 == 0:
-        texts = [text.replace(" ", '<ph x="3">&lt;br/&gt;</ph>', 1) for text in texts]
+        texts = ['<ph x="3">&lt;br/&gt;</ph>'.join(text.rsplit(" ", 1)) for text in texts]
     note = "<note>checked</note>" if number % 50 == 0 else ""
     inside = "".join(
         f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>'

@@ -1,8 +1,9 @@
-"""Draw the picture of the READMEs: `python docs/pictures.py inside.html docs/inside.png`.
+"""Draw the pictures of the READMEs: `python docs/pictures.py inside.html docs/inside.png [中文]`.
 
-The page is one that `weft inspect` wrote of a translator, for README.md of the model of `weft demo --to de`. It is
-opened in Chromium and photographed: the texts, the tokens with what was most probable at the marked one, and the
-decoder's attention. Needs the extra `dev` and Debian's package `chromium`.
+The page is one that `weft inspect` wrote of a translator: for README.md of the model of `weft demo --to de`, for
+README.zh.md of that of `weft demo`, and the page itself in Chinese. It is opened in Chromium and photographed: the
+texts, the tokens with what was most probable at the marked one, and the decoder's attention. Needs the extra `dev`
+and Debian's package `chromium`.
 """
 
 import sys
@@ -16,11 +17,13 @@ SIZE = {"width": 1100, "height": 1200}
 
 def main() -> None:
     """Open the page, leave out what the picture has no room for, and photograph the rest."""
-    source, picture = map(Path, sys.argv[1:])
+    source, picture = map(Path, sys.argv[1:3])
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE, device_scale_factor=1.25, color_scheme="light")
         page.goto(source.resolve().as_uri())
+        for language in sys.argv[3:]:
+            page.get_by_role("radio", name=language).check(force=True)
         shorten(page)
         page.locator("main").screenshot(path=str(picture))
         browser.close()
