@@ -8,6 +8,7 @@
 Names are loaded when they are first used, so that `import weft` and `weft --help` are quick.
 """
 
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -81,13 +82,15 @@ def train(
     allow_data_change: bool = False,
     allow_bad_data: bool = False,
     quiet: bool = False,
+    minutes: float | None = None,
 ) -> "Verdict":
     """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it stopped.
 
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts, `train`, `dev`
     and `test` name files as on the command line; `fresh`, `allow_data_change` and `allow_bad_data` are its flags.
-    Raises weft.errors.WeftError, by kind.
+    `minutes` is when the run shall end. Raises weft.errors.WeftError, by kind.
     """
+    began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):
         from weft.model_folder import run_files
         from weft.recipe_file import load_recipe
@@ -105,6 +108,8 @@ def train(
             fresh=fresh,
             allow_data_change=allow_data_change,
             allow_bad_data=allow_bad_data,
+            minutes=minutes,
+            began=began,
         )
         return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
 

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from weft import durable, model_folder, stages
-from weft.config import Recipe
+from weft.config import Recipe, TrainingSection
 from weft.data.overlap import TextHashes
 from weft.data.tokenizer import Tokenizer
-from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError, WeftError
 from weft.machine import (
     Machine,
     choose_machine,
@@ -50,7 +50,8 @@ from weft.run_record import (
 )
 from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
-from weft.texts import Sources, Texts
+from weft.texts import Corpus, Sources, Texts
+from weft.training.budget import PUBLISHING, SHARE, Budget, Costs, TimePlan, read_time_plan, settle_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
 from weft.training.log import Log, evaluation_seconds, in_words, seconds_left, spoken
@@ -73,7 +74,8 @@ class Request:
 
     `fresh` begins anew where the folder holds a run, which is set aside; `allow_data_change` goes on with other
     text. `teacher` says what wrote the text (`weft.distillation`), and is kept with the run and the model; `notes`
-    are said and kept beside those of the text.
+    are said and kept beside those of the text. `minutes` is when the run shall end, counted from `began`
+    (time.monotonic): its steps and schedule are then planned by the clock (`weft.training.budget`).
     """
 
     recipe: Recipe
@@ -88,6 +90,8 @@ class Request:
     allow_bad_data: bool = False
     teacher: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    minutes: float | None = None
+    began: float = field(default_factory=time.monotonic)
 
 
 def train(request: Request, log: Log | None = None) -> Verdict:
@@ -110,10 +114,11 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         texts = texts.accepted(request.allow_bad_data)
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
         refuse_shares(recipe.training.grad_accum_steps, world)
+        goes_on = False
         origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from), **_teacher(request)}
         with world.in_turn():
             if world.is_first:
-                _take_folder(request, recipe, origin, locks, log)
+                goes_on = _take_folder(request, recipe, origin, locks, log)
             if (ended := _ended(request.out, recipe)) is not None:
                 log.note(_how_to_extend(request.out, ended))
                 return ended
@@ -127,7 +132,10 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
-        plan = make_plan(recipe, prepared.batches)
+            costs = _costs(task, prepared.batches, recipe, parts, texts, world) if world.is_first else Costs(1.0)
+            by_clock = _settle_time(request, files, recipe, costs, world, goes_on)
+        training = by_clock.applied(recipe.training) if by_clock else recipe.training
+        plan = by_clock.plan() if by_clock else make_plan(recipe, prepared.batches, texts)
         verdict.max_steps = plan.max_steps
         notes = (*_start_notes(request), *request.notes, *read_overrides(files), *texts.notes, *prepared.notes)
         verdict.notes += notes
@@ -137,8 +145,12 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
-        seconds_a_step = _expected_seconds(task, prepared.batches, recipe, parts) / world.size
-        length = _length(plan, seconds_a_step, verdict.saved_step, log, evaluate is not None)
+        log.foreseen, keeper = costs, None
+        length = _length(plan, costs, verdict.saved_step, log, evaluate is not None)
+        if by_clock is not None and plan.is_open:
+            keeper = Budget(files.plan, by_clock, training, costs, request.began, evaluate is not None)
+            log.time_left, length = (lambda: keeper.left), f"{by_clock.minutes:g} minutes"
+            verdict.notes += _replaced(recipe.training)
         _announce(log, task, plan, length + world.describe(), verdict.notes)
         world.shard(task.model)
         trainer = Trainer(
@@ -146,9 +158,9 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             batches=prepared.batches,
             compute_loss=task.compute_loss,
             optimizer=build_optimizer(task.model, recipe.training),
-            settings=recipe.training,
+            settings=training,
             plan=plan,
-            rate=lambda step: learning_rate(recipe.training, recipe.model.d_model, step, plan.max_steps),
+            rate=lambda step: learning_rate(training, recipe.model.d_model, step, trainer.plan.last),
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
@@ -157,11 +169,16 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             world=world,
             parts=parts,
             scales_loss=machine.precision == "float16",
+            timekeeper=keeper if world.is_first else None,
         )
         try:
             outcome = trainer.run()
         finally:
             verdict.stands_at(trainer.progress, checkpoints.newest_step)
+            verdict.max_steps = trainer.plan.max_steps
+        if (planned := read_time_plan(files.plan)) is not None and planned.max_steps:
+            verdict.notes.append(f"planned by the clock; without it: {planned.as_settings(recipe.training)}")
+            log.note(f"note: {verdict.notes[-1]}")
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             facts = {"texts": texts.facts(), **_teacher(request)}
@@ -170,19 +187,69 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     return verdict
 
 
-def make_plan(recipe: Recipe, batches: Batches[Any]) -> Plan:
-    """Steps in all, between evaluations and between checkpoints, where the recipe leaves them open."""
+def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
+    """Steps in all, between evaluations and between checkpoints, where the recipe leaves them open.
+
+    A short run is evaluated less often than others: scoring a row of dev takes about as long as training on one.
+    """
     settings = recipe.training
     epoch = max(batches.num_batches(0) // settings.grad_accum_steps, 1)
     steps = settings.max_steps or min(max(EPOCHS * epoch, FEWEST_STEPS), MOST_STEPS)
-    eval_every = settings.eval_every or max(steps // EVALUATIONS, 1)
+    evaluations = EVALUATIONS
+    if texts.dev is not None:
+        cost = epoch * _size(texts.dev) / max(_size(texts.train), 1)  # of an evaluation, in steps
+        evaluations = max(min(int(SHARE * steps / cost), EVALUATIONS), 1) if cost else EVALUATIONS
+    eval_every = settings.eval_every or -(-steps // evaluations)
     return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
+
+
+def _size(text: Corpus) -> int:
+    """In characters."""
+    return sum(len(cell) for row in text.rows() for cell in row)
+
+
+def _costs(
+    task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int, texts: Texts[Any], world: World
+) -> Costs:
+    """What training, evaluating and ending will take, by short trials; what cannot be tried counts nothing."""
+    stages.enter("measuring how long a step takes")
+    step = _expected_seconds(task, batches, recipe, parts) / world.size
+    found = {"evaluation": (texts.dev, True), "ending": (texts.test, False)}
+    seconds = dict.fromkeys(found, 0.0)
+    for name, (text, on_dev) in found.items():
+        if text is not None:
+            with contextlib.suppress(WeftError, RuntimeError, MemoryError):
+                seconds[name] = task.scoring_seconds(text, on_dev)
+    task.model.train()
+    return Costs(step, seconds["evaluation"], seconds["ending"] + PUBLISHING)
+
+
+def _settle_time(
+    request: Request, files: RunFiles, recipe: Recipe, costs: Costs, world: World, goes_on: bool
+) -> TimePlan | None:
+    """The plan by the clock, if there is one. Raises UsageError where the run was begun without one."""
+    if not world.is_first:
+        return read_time_plan(files.plan)
+    if goes_on and request.minutes is not None and not files.plan.is_file():
+        raise UsageError(
+            f"{request.out} was begun without --minutes, and its schedule asks for its number of steps; go on "
+            "without it, end it with weft finish, or begin anew with --fresh"
+        )
+    elapsed = time.monotonic() - request.began
+    return settle_time_plan(files.plan, recipe.training, recipe.model.d_model, costs, request.minutes, elapsed)
+
+
+def _replaced(settings: TrainingSection) -> list[str]:
+    """What of the recipe gives way to the clock."""
+    ways = [] if settings.schedule == "wsd" else [f"the schedule {settings.schedule} becomes wsd"]
+    steps = [f"training.max_steps = {settings.max_steps} is left out"] if settings.max_steps else []
+    return [f"by the clock: {' and '.join([*ways, *steps])}"] if ways or steps else []
 
 
 def _take_folder(
     request: Request, recipe: Recipe, origin: Mapping[str, Any], locks: contextlib.ExitStack, log: Log
-) -> None:
-    """Hold the run's folder for this process alone; set an earlier run aside where asked; begin, or go on."""
+) -> bool:
+    """Hold the run's folder for this process alone; set an earlier run aside where asked; begin, or go on: True."""
     refuse_missing(recipe.training.trackio)
     out, files, overrides = request.out, run_files(request.out), []
     if request.fresh and files.recipe.is_file():
@@ -208,6 +275,7 @@ def _take_folder(
     if goes_on and _ended(out, recipe) is None:
         _refuse_lost_checkpoints(request)
         log.note(f"going on with the run in {out}")
+    return goes_on
 
 
 @contextlib.contextmanager
@@ -286,7 +354,10 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     if verdict.outcome == "stopped early":
         patience = recipe.training.patience
         return None if patience is None or patience > verdict.evaluations_since_best else verdict
-    longer = recipe.training.max_steps is not None and recipe.training.max_steps > verdict.step
+    planned, steps = read_time_plan(run_files(out).plan), recipe.training.max_steps
+    if planned is not None and steps == planned.recipe_steps:  # the clock has decided
+        return verdict
+    longer = steps is not None and steps > verdict.step
     return None if longer else verdict
 
 
@@ -422,7 +493,7 @@ def _start_notes(request: Request) -> list[str]:
 def _announce(log: Log, task: AnyTask, plan: Plan, length: str, notes: list[str]) -> None:
     """Say what will be trained and how long, and what is doubtful, before the first step."""
     numbers = in_words(count_parameters(task.model))
-    log.note(f"{numbers} numbers to learn, {plan.max_steps:,} steps, {length} on {task.machine.in_short()}")
+    log.note(f"{numbers} numbers to learn, {'about ' if plan.is_open else ''}{plan.max_steps:,} steps, {length} on {task.machine.in_short()}")
     if log.verbose:
         log.note(f"{count_parameters(task.model):,} parameters on {task.machine.describe()}")
     tokenizers = dict.fromkeys(task.tokenizers)
@@ -466,10 +537,9 @@ def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe, part
     return seconds * recipe.training.grad_accum_steps
 
 
-def _length(plan: Plan, seconds_a_step: float, step: int, log: Log, evaluates: bool) -> str:
-    """How long training will take after `step`; what evaluations take is known where the run has made some."""
+def _length(plan: Plan, costs: Costs, step: int, log: Log, evaluates: bool) -> str:
+    """How long the run will take after `step`, by evaluations that it has made, or else by what is foreseen."""
     evaluations = evaluation_seconds(log.metrics) if log.metrics is not None else []
     eval_every = plan.eval_every if evaluates else None
-    left = seconds_left(step, plan.max_steps, seconds_a_step, eval_every, evaluations)
-    beside = " and the evaluations on dev" if evaluates and not evaluations else ""
-    return f"about {spoken(left)}{beside}{' left' if step else ''}"
+    left = seconds_left(step, plan.max_steps, costs.step, eval_every, evaluations or [costs.evaluation])
+    return f"about {spoken(left + costs.ending)}{' left' if step else ''}"

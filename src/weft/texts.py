@@ -1,6 +1,6 @@
 """The text of a run in its three parts: training, dev and test; given, generated, or split off by seed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -42,6 +42,7 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
     def rows(self, /) -> Iterator[tuple[str, ...]]: ...
     def where(self, i: int, /) -> str: ...
+    def select(self, indices: Iterable[int], /) -> Any: ...  # the same kind
 
 
 C = TypeVar("C", bound=Corpus)

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,13 @@ AllowBadData = Annotated[
 
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Also say how this machine computes, and what share of its peak is used.")
+]
+
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        "--minutes", min=0.1, help="End by then, the test scored and the model written: plans steps and schedule."
+    ),
 ]
 
 TRIES = {
@@ -66,8 +74,10 @@ def train(
     ] = False,
     allow_bad_data: AllowBadData = False,
     verbose: Verbose = False,
+    minutes: Minutes = None,
 ) -> None:
     """Train a model from your text, or go on with a run that was stopped."""
+    began = time.monotonic()
     if data and train:
         raise UsageError(
             f"unexpected {data[0]!r}: give every text without --train; two aligned files are joined by a comma: "
@@ -107,6 +117,8 @@ def train(
                 allow_data_change=allow_data_change,
                 allow_bad_data=allow_bad_data,
                 notes=chosen.doubts,
+                minutes=minutes,
+                began=began,
             ),
             Log(run_files(out).metrics, verbose=verbose),
         )

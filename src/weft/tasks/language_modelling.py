@@ -1,6 +1,7 @@
 """Language modelling: a causal Transformer, its tokenizer, its windows and its scores, bound plainly."""
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import torch
 from weft import model_folder
 from weft.config import LanguageRecipe
 from weft.data.check.finding import counted
-from weft.data.documents import Documents, read_documents
+from weft.data.documents import Documents, from_documents, read_documents
 from weft.data.languages import UNKNOWN
 from weft.data.store import TextStore, prepare_text_store
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
@@ -43,6 +44,7 @@ from weft.training.loss import CrossEntropy, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring
 _PROMPT_CHARS = 80
+_TRIAL_CHARS = 2000  # of a document, that are scored to foresee how long all takes
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,20 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         """Score every token once, in windows of the length that the model was trained on."""
         with TemporaryDirectory() as scratch:
             return self.score_store(self._store(Path(scratch), "text", text, ""))
+
+    def scoring_seconds(self, text: Documents, on_dev: bool) -> float:
+        """By the beginnings of a few documents; on dev also what is written on from some."""
+        self.model.eval()
+        texts = [part[:_TRIAL_CHARS] for part in text.texts[:4]]
+        started = time.perf_counter()
+        self.evaluate(from_documents(texts, "trial"))
+        seconds = (time.perf_counter() - started) * sum(map(len, text.texts)) / sum(map(len, texts))
+        if on_dev:
+            started = time.perf_counter()
+            self.predictor().generate(texts[0][:_PROMPT_CHARS], max_new_tokens=60, seed=1)
+            seconds += 4 * (time.perf_counter() - started)
+        self.model.train()
+        return seconds
 
     def score_store(self, store: TextStore) -> LanguageScores:
         """As `evaluate`, for text that is encoded already."""

@@ -1,6 +1,7 @@
 """What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a folder."""
 
 import json
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,9 @@ from weft.recipe_file import recipe_difference
 from weft.texts import Corpus, Sources, Texts
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
+
+
+PIECES, TRIAL = (1, 8, 64), 0.5  # rows that are scored to foresee how long all take, and seconds that suffice
 
 
 class Scores(Protocol):
@@ -159,6 +163,25 @@ class Task(ABC, Generic[R, C, B]):
     @abstractmethod
     def evaluate(self, text: C) -> Scores:
         """Score the model on text that it was not trained on."""
+
+    def scoring_seconds(self, text: C, on_dev: bool) -> float:
+        """About how long it takes to score a text, on dev while training or at the end, by small parts of it."""
+        self.model.eval()
+        took: list[tuple[int, float]] = []
+        for rows in (min(rows, len(text)) for rows in PIECES):
+            started = time.perf_counter()
+            self.score_piece(text, rows, on_dev)
+            took.append((rows, time.perf_counter() - started))
+            if took[-1][1] > TRIAL or rows == len(text):
+                break
+        self.model.train()
+        (fewest, least), (rows, seconds) = took[0], took[-1]
+        a_row = max(seconds - least, 0.0) / (rows - fewest) if rows > fewest else seconds / rows
+        return seconds + (len(text) - rows) * a_row
+
+    def score_piece(self, text: C, rows: int, on_dev: bool) -> None:
+        """Score the first so many rows, as a trial."""
+        self.evaluate(text.select(range(rows)))
 
     @staticmethod
     @abstractmethod

@@ -206,6 +206,12 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         """Translate the sources and score them; `decoding` as `Translator.translate` takes it."""
         return self.scores_of(text, self.predictor().translate(text.src, **decoding))
 
+    def score_piece(self, text: ParallelText, rows: int, on_dev: bool) -> None:
+        """As long as the sources: what a model writes that has learned nothing has no end."""
+        short = self.config.decoding.model_copy(update={"max_len_ratio": 1.0, "max_len_extra": 2})
+        brief = replace(self, config=self.config.model_copy(update={"decoding": short}))
+        brief.evaluate(text.select(range(rows)), **({"beam_size": 1} if on_dev else {}))
+
     def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
         """The scores of translations of the sources."""
         return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -19,6 +19,7 @@ from weft.training.trackers import Tracker
 
 EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
+_LEANING = 10  # so many steps count as foreseen, beside those that were measured
 _LATEST = 3  # so many evaluations tell what the next will take: the first ones of a run are slower
 
 
@@ -37,6 +38,17 @@ class StepFacts:
     seconds: float
     waited: float = 0.0
     at_peak: float = 0.0
+
+
+class Foreseen(Protocol):
+    """Seconds that a step, an evaluation and what follows training will take, by short trials."""
+
+    @property
+    def step(self) -> float: ...
+    @property
+    def evaluation(self) -> float: ...
+    @property
+    def ending(self) -> float: ...
 
 
 class _Sums:
@@ -102,6 +114,8 @@ class Log:
         self.metrics, self.every, self.quiet, self.verbose = metrics, every, quiet, verbose
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         self.trackers: list[Tracker] = []
+        self.foreseen: Foreseen | None = None
+        self.time_left: Callable[[], float] | None = None  # where the clock ends the run
         self._bar: _Bar | None = None
         self._sums = _Sums()
         self._steps = self._max_steps = 0
@@ -175,15 +189,34 @@ class Log:
             self._evaluations = evaluation_seconds(self.metrics)
         self._to_trackers(lambda tracker: tracker.rewind(step))
 
+    def planned(self, max_steps: int) -> None:
+        """The number of steps is known from now on."""
+        self._max_steps, self.time_left = max_steps, None
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], total=max_steps)
+
+    @property
+    def evaluations(self) -> list[float]:
+        """How long each evaluation so far took, in seconds."""
+        return [*self._evaluations]
+
     def _seconds_left(self, step: int) -> float:
-        """By the clock since this start, so that what a step costs beside itself (saving, say) is in it."""
+        """By the clock since this start, so that what a step costs beside itself (saving, say) is in it.
+
+        The first steps lean on what was foreseen: they are slower than others.
+        """
+        if self.time_left is not None:
+            return self.time_left()
         seconds = time.monotonic() - self._began - self._evaluating
-        return seconds_left(
-            step, self._max_steps, seconds / max(self._steps, 1), self._eval_every, self._evaluations
-        )
+        a_step, evaluations, ending = seconds / max(self._steps, 1), self._evaluations, 0.0
+        if self.foreseen is not None:
+            a_step = (seconds + _LEANING * self.foreseen.step) / (self._steps + _LEANING)
+            evaluations, ending = self._evaluations or [self.foreseen.evaluation], self.foreseen.ending
+        return seconds_left(step, self._max_steps, a_step, self._eval_every, evaluations) + ending
 
     def _say_step(self, line: Mapping[str, Any]) -> None:
-        said = _said(line, bool(self._evaluations) or self._eval_every is None, self.verbose)
+        known = bool(self._evaluations) or self._eval_every is None or self.foreseen is not None
+        said = _said(line, known, self.verbose)
         if self._bar is not None:
             self._bar.parts = said
             self._bar.update(self._bar.task_ids[0], completed=line["step"])

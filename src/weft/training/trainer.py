@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -33,6 +33,7 @@ from weft.training.optimizer import (
     set_learning_rate,
 )
 
+OPEN = 2**40  # more steps than any run has
 LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000  # of a float16 loss, and updates without overflow until it is doubled
 LEAST = {"dev_bleu": 1.0}  # below it a score is chance: a few words that happen to be right
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
@@ -62,11 +63,29 @@ class Batches(Protocol[B_co]):
 
 @dataclass(frozen=True)
 class Plan:
-    """A run's lengths, in optimizer steps, with nothing left to choose."""
+    """A run's lengths, in optimizer steps; of an open plan `max_steps` is only what is expected."""
 
     max_steps: int
     eval_every: int
     save_every: int
+    is_open: bool = False
+
+    @property
+    def last(self) -> int:
+        """The last step; while that is open, one that is never reached."""
+        return OPEN if self.is_open else self.max_steps
+
+
+class Timekeeper(Protocol):
+    """What decides by the clock when an open plan ends (`weft.training.budget`)."""
+
+    def begin(self, used: float, evaluations: list[float]) -> None: ...
+    def evaluated(self, seconds: float) -> None: ...
+    def decide(self, step: int) -> int: ...
+    def reconsider(self, step: int) -> None: ...
+    def expected(self, step: int) -> int: ...
+    @property
+    def left(self) -> float: ...
 
 
 # Step -> scores: the first decides, and between equal ones the second; of a loss, less is better.
@@ -94,6 +113,7 @@ class Trainer(Generic[B]):
         world: World | None = None,
         parts: int = 1,
         scales_loss: bool = False,
+        timekeeper: Timekeeper | None = None,
     ) -> None:
         """`parts` is into how many each micro-batch is cut, one after the other, where memory asks for it.
 
@@ -108,7 +128,7 @@ class Trainer(Generic[B]):
         self.parts = parts
         self.average = MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.compute_loss = self.world.joined(model, compute_loss)
-        self.scales_loss = scales_loss
+        self.scales_loss, self.timekeeper = scales_loss, timekeeper
         self.progress = Progress(loss_scale=LARGEST_SCALE if scales_loss else 1.0)
         self._stop_asked = self._evaluating = False
 
@@ -129,6 +149,9 @@ class Trainer(Generic[B]):
         if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
             return "stopped early"
         self.model.train()
+        if self.timekeeper is not None:
+            before = self.log.evaluations
+            self.timekeeper.begin(self.progress.seconds + sum(before), before)
         eval_every = self.plan.eval_every if self.evaluate is not None else None
         with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps, eval_every):
             if self.progress.evaluation_due:
@@ -157,12 +180,14 @@ class Trainer(Generic[B]):
         self.progress = state.progress
 
     def _finished(self) -> bool:
-        return self.progress.step >= self.plan.max_steps or self._out_of_patience()
+        return self.progress.step >= self.plan.last or self._out_of_patience()
 
     def _conclude(self) -> None:
         """What follows a step: evaluate and save where due; leave where that was asked for."""
         stopping = self.world.any(self._stop_asked)
-        due = self._due(self.plan.eval_every) or self.progress.step == self.plan.max_steps
+        if self.plan.is_open:
+            self._ask_the_clock()
+        due = self._due(self.plan.eval_every) or self.progress.step == self.plan.last
         self.progress.evaluation_due |= due and self.evaluate is not None
         improved = self._evaluate() if self.progress.evaluation_due and not stopping else False
         stop = self.progress.evaluation_due or (stopping and not self._finished())
@@ -170,6 +195,16 @@ class Trainer(Generic[B]):
             self._save()
         if stop:
             raise Interrupted(f"interrupted after step {self.progress.step}, which is saved")
+
+    def _ask_the_clock(self) -> None:
+        """Whether the decay begins now; the first process decides for all."""
+        keeper, step = self.timekeeper, self.progress.step
+        decided = keeper.decide(step) if keeper is not None and self.world.is_first else 0
+        if steps := int(self.world.sums(decided)[0]):
+            self.plan = replace(self.plan, max_steps=steps, is_open=False)
+            self.log.planned(steps)
+        elif keeper is not None and self._due(self.plan.eval_every) and self.world.is_first:
+            keeper.reconsider(step)
 
     def _save(self) -> None:
         state = self.state()
@@ -305,7 +340,10 @@ class Trainer(Generic[B]):
         if improved:
             self.progress.best_step, self.progress.best_scores = self.progress.step, scores
         self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
-        self.log.evaluation(self.progress, scores, improved, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        if self.timekeeper is not None:
+            self.timekeeper.evaluated(seconds)
+        self.log.evaluation(self.progress, scores, improved, seconds)
         return improved
 
     def _out_of_patience(self) -> bool:

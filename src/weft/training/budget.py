@@ -1,0 +1,239 @@
+"""A run that ends at a time that was asked for: the clock decides, once, when its decay begins.
+
+While the plateau of the schedule (warm-up, stable, decay) lasts, its length is open. After each step the rest is
+foreseen from the speed that was measured; as soon as the rest of the time is just enough for the decay, the decay
+begins, and the number of steps is fixed and written down. From there on nothing depends on the clock.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from weft import durable
+from weft.config import TrainingSection
+from weft.errors import FolderError, UsageError
+from weft.training.schedule import learning_rate
+from weft.training.trainer import OPEN, Plan
+
+EVALUATIONS, SHARE = 15, 0.15  # at most so many, and at most so much of the time
+LEAST_STEPS = 20
+WINDOW, WINDOW_SHARE = 20, 0.25  # the latest steps that tell the speed: so many, or this share of all
+PUBLISHING = 2.0  # seconds, for files
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is foreseen, in seconds: a step, an evaluation on dev, and what comes after the last step."""
+
+    step: float
+    evaluation: float = 0.0
+    ending: float = PUBLISHING
+
+
+@dataclass(frozen=True)
+class TimePlan:
+    """A run's plan by the clock, as it is kept in its folder.
+
+    `recipe_steps` is what the recipe said when the run began; `max_steps` is None until the decay begins.
+    `decisions` says when what was decided: `step`, `seconds` since the command began, `decay_begins`, `max_steps`.
+    """
+
+    minutes: float
+    recipe_steps: int | None
+    eval_every: int
+    save_every: int
+    warmup_steps: int
+    learning_rate: float
+    expected_steps: int
+    max_steps: int | None = None
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+
+    def applied(self, settings: TrainingSection) -> TrainingSection:
+        """The settings with the plan's schedule."""
+        planned = {"schedule": "wsd", "warmup_steps": self.warmup_steps, "learning_rate": self.learning_rate}
+        return settings.model_copy(update=planned)
+
+    def plan(self) -> Plan:
+        """Open while the number of steps is."""
+        steps = self.max_steps or self.expected_steps
+        return Plan(steps, self.eval_every, self.save_every, is_open=self.max_steps is None)
+
+    def as_settings(self, recipe: TrainingSection) -> str:
+        """What repeats the run without a clock."""
+        wanted = {
+            "schedule": "wsd",
+            "warmup_steps": self.warmup_steps,
+            "learning_rate": self.learning_rate,
+            "max_steps": self.max_steps,
+            "eval_every": self.eval_every,
+        }
+        return " ".join(f"--set training.{k}={v}" for k, v in wanted.items() if getattr(recipe, k) != v)
+
+
+def read_time_plan(path: Path) -> TimePlan | None:
+    """What an earlier start planned by the clock; None where none did. Raises FolderError where it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        return TimePlan(**durable.read_json(path))
+    except TypeError:
+        raise FolderError(f"{path}: does not hold a plan; restore the file, or begin anew with --fresh") from None
+
+
+def settle_time_plan(
+    path: Path, settings: TrainingSection, d_model: int, costs: Costs, minutes: float | None, elapsed: float
+) -> TimePlan | None:
+    """The plan of the run's first start, or a new one, written down; None where no time is asked for.
+
+    More or less time may be given while the plateau lasts; another `training.max_steps` than the recipe had when
+    the run began takes the place of the clock. Raises UsageError where the time does not suffice.
+    """
+    old = read_time_plan(path)
+    if old is None and minutes is None:
+        return None
+    if old is None:
+        assert minutes is not None
+        made = _first_plan(settings, d_model, costs, minutes, elapsed)
+    elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
+        made = replace(old, max_steps=settings.max_steps)
+    else:
+        made = old if minutes is None else replace(old, minutes=minutes)
+    durable.write_json(path, asdict(made))
+    return made
+
+
+def _first_plan(settings: TrainingSection, d_model: int, costs: Costs, minutes: float, elapsed: float) -> TimePlan:
+    free = 60 * minutes - elapsed - costs.ending
+    evaluations = max(min(int(SHARE * free / max(costs.evaluation, 1e-9)), EVALUATIONS), 1)
+    steps = int((free - evaluations * costs.evaluation) / max(costs.step, 1e-9))
+    if steps < LEAST_STEPS:
+        beside = elapsed + costs.ending + costs.evaluation
+        least = (beside + LEAST_STEPS * costs.step) * 1.2 / 60
+        raise UsageError(
+            f"--minutes {minutes:g} is too short: {beside:.0f} seconds pass beside the steps, and a step takes "
+            f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, less text to score, or a "
+            "smaller model"
+        )
+    rate = settings.learning_rate
+    if settings.schedule == "noam":  # whose learning_rate is a factor: its highest rate is kept
+        rate *= (d_model * max(settings.warmup_steps, 1)) ** -0.5
+    eval_every = math.ceil(steps / evaluations)
+    return TimePlan(
+        minutes=minutes,
+        recipe_steps=settings.max_steps,
+        eval_every=eval_every,
+        save_every=settings.save_every or max(min(eval_every, 500, math.ceil(60 / costs.step)), 1),
+        warmup_steps=min(settings.warmup_steps, steps // 5),
+        learning_rate=rate,
+        expected_steps=steps,
+    )
+
+
+class Budget:
+    """Decides by the clock when the decay begins, and writes that down before a step is taken by it."""
+
+    def __init__(
+        self,
+        path: Path,
+        plan: TimePlan,
+        settings: TrainingSection,
+        costs: Costs,
+        began: float,
+        evaluates: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`began` is when the command began, by `clock`; `settings` are those of the plan."""
+        self.path, self.plan, self.settings, self.costs = path, plan, settings, costs
+        self._clock, self._began, self._evaluates = clock, began, evaluates
+        self._marks: list[float] = []
+        self._evaluations: list[float] = []
+        self._paused = 0.0
+
+    def begin(self, used: float, evaluations: list[float]) -> None:
+        """Count the seconds that earlier starts of the run have used; from now on steps are taken."""
+        self._began -= used
+        self._evaluations = [*evaluations]
+        self._marks = [self._clock()]
+
+    def evaluated(self, seconds: float) -> None:
+        """An evaluation has taken so long."""
+        self._evaluations.append(seconds)
+        self._paused += seconds
+
+    def decide(self, step: int) -> int:
+        """The number of steps in all, where the decay has to begin after `step`; else 0."""
+        self._marks.append(self._clock() - self._paused)
+        steps = self._steps_if_now(step)
+        if step < self.settings.warmup_steps or self.elapsed + self._left(step, steps) < 60 * self.plan.minutes:
+            return 0
+        self._write(step, steps)
+        return steps
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the time that are used."""
+        return self._clock() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds of the time that are left."""
+        return max(60 * self.plan.minutes - self.elapsed, 0.0)
+
+    def expected(self, step: int) -> int:
+        """How many steps there will be in all, by the speed so far."""
+        rest = self.left - self._ending()
+        return step + max(int(rest / max(self._seconds_a_step(), 1e-9)), 1)
+
+    def reconsider(self, step: int) -> None:
+        """Write down what is foreseen: how many steps there will be."""
+        self._note(step, None, None, expected_steps=self.expected(step))
+
+    def _steps_if_now(self, step: int) -> int:
+        """So many that the plateau reaches `step` and no further, and the rate of all steps so far is its own."""
+        steps = max(math.ceil(step / (1 - self.settings.decay_fraction)), step + 1)
+        while self._rate(step, steps) != self._rate(step, OPEN):
+            steps += 1
+        return steps
+
+    def _rate(self, step: int, max_steps: int) -> float:
+        return learning_rate(self.settings, 1, step, max_steps)
+
+    def _seconds_a_step(self) -> float:
+        """Of the latest steps; the first ones lean on what was foreseen."""
+        count = len(self._marks) - 1
+        window = min(count, max(WINDOW, int(WINDOW_SHARE * count)))
+        foreseen = max(WINDOW - count, 0)
+        lasted = self._marks[-1] - self._marks[-1 - window]
+        return (lasted + foreseen * self.costs.step) / max(window + foreseen, 1)
+
+    def _evaluation(self) -> float:
+        latest = self._evaluations[-3:]
+        return sum(latest) / len(latest) if latest else self.costs.evaluation
+
+    def _ending(self) -> float:
+        slower = self._evaluation() / self.costs.evaluation if self._evaluations and self.costs.evaluation else 1
+        return PUBLISHING + max(self.costs.ending - PUBLISHING, 0.0) * slower
+
+    def _left(self, step: int, max_steps: int) -> float:
+        every = self.plan.eval_every
+        ahead = max_steps // every - max(step - 1, 0) // every + (max_steps % every > 0)
+        evaluating = ahead * self._evaluation() if self._evaluates else 0.0
+        return (max_steps - step) * self._seconds_a_step() + evaluating + self._ending()
+
+    def _write(self, step: int, steps: int) -> None:
+        self.plan = replace(self.plan, max_steps=steps)
+        self._note(step, step + 1, steps)
+
+    def _note(self, step: int, decay_begins: int | None, max_steps: int | None, **more: Any) -> None:
+        facts: dict[str, Any] = {
+            "step": step,
+            "seconds": round(self.elapsed, 1),
+            "decay_begins": decay_begins,
+            "max_steps": max_steps,
+            **more,
+        }
+        self.plan = replace(self.plan, decisions=[*self.plan.decisions, facts])
+        durable.write_json(self.path, asdict(self.plan))
