@@ -83,14 +83,16 @@ training.checkpoint: config machine durable
 training.trackers:
 training.log: config machine durable training.checkpoint training.trackers
 training.trainer: config machine durable training
+training.budget: config durable training.schedule training.trainer
 
 predict: config data.known data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file durable model_folder training.checkpoint
 judging: data evaluation inspection judging predict tasks texts
 publication: data.known data.overlap judging model_card model_folder run_record tasks texts training
-run: config durable machine texts data model decoding model_files model_folder training predict tasks publication\
- run_record
+planning: config model_files texts training tasks
+run: config durable machine planning texts data model decoding model_files model_folder training predict tasks\
+ publication run_record
 finishing: config durable machine model_files model_folder publication recipe_file run_record tasks texts training
 quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
  model_folder predict tasks

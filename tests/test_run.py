@@ -18,14 +18,20 @@ from safetensors.torch import load_file
 
 import weft
 from weft import durable, run
+from weft.config import TrainingSection, TranslationRecipe
+from weft.data.corpus import fingerprint, from_pairs
 from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.kernels import native
 from weft.machine import Machine
 from weft.model_folder import run_files
+from weft.planning import Planned, make_plan
+from weft.recipe_file import with_values
 from weft.run_record import Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
+from weft.texts import Texts
 from weft.training import trackers, trainer
+from weft.training.budget import Costs
 from weft.training.log import Log
 from weft.training.trainer import Plan, Trainer
 
@@ -161,12 +167,29 @@ def test_a_run_begun_before_the_peak_was_measured_goes_on_without(train: Train, 
 
 
 def test_how_long_training_will_take(tmp_path: Path) -> None:
-    plan, log = Plan(100, 30, 9), Log(tmp_path / "m", quiet=True)
-    assert run._length(plan, 6.0, 0, log, False) == "about 10 minutes"
-    counted = "about 10 minutes and the evaluations on dev"
-    assert run._length(plan, 6.0, 0, log, True) == counted
+    planned = Planned(TrainingSection(), Plan(100, 30, 9), Costs(6.0, 30.0, 60.0))
+    assert planned.length(0, None, evaluates=False) == "about 11 minutes"
+    assert planned.length(0, tmp_path / "m", evaluates=True) == "about 13 minutes"  # four times on dev
     (tmp_path / "m").write_text('{"step": 30, "dev_bleu": 1.0, "evaluation_seconds": 60}\n')
-    assert run._length(plan, 6.0, 50, log, True) == "about 8 minutes left"
+    assert planned.length(50, tmp_path / "m", evaluates=True) == "about 9 minutes left"
+
+
+def test_a_short_run_is_not_evaluated_after_each_step() -> None:
+    batches: Any = SimpleNamespace(num_batches=lambda epoch: 100)
+    train, dev = (
+        from_pairs([("abcd", "efgh")] * 1000, "t", "en", "de"),
+        from_pairs([("abcd", "efgh")] * 50, "d", "en", "de"),
+    )
+
+    def evaluations(steps: int, text: Any = dev) -> int:
+        recipe = with_values(TranslationRecipe(), {"training.max_steps": steps})
+        plan = make_plan(recipe, batches, Texts(train, text, None, "pairs", fingerprint))
+        return -(-plan.max_steps // plan.eval_every)
+
+    assert [evaluations(steps) for steps in (20, 70, 200, 3000)] == [1, 2, 6, 15]  # 5 steps' worth each
+    assert evaluations(20, None) == 10
+    recipe = with_values(TranslationRecipe(), {"training.max_steps": 20, "training.eval_every": 1})
+    assert make_plan(recipe, batches, Texts(train, dev, None, "pairs", fingerprint)).eval_every == 1
 
 
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:

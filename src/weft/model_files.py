@@ -22,6 +22,7 @@ class RunFiles:
         self.recipe = folder / "recipe.json"
         self.config = folder / "config.json"  # of the model that the run will publish
         self.machine = folder / "machine.json"
+        self.plan = folder / "plan.json"
         self.metrics = folder / "metrics.jsonl"
         self.samples = folder / "samples.jsonl"
         self.tensorboard = folder / "tensorboard"

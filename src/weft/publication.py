@@ -109,8 +109,6 @@ def _longer(command: str, verdict: Verdict, goes_on: bool) -> str:
     command = command.replace(" --fresh", "")
     if goes_on:
         return command or "the same call, which goes on"
-    if "--minutes" in command:
-        return f"{command}, with more minutes"
     key, value = "training.max_steps", 2 * verdict.step
     if verdict.step < verdict.max_steps:  # it ran out of patience
         key, value = "training.patience", 2 * max(verdict.evaluations_since_best, 1)

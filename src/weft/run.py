@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from weft import durable, model_folder, stages
-from weft.config import Recipe, TrainingSection
+from weft.config import Recipe
 from weft.data.overlap import TextHashes
 from weft.data.tokenizer import Tokenizer
-from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError, WeftError
+from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.machine import (
     Machine,
     choose_machine,
@@ -32,6 +32,7 @@ from weft.machine import (
 from weft.model.transformer import count_parameters
 from weft.model_files import going_on
 from weft.model_folder import RunFiles, StoredModel, run_files
+from weft.planning import Asked, Planned, settle_plan
 from weft.publication import publish
 from weft.run_record import (
     ENDED,
@@ -50,20 +51,16 @@ from weft.run_record import (
 )
 from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
-from weft.texts import Corpus, Sources, Texts
-from weft.training.budget import PUBLISHING, SHARE, Budget, Costs, TimePlan, read_time_plan, settle_time_plan
+from weft.texts import Sources, Texts
+from weft.training.budget import read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
-from weft.training.log import Log, evaluation_seconds, in_words, seconds_left, spoken
+from weft.training.log import Log, in_words
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
 from weft.training.trackers import Tracker, find_trackers, refuse_missing
-from weft.training.trainer import Batches, Plan, Trainer
-
-EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
-FEWEST_STEPS, MOST_STEPS = 500, 100_000
-EVALUATIONS = 15  # about how often dev is scored on the way
+from weft.training.trainer import Batches, Trainer
 
 AnyTask = Task[Any, Any, Any]
 
@@ -114,11 +111,9 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         texts = texts.accepted(request.allow_bad_data)
         recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
         refuse_shares(recipe.training.grad_accum_steps, world)
-        goes_on = False
         origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from), **_teacher(request)}
         with world.in_turn():
-            if world.is_first:
-                goes_on = _take_folder(request, recipe, origin, locks, log)
+            goes_on = world.is_first and _take_folder(request, recipe, origin, locks, log)
             if (ended := _ended(request.out, recipe)) is not None:
                 log.note(_how_to_extend(request.out, ended))
                 return ended
@@ -132,35 +127,34 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
-            costs = _costs(task, prepared.batches, recipe, parts, texts, world) if world.is_first else Costs(1.0)
-            by_clock = _settle_time(request, files, recipe, costs, world, goes_on)
-        training = by_clock.applied(recipe.training) if by_clock else recipe.training
-        plan = by_clock.plan() if by_clock else make_plan(recipe, prepared.batches, texts)
-        verdict.max_steps = plan.max_steps
-        notes = (*_start_notes(request), *request.notes, *read_overrides(files), *texts.notes, *prepared.notes)
-        verdict.notes += notes
+            asked = Asked(request.out, request.minutes, request.began, goes_on)
+            planned = settle_plan(asked, recipe, task, prepared.batches, texts, parts, world)
+        verdict.max_steps = planned.plan.max_steps
+        verdict.notes += (
+            *_start_notes(request),
+            *request.notes,
+            *planned.notes,
+            *read_overrides(files),
+            *texts.notes,
+            *prepared.notes,
+        )
         log.note(prepared.description)
         log.trackers = _trackers(request.out, recipe, log) if world.is_first else []
 
         checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
-        log.foreseen, keeper = costs, None
-        length = _length(plan, costs, verdict.saved_step, log, evaluate is not None)
-        if by_clock is not None and plan.is_open:
-            keeper = Budget(files.plan, by_clock, training, costs, request.began, evaluate is not None)
-            log.time_left, length = (lambda: keeper.left), f"{by_clock.minutes:g} minutes"
-            verdict.notes += _replaced(recipe.training)
-        _announce(log, task, plan, length + world.describe(), verdict.notes)
+        length = planned.length(verdict.saved_step, log.metrics, evaluate is not None) + world.describe()
+        _announce(log, task, planned, length, verdict.notes)
         world.shard(task.model)
         trainer = Trainer(
             model=task.model,
             batches=prepared.batches,
             compute_loss=task.compute_loss,
             optimizer=build_optimizer(task.model, recipe.training),
-            settings=training,
-            plan=plan,
-            rate=lambda step: learning_rate(training, recipe.model.d_model, step, trainer.plan.last),
+            settings=planned.settings,
+            plan=planned.plan,
+            rate=lambda step: learning_rate(planned.settings, recipe.model.d_model, step, trainer.plan.last),
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
@@ -169,16 +163,14 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             world=world,
             parts=parts,
             scales_loss=machine.precision == "float16",
-            timekeeper=keeper if world.is_first else None,
+            timekeeper=planned.keeper,
         )
         try:
             outcome = trainer.run()
         finally:
             verdict.stands_at(trainer.progress, checkpoints.newest_step)
             verdict.max_steps = trainer.plan.max_steps
-        if (planned := read_time_plan(files.plan)) is not None and planned.max_steps:
-            verdict.notes.append(f"planned by the clock; without it: {planned.as_settings(recipe.training)}")
-            log.note(f"note: {verdict.notes[-1]}")
+        _tell_settings(files, recipe, verdict, log)
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             facts = {"texts": texts.facts(), **_teacher(request)}
@@ -187,69 +179,10 @@ def train(request: Request, log: Log | None = None) -> Verdict:
     return verdict
 
 
-def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
-    """Steps in all, between evaluations and between checkpoints, where the recipe leaves them open.
-
-    A short run is evaluated less often than others: scoring a row of dev takes about as long as training on one.
-    """
-    settings = recipe.training
-    epoch = max(batches.num_batches(0) // settings.grad_accum_steps, 1)
-    steps = settings.max_steps or min(max(EPOCHS * epoch, FEWEST_STEPS), MOST_STEPS)
-    evaluations = EVALUATIONS
-    if texts.dev is not None:
-        cost = epoch * _size(texts.dev) / max(_size(texts.train), 1)  # of an evaluation, in steps
-        evaluations = max(min(int(SHARE * steps / cost), EVALUATIONS), 1) if cost else EVALUATIONS
-    eval_every = settings.eval_every or -(-steps // evaluations)
-    return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
-
-
-def _size(text: Corpus) -> int:
-    """In characters."""
-    return sum(len(cell) for row in text.rows() for cell in row)
-
-
-def _costs(
-    task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int, texts: Texts[Any], world: World
-) -> Costs:
-    """What training, evaluating and ending will take, by short trials; what cannot be tried counts nothing."""
-    stages.enter("measuring how long a step takes")
-    step = _expected_seconds(task, batches, recipe, parts) / world.size
-    found = {"evaluation": (texts.dev, True), "ending": (texts.test, False)}
-    seconds = dict.fromkeys(found, 0.0)
-    for name, (text, on_dev) in found.items():
-        if text is not None:
-            with contextlib.suppress(WeftError, RuntimeError, MemoryError):
-                seconds[name] = task.scoring_seconds(text, on_dev)
-    task.model.train()
-    return Costs(step, seconds["evaluation"], seconds["ending"] + PUBLISHING)
-
-
-def _settle_time(
-    request: Request, files: RunFiles, recipe: Recipe, costs: Costs, world: World, goes_on: bool
-) -> TimePlan | None:
-    """The plan by the clock, if there is one. Raises UsageError where the run was begun without one."""
-    if not world.is_first:
-        return read_time_plan(files.plan)
-    if goes_on and request.minutes is not None and not files.plan.is_file():
-        raise UsageError(
-            f"{request.out} was begun without --minutes, and its schedule asks for its number of steps; go on "
-            "without it, end it with weft finish, or begin anew with --fresh"
-        )
-    elapsed = time.monotonic() - request.began
-    return settle_time_plan(files.plan, recipe.training, recipe.model.d_model, costs, request.minutes, elapsed)
-
-
-def _replaced(settings: TrainingSection) -> list[str]:
-    """What of the recipe gives way to the clock."""
-    ways = [] if settings.schedule == "wsd" else [f"the schedule {settings.schedule} becomes wsd"]
-    steps = [f"training.max_steps = {settings.max_steps} is left out"] if settings.max_steps else []
-    return [f"by the clock: {' and '.join([*ways, *steps])}"] if ways or steps else []
-
-
 def _take_folder(
     request: Request, recipe: Recipe, origin: Mapping[str, Any], locks: contextlib.ExitStack, log: Log
 ) -> bool:
-    """Hold the run's folder for this process alone; set an earlier run aside where asked; begin, or go on: True."""
+    """Hold the run's folder for this process; set an earlier run aside where asked; begin, or go on: True."""
     refuse_missing(recipe.training.trackio)
     out, files, overrides = request.out, run_files(request.out), []
     if request.fresh and files.recipe.is_file():
@@ -490,10 +423,21 @@ def _start_notes(request: Request) -> list[str]:
     return [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
 
 
-def _announce(log: Log, task: AnyTask, plan: Plan, length: str, notes: list[str]) -> None:
+def _tell_settings(files: RunFiles, recipe: Recipe, verdict: Verdict, log: Log) -> None:
+    """Say and keep what repeats a run by the clock without one."""
+    planned = read_time_plan(files.plan)
+    if planned is not None and planned.max_steps:
+        verdict.notes.append(f"planned by the clock; the same without it: {planned.as_settings(recipe.training)}")
+        log.note(f"note: {verdict.notes[-1]}")
+
+
+def _announce(log: Log, task: AnyTask, planned: Planned, length: str, notes: list[str]) -> None:
     """Say what will be trained and how long, and what is doubtful, before the first step."""
+    log.foreseen = planned.costs
+    log.time_left = planned.keeper.time_left if planned.keeper else None
     numbers = in_words(count_parameters(task.model))
-    log.note(f"{numbers} numbers to learn, {'about ' if plan.is_open else ''}{plan.max_steps:,} steps, {length} on {task.machine.in_short()}")
+    steps = f"{'about ' if planned.plan.is_open else ''}{planned.plan.max_steps:,} steps"
+    log.note(f"{numbers} numbers to learn, {steps}, {length} on {task.machine.in_short()}")
     if log.verbose:
         log.note(f"{count_parameters(task.model):,} parameters on {task.machine.describe()}")
     tokenizers = dict.fromkeys(task.tokenizers)
@@ -522,24 +466,3 @@ def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunF
     if recipe.training.activation_checkpointing:
         recompute_layers(task.model)
     return task
-
-
-def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int) -> float:
-    """Of a step: time a batch of middling length, forward and backward; each step sets its random numbers."""
-    middle = batches.batch(0, batches.num_batches(0) // 2)
-    for _ in range(2):
-        started = time.perf_counter()
-        for part in [middle] if parts == 1 else middle.parts(parts):
-            sums = task.compute_loss(part)
-            (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
-        seconds = time.perf_counter() - started
-    task.model.zero_grad()
-    return seconds * recipe.training.grad_accum_steps
-
-
-def _length(plan: Plan, costs: Costs, step: int, log: Log, evaluates: bool) -> str:
-    """How long the run will take after `step`, by evaluations that it has made, or else by what is foreseen."""
-    evaluations = evaluation_seconds(log.metrics) if log.metrics is not None else []
-    eval_every = plan.eval_every if evaluates else None
-    left = seconds_left(step, plan.max_steps, costs.step, eval_every, evaluations or [costs.evaluation])
-    return f"about {spoken(left + costs.ending)}{' left' if step else ''}"

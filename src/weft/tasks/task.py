@@ -29,7 +29,6 @@ from weft.texts import Corpus, Sources, Texts
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
 
-
 PIECES, TRIAL = (1, 8, 64), 0.5  # rows that are scored to foresee how long all take, and seconds that suffice
 
 

@@ -177,14 +177,13 @@ class Budget:
         """Seconds of the time that are used."""
         return self._clock() - self._began
 
-    @property
-    def left(self) -> float:
+    def time_left(self) -> float:
         """Seconds of the time that are left."""
         return max(60 * self.plan.minutes - self.elapsed, 0.0)
 
     def expected(self, step: int) -> int:
         """How many steps there will be in all, by the speed so far."""
-        rest = self.left - self._ending()
+        rest = self.time_left() - self._ending()
         return step + max(int(rest / max(self._seconds_a_step(), 1e-9)), 1)
 
     def reconsider(self, step: int) -> None:

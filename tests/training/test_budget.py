@@ -1,0 +1,194 @@
+"""A run that ends by the clock: how near it comes, and that it repeats bit for bit, stopped or without a clock."""
+
+import shlex
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from weft import planning
+from weft.config import TrainingSection
+from weft.errors import Interrupted, UsageError
+from weft.model_files import run_files
+from weft.recipe_file import load_recipe
+from weft.run import Request, train
+from weft.training.budget import Budget, Costs, TimePlan, read_time_plan, settle_time_plan
+from weft.training.log import Log
+from weft.training.schedule import learning_rate
+from weft.training.trainer import OPEN, Trainer
+
+COSTS = Costs(step=1.0, evaluation=5.0, ending=12.0)
+
+
+class Clock:
+    """Moved by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def settled(path: Path, minutes: float = 20.0, costs: Costs = COSTS, **settings: Any) -> TimePlan:
+    made = settle_time_plan(path, TrainingSection(**settings), 64, costs, minutes, 30.0)
+    assert made is not None
+    return made
+
+
+def simulated(
+    path: Path, plan: TimePlan, seconds_of: Callable[[int], float], evaluation: float
+) -> tuple[float, int]:
+    """Train on a clock alone: when the run ends, and after how many steps."""
+    clock, settings = Clock(), plan.applied(TrainingSection())
+    budget = Budget(path, plan, settings, COSTS, 0.0, True, clock)
+    clock.now, step, last = 30.0, 0, OPEN
+    budget.begin(0.0, [])
+    while step < last:
+        step += 1
+        clock.now += seconds_of(step)
+        if last == OPEN:
+            last = budget.decide(step) or OPEN
+        if step % plan.eval_every == 0 or step == last:
+            clock.now += evaluation
+            budget.evaluated(evaluation)
+    return clock.now + 2 + 10 * evaluation / COSTS.evaluation, last
+
+
+@pytest.mark.parametrize(
+    ("seconds_of", "evaluation"),
+    [
+        (lambda step: 1.0, 5.0),
+        (lambda step: 2.5, 5.0),  # foreseen wrongly
+        (lambda step: 0.2, 9.0),
+        (lambda step: 1.0 if step < 300 else 3.0, 5.0),  # another program has come
+        (lambda step: 3.0 if step < 200 else 1.0, 5.0),  # or gone
+        (lambda step: 1.0 + 0.8 * (step % 7 == 0), 2.0),
+    ],
+)
+def test_a_run_ends_at_its_time(tmp_path: Path, seconds_of: Callable[[int], float], evaluation: float) -> None:
+    plan = settled(tmp_path / "plan.json")
+    ended, steps = simulated(tmp_path / "plan.json", plan, seconds_of, evaluation)
+    assert 0.9 * 1200 <= ended <= 1.1 * 1200
+    written = read_time_plan(tmp_path / "plan.json")
+    assert written is not None
+    assert written.max_steps == steps
+    assert written.decisions[-1]["max_steps"] == steps
+    assert written.decisions[-1]["decay_begins"] == pytest.approx(0.8 * steps, abs=2)
+
+
+def test_the_rates_before_the_decay_are_those_of_the_run_without_a_clock(tmp_path: Path) -> None:
+    for fraction in (0.1, 0.2, 1 / 3, 0.7):
+        plan = settled(tmp_path / f"{fraction}.json", decay_fraction=fraction)
+        settings = plan.applied(TrainingSection(decay_fraction=fraction, final_fraction=0.1))
+        budget = Budget(tmp_path / "p.json", plan, settings, COSTS, 0.0, True, Clock())
+        for step in range(plan.warmup_steps, 400, 7):
+            steps = budget._steps_if_now(step)
+            ours, its = ([learning_rate(settings, 64, s, n) for s in range(1, step + 1)] for n in (OPEN, steps))
+            assert ours == its
+            assert steps - step == pytest.approx(fraction * steps, abs=2)
+
+
+def test_evaluations_take_a_modest_share_of_the_time(tmp_path: Path) -> None:
+    assert settled(tmp_path / "a").eval_every == pytest.approx(1083 / 15, abs=2)
+    dear = settled(tmp_path / "b", costs=Costs(1.0, 80.0, 12.0))
+    assert dear.expected_steps / dear.eval_every == pytest.approx(2, abs=0.1)
+    short = settled(tmp_path / "c", minutes=3.0, warmup_steps=400)
+    assert short.warmup_steps == short.expected_steps // 5 < 30
+
+
+def test_the_highest_rate_of_another_schedule_is_kept(tmp_path: Path) -> None:
+    noam = TrainingSection(schedule="noam", learning_rate=2.0, warmup_steps=100)
+    plan = settle_time_plan(tmp_path / "p", noam, 64, COSTS, 20.0, 30.0)
+    assert plan is not None
+    assert plan.learning_rate == pytest.approx(learning_rate(noam, 64, 100, 1))
+    assert plan.applied(noam).schedule == "wsd"
+
+
+def test_too_little_time_says_what_is_possible(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"--minutes 0.5 is too short: 47 seconds pass .*; give at least --minutes 1.4"
+    ):
+        settled(tmp_path / "p", minutes=0.5)
+    assert settled(tmp_path / "p", minutes=1.4).expected_steps >= 20
+
+
+def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_the_clock(tmp_path: Path) -> None:
+    path, steps = tmp_path / "p", TrainingSection(max_steps=900)
+    first = settle_time_plan(path, steps, 64, COSTS, 20.0, 30.0)
+    assert settle_time_plan(path, steps, 64, COSTS, None, 30.0) == first
+    later = settle_time_plan(path, steps, 64, Costs(9.0), 30.0, 90.0)
+    assert later is not None
+    assert first is not None
+    assert (later.minutes, later.eval_every, later.max_steps) == (30.0, first.eval_every, None)
+    fixed = settle_time_plan(path, TrainingSection(max_steps=70), 64, COSTS, None, 30.0)
+    assert fixed is not None
+    assert (fixed.max_steps, fixed.plan().last) == (70, 70)
+    assert settle_time_plan(tmp_path / "none", steps, 64, COSTS, None, 30.0) is None
+
+
+@pytest.fixture
+def by_clock(
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Any]:
+    """Train a tiny model whose steps last a second by their own clock; the step `stop_at` never ends."""
+    text, take_step = write_pairs(60), Trainer._take_step
+    monkeypatch.setattr(planning, "_costs", lambda *_: Costs(1.0, 0.05, 5.0))
+
+    def call(out: str, *settings: str, minutes: float | None = 1.0, stop_at: int = 0) -> Any:
+        clock = Clock()
+        monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=clock))
+        monkeypatch.setattr(planning, "Budget", partial(Budget, clock=clock))
+
+        def step(trainer: Any) -> None:
+            if trainer.progress.step + 1 == stop_at:
+                raise Interrupted("killed")
+            clock.now += 1.0
+            take_step(trainer)
+
+        monkeypatch.setattr(Trainer, "_take_step", step)
+        recipe = load_recipe(None, [*tiny_settings, "model.dropout=0.2", "training.save_every=10", *settings])
+        asked = Request(recipe, tmp_path / out, (text,), minutes=minutes, began=0.0)
+        return train(asked, Log(run_files(tmp_path / out).metrics, quiet=True))
+
+    return call
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("stop_at", [0, 25, 52])
+def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
+    tmp_path: Path, by_clock: Callable[..., Any], stop_at: int
+) -> None:
+    """Whole; stopped on the plateau; stopped in the decay, whose beginning stands as it was written."""
+    before: Any = None
+    if stop_at:
+        with pytest.raises(Interrupted):
+            by_clock("run", stop_at=stop_at)
+        before = read_time_plan(run_files(tmp_path / "run").plan)
+    verdict = by_clock("run")
+    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    assert plan is not None
+    assert verdict.step == plan.max_steps
+    assert stop_at < 30 or plan.max_steps == before.max_steps
+    assert 40 < verdict.step < 80
+    (note,) = [note for note in verdict.notes if "planned by the clock" in note]
+    settings = [word for word in shlex.split(note.partition(": ")[2]) if "=" in word]
+    assert by_clock("again", *settings, minutes=None).step == verdict.step
+    assert weights(tmp_path / "again") == weights(tmp_path / "run")
+    assert by_clock("run").step == verdict.step  # has ended
+    assert by_clock("run", "training.max_steps=90").step == 90
+
+
+def test_a_run_begun_without_a_clock_is_not_ended_by_one(by_clock: Callable[..., Any]) -> None:
+    with pytest.raises(Interrupted):
+        by_clock("run", "training.max_steps=60", minutes=None, stop_at=15)
+    with pytest.raises(UsageError, match="was begun without --minutes"):
+        by_clock("run", "training.max_steps=60")
