@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.data.labelled import LabelledText
+from weft.data.normalize import replace_surrogates
 from weft.judging.judgement import (
     DRAFT,
     FEW_JUDGED,
@@ -64,7 +65,7 @@ def judge(
     ]
     figures = {"count": count, "right": right, "most_frequent": frequent, "by_words": counted, "never": missing}
     shown = [
-        {"text": texts[i][:SHOWN_CHARS], "answer": given[i], "label": wanted[i]}
+        {"text": replace_surrogates(texts[i][:SHOWN_CHARS]), "answer": given[i], "label": wanted[i]}
         for i in places(count, NUM_EXAMPLES)
     ]
     sure = sorted(answer.probability for answer in answers)
