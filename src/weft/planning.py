@@ -28,6 +28,7 @@ from weft.training.trainer import Batches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
 FEWEST_STEPS, MOST_STEPS = 500, 100_000
+JUDGED = 200  # rows of dev that the verdict at the end looks at
 
 AnyTask = Task[Any, Any, Any]
 
@@ -129,14 +130,15 @@ def _costs(
     """What training, evaluating and ending will take, by short trials; what cannot be tried counts nothing."""
     stages.enter("measuring how long a step takes")
     step = _expected_seconds(task, batches, recipe, parts) / world.size
-    found = {"evaluation": (texts.dev, True), "ending": (texts.test, False)}
+    judged = texts.dev.select(range(min(JUDGED, len(texts.dev)))) if texts.dev is not None else None
+    found = {"evaluation": (texts.dev, True), "test": (texts.test, False), "verdict": (judged, False)}
     seconds = dict.fromkeys(found, 0.0)
     for name, (text, on_dev) in found.items():
         if text is not None:
             with contextlib.suppress(WeftError, RuntimeError, MemoryError):
                 seconds[name] = task.scoring_seconds(text, on_dev)
     task.model.train()
-    return Costs(step, seconds["evaluation"], seconds["ending"] + PUBLISHING)
+    return Costs(step, seconds["evaluation"], seconds["test"] + seconds["verdict"] + PUBLISHING)
 
 
 def _expected_seconds(task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int) -> float:
