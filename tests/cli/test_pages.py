@@ -31,6 +31,7 @@ NOT_RUN = {
     ("docs/classification.md", "weft train train.tsv --recipe imdb-classifier"): "a test for each recipe runs it",
 }
 PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
+SHORT = 0.3  # minutes, where a command asks for more: a model of a few steps
 STEPS = {"translation": 90, "language-modelling": 4, "classification": 4}
 NOUNS = {"cat": "Katze", "dog": "Hund", "bird": "Vogel", "fish": "Fisch", "horse": "Pferd", "mouse": "Maus"}
 VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
@@ -179,7 +180,8 @@ def stage(
         return with_values(recipe, sizes)
 
     def tiny(request: Any, *more: Any, **named: Any) -> Any:
-        return whole(replace(request, recipe=small(request.recipe)), *more, **named)
+        minutes = None if request.minutes is None else SHORT
+        return whole(replace(request, recipe=small(request.recipe), minutes=minutes), *more, **named)
 
     monkeypatch.setattr(weft.run, "train", tiny)
     for name, value in vars(weft.distillation).items():
