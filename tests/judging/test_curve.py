@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.judging.curve import deciding, learned_by_heart, still_improves
+from weft.judging.curve import before_decay, deciding, learned_by_heart, still_improves
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,14 @@ def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
     assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == ([0.5], False)
     assert deciding([{"step": 1, "dev_bleu": 0.5}]) == ([0.5], False)
     assert deciding([]) == ([], False)
+
+
+def test_while_the_rate_falls_every_curve_gets_better() -> None:
+    """So the evaluations before it decide, where there are enough of them."""
+    scores = [5.0, 9.0, 9.0, 9.0, 9.0, 12.0]
+    lines = [{"step": 10 * n, "dev_bleu": score} for n, score in enumerate(scores, start=1)]
+    stays = [(5, 0.1), (10, 0.2), (30, 0.2), (50, 0.2), (55, 0.1), (60, 0.01)]
+    falls = [(5, 0.1), (10, 0.2), (30, 0.15), (50, 0.1), (60, 0.01)]
+    assert still_improves(*deciding(before_decay(lines, falls)))
+    assert not still_improves(*deciding(before_decay(lines, stays)))
+    assert before_decay(lines, []) == lines

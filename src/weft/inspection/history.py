@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class History:
     losses: list[tuple[int, float]]
     evaluations: list[Mapping[str, float]]
     disturbed: tuple[str, ...] | None = None
+    rates: list[tuple[int, float]] = field(default_factory=list)  # of learning, where they are logged
 
     @property
     def loss(self) -> str | None:
@@ -83,10 +84,11 @@ def read_history(folder: Path) -> History:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
     lines = [found for raw in content.split(b"\n") if (found := _line(raw))]
     losses = [(int(line["step"]), line["loss"]) for line in lines if "loss" in line]
+    rates = [(int(line["step"]), line["learning_rate"]) for line in lines if "learning_rate" in line]
     evaluations: list[Mapping[str, float]] = [line for line in lines if "loss" not in line and len(line) > 1]
     if not losses and not evaluations:
         raise FolderError(f"{path}: no step is logged in it yet; wait for the run's first steps")
-    return History(folder, losses, evaluations, _disturbed(folder))
+    return History(folder, losses, evaluations, _disturbed(folder), rates)
 
 
 def _disturbed(folder: Path) -> tuple[str, ...] | None:

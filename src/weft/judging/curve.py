@@ -20,6 +20,20 @@ def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
     return max(last) > max(before) * (1 + GAIN)
 
 
+def before_decay(
+    evaluations: Sequence[Mapping[str, float]], rates: Sequence[tuple[int, float]]
+) -> Sequence[Mapping[str, float]]:
+    """The evaluations up to the last step at the highest learning rate; all, where those are fewer than `FEWEST`.
+
+    While the rate falls every curve gets better, however long the training was: of a schedule that stays before it
+    falls, the stay tells whether more steps would help. `rates` are of some steps.
+    """
+    highest = max((rate for _, rate in rates), default=0.0)
+    last = max((step for step, rate in rates if rate >= highest), default=0)
+    stayed = [line for line in evaluations if line["step"] <= last]
+    return stayed if len(stayed) >= FEWEST else evaluations
+
+
 def learned_by_heart(dev: Sequence[float], train: Sequence[float]) -> bool:
     """Whether the dev loss has risen from its least while that of training fell far below it."""
     return len(dev) >= FEWEST and bool(train) and dev[-1] > BY_HEART * min(dev) and train[-1] < APART * dev[-1]

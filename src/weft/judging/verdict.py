@@ -9,7 +9,7 @@ from weft.errors import FolderError, WeftError
 from weft.inspection.diagnosis import Run, of_run
 from weft.inspection.history import History, read_history
 from weft.judging.classification import judge_classifier
-from weft.judging.curve import deciding, learned_by_heart, still_improves
+from weft.judging.curve import before_decay, deciding, learned_by_heart, still_improves
 from weft.judging.judgement import USABLE, Judgement, not_judged
 from weft.judging.language import judge_language_model
 from weft.judging.translation import judge_translator
@@ -41,8 +41,8 @@ def _judge(
     if texts.dev is None:
         return not_judged("there is no dev text; give one with --dev, or more text")
     history = _history(folder)
-    values, is_loss = deciding(history.evaluations) if history else ([], False)
-    improves = still_improves(values, is_loss)
+    values, _ = deciding(history.evaluations) if history else ([], False)
+    improves = still_improves(*deciding(before_decay(history.evaluations, history.rates))) if history else False
     helps = _helps(folder, task, improves)
     if isinstance(task, Translation):
         return judge_translator(task, texts.train, texts.dev, improves, helps)

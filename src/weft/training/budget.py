@@ -186,9 +186,11 @@ class Budget:
         rest = self.time_left() - self._ending()
         return step + max(int(rest / max(self._seconds_a_step(), 1e-9)), 1)
 
-    def reconsider(self, step: int) -> None:
-        """Write down what is foreseen: how many steps there will be."""
-        self._note(step, None, None, expected_steps=self.expected(step))
+    def reconsider(self, step: int) -> int:
+        """How many steps there will be in all, as is foreseen now; written down."""
+        steps = self.expected(step)
+        self._note(step, None, None, expected_steps=steps)
+        return steps
 
     def _steps_if_now(self, step: int) -> int:
         """So many that the plateau reaches `step` and no further, and the rate of all steps so far is its own."""

@@ -191,7 +191,12 @@ class Log:
 
     def planned(self, max_steps: int) -> None:
         """The number of steps is known from now on."""
-        self._max_steps, self.time_left = max_steps, None
+        self.time_left = None
+        self.expected(max_steps)
+
+    def expected(self, max_steps: int) -> None:
+        """There will be so many steps in all, as far as is foreseen."""
+        self._max_steps = max_steps
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], total=max_steps)
 
@@ -222,7 +227,9 @@ class Log:
             self._bar.update(self._bar.task_ids[0], completed=line["step"])
         elif time.monotonic() - self._last_line > 10 or line["step"] == self._max_steps:
             self._last_line = time.monotonic()
-            self.note(f"step {line['step']:,}/{self._max_steps:,}: {'  '.join(said)}")
+            about = "" if self.time_left is None else "about "  # the clock has not decided yet
+            steps = max(self._max_steps, line["step"])
+            self.note(f"step {line['step']:,}/{about}{steps:,}: {'  '.join(said)}")
 
     def _append(self, line: Mapping[str, Any]) -> None:
         if self.metrics is None:

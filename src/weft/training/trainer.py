@@ -82,7 +82,7 @@ class Timekeeper(Protocol):
     def begin(self, used: float, evaluations: list[float]) -> None: ...
     def evaluated(self, seconds: float) -> None: ...
     def decide(self, step: int) -> int: ...
-    def reconsider(self, step: int) -> None: ...
+    def reconsider(self, step: int) -> int: ...
 
 
 # Step -> scores: the first decides, and between equal ones the second; of a loss, less is better.
@@ -201,7 +201,7 @@ class Trainer(Generic[B]):
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
             self.log.planned(steps)
         elif keeper is not None and self._due(self.plan.eval_every) and self.world.is_first:
-            keeper.reconsider(step)
+            self.log.expected(keeper.reconsider(step))
 
     def _save(self) -> None:
         state = self.state()
