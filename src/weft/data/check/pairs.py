@@ -8,9 +8,9 @@ import numpy as np
 
 from weft.data.check.alignment import Alignment, Shift
 from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
+from weft.data.check.language_identification import look_at_languages
 from weft.data.check.repeats import conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
-from weft.data.check.tongues import look_at_languages
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import control_characters, long_texts, markup, misread, wrong_script
 from weft.data.corpus import ParallelText

@@ -65,7 +65,7 @@ _CLOSE = [
 
 
 @dataclass(frozen=True)
-class Spoken:
+class Identified:
     """What a sample of one side is in: how many lines of each language, of all that could be told something of."""
 
     lines: Counter[str]
@@ -86,7 +86,7 @@ class Spoken:
 
 def look_at_languages(text: ParallelText, rows: Rows, in_training: bool = True) -> Iterator[Finding]:
     """Sides that have changed places, that are in another language than was said, or of which nothing was said."""
-    sides = _listen(text.src), _listen(text.tgt)
+    sides = _identify(text.src), _identify(text.tgt)
     langs = _known_as(text.src_lang), _known_as(text.tgt_lang)
     if min(side.size for side in sides) < _FEWEST_LINES:
         return
@@ -100,7 +100,7 @@ def look_at_languages(text: ParallelText, rows: Rows, in_training: bool = True) 
 
 
 def _swapped(
-    text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str], rows: Rows
+    text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str], rows: Rows
 ) -> Finding | None:
     """Fatal where the languages are well apart; of languages that pass for each other a warning."""
     said = _wrong_way_round(*sides, *langs)
@@ -117,7 +117,7 @@ def _swapped(
     )
 
 
-def _wrong_way_round(src: Spoken, tgt: Spoken, src_lang: str, tgt_lang: str) -> str:
+def _wrong_way_round(src: Identified, tgt: Identified, src_lang: str, tgt_lang: str) -> str:
     """What shows that the sides have changed places; empty where nothing does.
 
     That both languages mostly stand on the other side; or that one does plainly, and hardly on its own, so that it
@@ -136,7 +136,7 @@ def _wrong_way_round(src: Spoken, tgt: Spoken, src_lang: str, tgt_lang: str) -> 
     return ""
 
 
-def _other(text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str]) -> Iterator[Finding]:
+def _other(text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]) -> Iterator[Finding]:
     """Sides plainly in another language than they are said to be."""
     said, found = (text.src_lang, text.tgt_lang), [side.main for side in sides]
     wrong = [n for n in (0, 1) if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and found[n]]
@@ -151,7 +151,9 @@ def _other(text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, s
         )
 
 
-def _unnamed(text: ParallelText, sides: tuple[Spoken, Spoken], langs: tuple[str, str]) -> Iterator[Finding]:
+def _unnamed(
+    text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]
+) -> Iterator[Finding]:
     """What sides look like whose language nobody has named."""
     found = [side.main for side in sides]
     unnamed = [n for n in (0, 1) if langs[n] == UNKNOWN and found[n]]
@@ -199,11 +201,11 @@ def _known_as(tag: str) -> str:
     return _ALIASES.get(lang, lang)
 
 
-def _listen(texts: Sequence[str]) -> Spoken:
+def _identify(texts: Sequence[str]) -> Identified:
     """What an evenly spaced sample of lines is in; lines of hardly any letters are passed over."""
     some = [text for text in texts[:: -(-len(texts) // _SAMPLE) or 1] if _letters(text) >= _LEAST_LETTERS]
     found = [_detector().classify(text) for text in some]
-    return Spoken(Counter(lang for lang, sure in found if sure >= _SURE), len(some))
+    return Identified(Counter(lang for lang, sure in found if sure >= _SURE), len(some))
 
 
 def _letters(text: str) -> int:

@@ -7,8 +7,8 @@ import pytest
 
 from weft import samples
 from weft.data.check.finding import Finding, Rows
+from weft.data.check.language_identification import is_close, look_at_languages
 from weft.data.check.pairs import PairText, look_over_pairs
-from weft.data.check.tongues import is_close, look_at_languages
 from weft.data.corpus import from_pairs
 
 Pairs = list[tuple[str, str]]
