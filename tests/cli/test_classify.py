@@ -425,9 +425,7 @@ def test_a_text_of_nothing_known_is_a_guess_and_that_is_said(command: Command, f
         f"weft: line {number}: nothing known: no word of it was seen in training, and the label is a guess"
         for number in (2, 3)
     ]
-    assert (
-        "weft: note: 2 words were never seen in training: asdf, qwer; the model guesses there, in 1 of 3 texts"
-        in (ended.messages)
-    )
+    said = "weft: note: 2 words were never seen in training: asdf, qwer; the model guesses there, in 1 of 3 texts"
+    assert f"{said} (line 2)" in ended.messages
     ended = command("classify", folder, "--json", "the cat was sad", "asdf qwer")
     assert [json.loads(line)["nothing_known"] for line in ended.lines] == [False, True]

@@ -263,7 +263,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     assert [set(o) for o in objects] == [
         {
             *("text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs"),
-            *("repetition", "short", "unsure", "unknown_words"),
+            *("repetition", "short", "source_cut", "unsure", "unknown_words"),
         },
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
@@ -279,6 +279,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "token_log_probs": [],
         "repetition": False,
         "short": False,
+        "source_cut": False,
         "unsure": False,
         "unknown_words": [],
     }
@@ -319,11 +320,19 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
     assert len(ended.lines) == 2
     said, *notes = ended.messages
     assert all(": note: " in line for line in notes)
-    assert said.startswith(
-        "weft: line 2: truncated: the text is longer than the model reads, or decoding.max_len_ratio"
+    assert said == (
+        "weft: line 2: truncated: a sentence is longer than the model reads, and its end was not translated; "
+        "make it several"
     )
     asked = command("translate", tiny_folder, "--beam-size", 1, "--json", "x" * 300)
-    assert json.loads(asked.lines[0])["truncated"] is True
+    found = json.loads(asked.lines[0])
+    assert (found["truncated"], found["source_cut"]) == (True, True)
+
+
+def test_a_translation_that_comes_to_no_end_is_not_said_to_be_of_too_long_a_text() -> None:
+    (said,) = _doubts(Prediction("a b", -1.0, True, 1, [], []), "cat sees dog.")
+    assert said.startswith("truncated: the translation came to no end and was cut at its limit")
+    assert "longer than the model reads" not in said
 
 
 def test_of_many_doubts_the_first_are_told_and_the_rest_counted(command: Command, tiny_folder: Path) -> None:
@@ -567,9 +576,8 @@ def test_words_that_were_never_seen_are_told_once_with_their_count(
     text = "".join(f"{line}\n" for line in lines).encode()
     ended = command("translate", tiny_folder, stdin=text)
     notes = [line for line in ended.messages if "never seen" in line]
-    assert notes == [
-        "weft: note: 3 words were never seen in training: a, boy, the; the model guesses there, in 3 of 4 texts"
-    ]
+    said = "weft: note: 3 words were never seen in training: a, boy, the; the model guesses there, in 3 of 4 texts"
+    assert notes == [f"{said} (lines 2, 3, 4)"]
     assert not any("never seen" in line for line in command("translate", tiny_folder, "cat sees dog").messages)
     ended = command("translate", tiny_folder, "--json", stdin=text)
     assert ended.err == ""
@@ -594,12 +602,12 @@ def test_what_was_guessed_is_summed_up() -> None:
     guesses = Guesses()
     for number in range(20):
         unknown = [f"w{number}"] if number < 12 else []
-        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown))
+        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown), number + 1)
     words, unsure = guesses.lines()
     assert words.startswith("note: 12 words were never seen in training: w0, w1, ")
-    assert words.endswith("w9 and 2 more; the model guesses there, in 12 of 20 texts")
+    assert words.endswith("w9 and 2 more; the model guesses there, in 12 of 20 texts (lines 1, 2, 3, 4, 5, ...)")
     assert unsure.startswith("note: of 3 of 20 texts the model is less sure")
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
-        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 2))
+        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 2), number + 1)
     assert guesses.lines() == []

@@ -205,7 +205,7 @@ def test_a_prediction_becomes_plain_json():
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert set(line) == {
         "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
-        "short", "unsure", "unknown_words",
+        "short", "source_cut", "unsure", "unknown_words",
     }  # fmt: skip
     assert line["tokens"] == ["a", "<eos>"]
     assert line["n_best"] == [{"text": "a", "score": found.score}]

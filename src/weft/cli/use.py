@@ -123,7 +123,7 @@ def translate(
             with naming_options(asked):
                 predictions: Iterator[Prediction] = model.translate_stream(rest, **asked, chunk=source.chunk)
             for number, (found, line) in enumerate(zip(predictions, texts, strict=False), start=first + 1):
-                guesses.see(found)
+                guesses.see(found, number)
                 yield _translated(number, found, n_best, as_json), _doubts(found, line)
 
         guesses = Guesses()
@@ -162,11 +162,11 @@ def classify(
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
             answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
             rows = repeat(None) if source.rows is None else islice(source.rows, first, None)
-            for answer, row in zip(answers, rows, strict=False):
-                guesses.see(answer)
+            for number, (answer, row) in enumerate(zip(answers, rows, strict=False), start=first + 1):
+                guesses.see(answer, number)
                 yield _classified(answer, all_labels, as_json, row), _doubts_of_label(answer)
 
-        guesses = Guesses()
+        guesses = Guesses("line" if source.rows is None else "row")
         _write(shown, source, output_file, as_json, facts if input_file else {}, guesses)
 
 
@@ -315,7 +315,11 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
     again = "repetition: it says the same again and again; "
     again += "--no-repeat-ngrams 3 forbids that" if looks_like_sentence(text) else "its input is no sentence"
     short = "short: far fewer words than translations have in training; it may have left something out"
-    cut = "truncated: the text is longer than the model reads, or decoding.max_len_ratio cut its translation"
+    cut = "truncated: "
+    if prediction.source_cut:
+        cut += "a sentence is longer than the model reads, and its end was not translated; make it several"
+    else:
+        cut += "the translation came to no end and was cut at its limit (decoding.max_len_ratio, max_len_extra)"
     return [
         *([cut] if prediction.truncated else []),
         *([again] if prediction.repetition else []),

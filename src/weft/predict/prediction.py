@@ -22,7 +22,8 @@ class Prediction:
     `score` is what translations were ranked by: the length-normalised log-probability, with the coverage penalty
     if one was given, or the mean utility of minimum Bayes risk; the mean over `segments` where a long text was
     translated in several; None for a text with nothing in it. Samples are not ranked, and have the first.
-    `truncated` says that source or translation was cut at a limit, `repetition` that the translation says the same
+    `truncated` says that source or translation was cut at a limit, `source_cut` that it was the source (whose
+    translation may have been as well), `repetition` that the translation says the same
     again and again (`repeats`), `short` that it has far fewer tokens for its source than any in training, `unsure`
     that its tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those of the
     text that were never seen in training. `n_best` starts with the translation itself; of several segments its
@@ -40,6 +41,7 @@ class Prediction:
     tokens: list[str] = field(default_factory=list)
     repetition: bool = False
     short: bool = False
+    source_cut: bool = False
     unsure: bool = False
     unknown_words: list[str] = field(default_factory=list)
     alignments: list[Link] | None = None

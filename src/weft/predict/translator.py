@@ -262,7 +262,8 @@ class Translator:
         """The segments of one text, joined."""
         segments = [found[row] for row in plan.rows]
         if not segments:
-            return Prediction("", None, plan.cut, 0, [], [], alignments=None if looked is None else [])
+            nothing: list[Link] | None = None if looked is None else []
+            return Prediction("", None, plan.cut, 0, [], [], source_cut=plan.cut, alignments=nothing)
         places = range(max(map(len, segments)))
         n_best = [self._join(plan, [segment[min(j, len(segment) - 1)] for segment in segments]) for j in places]
         best = [segment[0] for segment in segments]
@@ -275,6 +276,7 @@ class Translator:
             n_best=n_best,
             token_log_probs=list(chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)),
             tokens=list(chain.from_iterable(tokens)),
+            source_cut=plan.cut,
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
             short=any(self._is_short(row, found) for row, found in zip(plan.rows, best, strict=True)),
             alignments=None if looked is None else self._links(plan.rows, tokens, looked),
