@@ -124,10 +124,10 @@ def count(number: int, unit: str) -> None:
         line.count(f"{number:,} {unit}")
 
 
-def counted(items: Iterable[T], unit: str) -> Iterator[T]:
+def counted(items: Iterable[T], unit: str, every: int = EVERY) -> Iterator[T]:
     """The items, while every so many of them are counted aloud."""
     for number, item in enumerate(items, start=1):
-        if number % EVERY == 0:
+        if number % every == 0:
             count(number, unit)
         yield item
 
@@ -141,6 +141,12 @@ def within(what: str) -> Iterator[None]:
         yield
     finally:
         enter(before)
+
+
+def say(message: str) -> None:
+    """A line of its own on standard error, beside what is being done."""
+    with aside():
+        print(f"weft: {message}", file=sys.stderr, flush=True)
 
 
 def aside() -> contextlib.AbstractContextManager[None]:

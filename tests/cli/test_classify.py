@@ -276,7 +276,7 @@ NEW = [("cat was sad", "low"), ("the mouse seems was gay", "high"), ("a bird glu
 
 def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_path: Path) -> None:
     ended = command("evaluate", folder, write(tmp_path / "new.csv", NEW), "--json")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     (line,) = ended.lines
     found = json.loads(line)
     right = [a.label == label for a, (_, label) in zip(answers(folder, [t for t, _ in NEW]), NEW, strict=True)]

@@ -36,7 +36,7 @@ def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[st
 def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "test.tsv", NEW)
     ended = command("evaluate", tiny_folder, data, "--json")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     (line,) = ended.lines
     found = json.loads(line)
     hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW])]
@@ -50,7 +50,7 @@ def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Pa
 
 def test_for_a_person(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
     ended = command("evaluate", tiny_folder, write(tmp_path / "test.tsv", NEW), "--beam-size", 1)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     assert [line.split(" ")[0] for line in ended.lines[:4]] == ["BLEU", "BLEU", "chrF", "2"]
     assert "13a" in ended.lines[0]
     assert not any("contaminated" in line for line in ended.lines)
@@ -72,7 +72,7 @@ def test_scores_are_of_what_is_translated_so(
     ended = command(
         "evaluate", tiny_folder, data, "--json", *(tiny_folder if o == "itself" else o for o in options)
     )
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW], **settings)]
     expected = CHRF().corpus_score(hypotheses, [[tgt for _, tgt in NEW]]).score
     assert json.loads(ended.lines[0])["chrf"] == expected
@@ -109,7 +109,24 @@ def test_contamination_is_marked(
     assert ended.code == 0
     (note,) = [line for line in ended.lines if "contaminated" in line]
     assert "1 of 3 pairs" in note
+    assert ended.messages == [f"weft: {note}"]
     assert f"{data}:3" in note
+
+
+def test_a_pipe_hears_at_once_what_is_done_and_before_the_work_what_was_trained_on(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    data = write(tmp_path / "test.tsv", [*NEW, *trained_on(tiny_folder, write_pairs)[:1]])
+    ended = command("evaluate", tiny_folder, data)
+    lines = ended.err.split("\n")
+    assert lines[0].startswith("loading PyTorch ...")
+    (warning,) = [i for i, line in enumerate(lines) if "contaminated: 1 of 3 pairs" in line]
+    assert any(line.startswith("scoring 3 pairs ...") for line in lines[warning:])
 
 
 def test_held_out_pairs_are_not_contaminated(

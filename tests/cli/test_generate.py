@@ -308,7 +308,7 @@ def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp
     task = LanguageModelling.load(folder, machine.Machine("cpu", "float32", 1, ""))
     scores = task.evaluate(task.read([str(data)]))
     ended = command("evaluate", folder, data, "--json")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     assert found.pop("notes") == ["left out: 1 document (blank)"]
     assert found.pop("contaminated") is None

@@ -3,10 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, reading_lines, sink
 from weft.cli.use import (
@@ -26,6 +27,11 @@ from weft.cli.use import (
 from weft.errors import UsageError
 from weft.model_files import refuse_no_model
 
+if TYPE_CHECKING:
+    from weft.tasks.task import Scored
+
+_AT_A_TIME = 256  # texts that are translated before they are counted
+
 
 def evaluate(
     folder: Folder,
@@ -42,39 +48,49 @@ def evaluate(
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data)
+    asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
+    asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
+    asked |= {} if precision == "float32" else {"precision": precision}
+    with stages.showing("loading PyTorch"):
+        scored, notes = _scored(folder, data, asked, precision, as_json)
+    if as_json:
+        print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
+        return
+    for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
+        print(line)
+
+
+def _scored(
+    folder: Path, data: list[str], asked: dict[str, Any], precision: str, as_json: bool
+) -> tuple["Scored", list[str]]:
+    """The scores and what else is to be said of them; a person hears first whether the text was trained on."""
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
+    stages.enter("loading the model")
     task = load_task(folder, machine_for_command(precision))
-    asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
-    asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
-    asked |= {} if precision == "float32" else {"precision": precision}
     strays = [name for name, value in asked.items() if value is not None]
     if strays and not isinstance(task, Translation):
         option = strays[0].replace("_", "-")
         lacks = "is scored in float32" if option == "precision" else "searches nothing"
         raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which {lacks}")
-    text = task.read(data)
+    text, trained_on = task.read(data), training_hashes(folder)
+    for mark in [] if as_json else task.shared_rows(text, trained_on):
+        stages.say(f"note: {mark}")
+    stages.enter(f"scoring {len(text):,} {task.unit}")
     if isinstance(task, Translation):
-        for name in ("ensemble", "precision"):
-            asked.pop(name, None)
-        model = together(task, ensemble or [])
+        decoding = {name: value for name, value in asked.items() if name not in ("ensemble", "precision")}
+        model = together(task, asked["ensemble"] or [])
         refuse_idle(precision, model.engine)
-        with naming_options(asked):
-            scores: Any = task.scores_of(text, model.translate(text.src, **asked))
+        with naming_options(decoding):
+            found = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
+            scores: Any = task.scores_of(text, list(stages.counted(found, task.unit, every=1)))
     else:
         scores = task.evaluate(text)
-    trained_on = training_hashes(folder)
     scored = task.scored(text, scores, trained_on)
-    found = scored.to_json()
-    notes = [*task.doubts(text, trained_on), *found.get("notes", ())]
-    if as_json:
-        print_json({**found, "notes": [*scored.contamination, *notes]})
-        return
-    for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
-        print(line)
+    return scored, [*task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
 
 
 def compare(
