@@ -16,6 +16,7 @@ from weft.errors import FolderError
 from weft.model_folder import WORDS, run_files
 from weft.publication import _longer
 from weft.run_record import Verdict
+from weft.training.budget import TimePlan
 
 Write = Callable[[int], str]
 
@@ -86,13 +87,23 @@ def test_without_dev_nothing_is_judged(tmp_path: Path, tiny_settings: tuple[str,
         ("weft train a --fresh --set training.max_steps=9", 9, False, "weft train a --set training.max_steps=18"),
         ("weft train a --set training.patience=2", 6, False, "weft train a --set training.patience=4"),
         ("weft train a --set training.max_steps=9", 6, True, "weft train a --set training.max_steps=9"),
-        ("weft train a --minutes 5", 9, False, "weft train a --minutes 5 --set training.max_steps=18"),
         ("", 9, False, "the same call with training.max_steps=18"),
         ("", 6, True, "the same call, which goes on"),
     ],
 )
 def test_what_trains_for_longer(command: str, step: int, goes_on: bool, expected: str) -> None:
     assert _longer(command, Verdict(step=step, max_steps=9, evaluations_since_best=2), goes_on) == expected
+
+
+def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> None:
+    plan, done = TimePlan(5.0, 18, 3, 3, 2, 0.1, 9), Verdict(step=9, max_steps=9, evaluations_since_best=2)
+    for minutes in ("--minutes 5", "--minutes=5"):
+        found = _longer(f"weft train a {minutes} --output b", done, False, plan)
+        assert found == "weft train a --output b --set training.max_steps=19"  # 18 would leave it to the clock
+    assert _longer("", done, False, plan) == "the same call without minutes and with training.max_steps=19"
+    impatient = Verdict(step=6, max_steps=9, evaluations_since_best=2)
+    expected = "weft train a --minutes 5 --set training.patience=4"
+    assert _longer("weft train a --minutes 5", impatient, False, plan) == expected
 
 
 # What using the model needs to know

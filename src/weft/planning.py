@@ -82,7 +82,7 @@ def settle_plan(
     settings, plan = by_clock.applied(recipe.training), by_clock.plan()
     keeper = Budget(files.plan, by_clock, settings, costs, asked.began, texts.dev is not None)
     mine = keeper if plan.is_open and world.is_first else None
-    return Planned(settings, plan, costs, mine, _replaced(recipe.training))
+    return Planned(settings, plan, costs, mine, _replaced(asked, recipe.training, by_clock))
 
 
 def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
@@ -117,8 +117,13 @@ def _settle_time(
     return settle_time_plan(files.plan, recipe.training, width, costs, asked.minutes, elapsed)
 
 
-def _replaced(settings: TrainingSection) -> tuple[str, ...]:
-    """What of the recipe gives way to the clock."""
+def _replaced(asked: Asked, settings: TrainingSection, by_clock: TimePlan) -> tuple[str, ...]:
+    """What of the recipe gives way to the clock, or of the clock to a number of steps."""
+    fixed, uncounted = by_clock.max_steps, "" if asked.minutes is None else ", and --minutes no longer counts"
+    if fixed is not None and settings.max_steps == fixed != by_clock.recipe_steps:
+        return (f"training.max_steps = {fixed} ends the run{uncounted}; its schedule stays wsd",)
+    if fixed is not None and uncounted and asked.minutes != by_clock.minutes:
+        return (f"the learning rate is falling already: the run has {fixed} steps in all{uncounted}",)
     ways = [] if settings.schedule == "wsd" else [f"the schedule {settings.schedule} becomes wsd"]
     steps = [f"training.max_steps = {settings.max_steps} is left out"] if settings.max_steps else []
     return (f"by the clock: {' and '.join([*ways, *steps])}",) if ways or steps else ()

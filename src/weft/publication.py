@@ -1,6 +1,7 @@
 """How a run becomes a model: the best weights, scored on test where there is one, with card and verdict."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +20,9 @@ from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 from weft.texts import Texts
+from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
-from weft.training.log import Log, spoken
+from weft.training.log import Log, evaluation_seconds, spoken
 
 
 def publish(
@@ -39,7 +41,7 @@ def publish(
     `facts` have what is to be known of the `texts`, and of a teacher; without the texts themselves nothing is
     scored. `command` is what trains the model; `goes_on` says that the run is not at its end.
     """
-    files = run_files(out)
+    files, began = run_files(out), time.monotonic()
     enter_stage(files.verdict, verdict, "scoring")
     seconds = _take_best(task, checkpoints, verdict)
     test_lines: list[str] = []
@@ -54,6 +56,8 @@ def publish(
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
     task.save(out, known, model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command))
+    if seconds:  # as long again takes as many evaluations, and an ending too
+        seconds += sum(evaluation_seconds(files.metrics)) + time.monotonic() - began
     for line in [*judged.lines(), *_next(out, task, judged, verdict, command, goes_on, seconds)]:
         log.note(line)
 
@@ -95,8 +99,9 @@ def _next(
 ) -> Iterator[str]:
     """What to try next, and what not to hand on."""
     if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
+        planned = read_time_plan(run_files(out).plan)
         how_long = f" (about {spoken(seconds)} more)" if seconds else ""
-        yield f"try next: {_longer(command, verdict, goes_on)}{how_long}"
+        yield f"try next: {_longer(command, verdict, goes_on, planned)}{how_long}"
     instead = ", or hand on what weft quantize writes" if isinstance(task, Translation) else ""
     yield (
         f"{run_files(out).folder} holds the checkpoints and your training text: delete it before you hand the "
@@ -104,14 +109,16 @@ def _next(
     )
 
 
-def _longer(command: str, verdict: Verdict, goes_on: bool) -> str:
+def _longer(command: str, verdict: Verdict, goes_on: bool, planned: TimePlan | None = None) -> str:
     """What goes on with a run that was stopped, or trains as long again."""
     command = command.replace(" --fresh", "")
     if goes_on:
         return command or "the same call, which goes on"
-    key, value = "training.max_steps", 2 * verdict.step
+    key, value, without = "training.max_steps", more_steps(planned, verdict.step), ""
     if verdict.step < verdict.max_steps:  # it ran out of patience
         key, value = "training.patience", 2 * max(verdict.evaluations_since_best, 1)
+    elif planned is not None:  # a number of steps takes the place of the clock
+        command, without = re.sub(r" --minutes[ =]\S+", "", command), " without minutes and"
     if not command:
-        return f"the same call with {key}={value}"
+        return f"the same call{without} with {key}={value}"
     return re.sub(rf" --set {re.escape(key)}=\S+", "", command) + f" --set {key}={value}"

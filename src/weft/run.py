@@ -52,7 +52,7 @@ from weft.run_record import (
 from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.texts import Sources, Texts
-from weft.training.budget import read_time_plan
+from weft.training.budget import more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
 from weft.training.log import Log, in_words
@@ -115,7 +115,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         with world.in_turn():
             goes_on = world.is_first and _take_folder(request, recipe, origin, locks, log)
             if (ended := _ended(request.out, recipe)) is not None:
-                log.note(_how_to_extend(request.out, ended))
+                log.note(_how_to_extend(request, ended))
                 return ended
         enter_stage(record, verdict, "preparing")
         with world.in_turn():  # the first writes down what the others then read
@@ -313,10 +313,15 @@ def _is_sound(out: Path) -> bool:
     return True
 
 
-def _how_to_extend(out: Path, verdict: Verdict) -> str:
-    more = "a larger --set training.patience" if verdict.outcome == "stopped early" else ""
-    more = more or f"--set training.max_steps={2 * verdict.step}"
-    return f"{out} is finished ({verdict.reason}); to train it further, give the same command with {more}"
+def _how_to_extend(request: Request, verdict: Verdict) -> str:
+    out, by_clock = request.out, request.minutes is not None
+    ignored = ", and --minutes does not lengthen a finished run" if by_clock else ""
+    if verdict.outcome == "stopped early":
+        more = "a larger --set training.patience"
+    else:
+        steps = more_steps(read_time_plan(run_files(out).plan), verdict.step)
+        more = f"--set training.max_steps={steps}{' in place of --minutes' if by_clock else ''}"
+    return f"{out} is finished ({verdict.reason}){ignored}; to train it further, give the same command with {more}"
 
 
 def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> Machine:
@@ -426,7 +431,7 @@ def _start_notes(request: Request) -> list[str]:
 def _tell_settings(files: RunFiles, recipe: Recipe, verdict: Verdict, log: Log) -> None:
     """Say and keep what repeats a run by the clock without one."""
     planned = read_time_plan(files.plan)
-    if planned is not None and planned.max_steps:
+    if planned is not None and planned.repeats:
         verdict.notes.append(f"planned by the clock; the same without it: {planned.as_settings(recipe.training)}")
         log.note(f"note: {verdict.notes[-1]}")
 

@@ -1,5 +1,6 @@
 """A run that ends by the clock: how near it comes, and that it repeats bit for bit, stopped or without a clock."""
 
+import json
 import shlex
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,8 @@ from weft.errors import Interrupted, UsageError
 from weft.model_files import run_files
 from weft.recipe_file import load_recipe
 from weft.run import Request, train
-from weft.training.budget import Budget, Costs, TimePlan, read_time_plan, settle_time_plan
+from weft.training.budget import Budget, Costs, TimePlan, more_steps, read_time_plan, settle_time_plan
+from weft.training.checkpoint import Progress
 from weft.training.log import Log
 from weft.training.schedule import learning_rate
 from weft.training.trainer import OPEN, Trainer
@@ -137,10 +139,12 @@ def by_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Any]:
     """Train a tiny model whose steps last a second by their own clock; the step `stop_at` never ends."""
-    text, take_step = write_pairs(60), Trainer._take_step
+    take_step = Trainer._take_step
     monkeypatch.setattr(planning, "_costs", lambda *_: Costs(1.0, 0.05, 5.0))
 
-    def call(out: str, *settings: str, minutes: float | None = 1.0, stop_at: int = 0) -> Any:
+    def call(
+        out: str, *settings: str, minutes: float | None = 1.0, pairs: int = 60, stop_at: int = 0, **more: Any
+    ) -> Any:
         clock = Clock()
         monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=clock))
         monkeypatch.setattr(planning, "Budget", partial(Budget, clock=clock))
@@ -153,10 +157,18 @@ def by_clock(
 
         monkeypatch.setattr(Trainer, "_take_step", step)
         recipe = load_recipe(None, [*tiny_settings, "model.dropout=0.2", "training.save_every=10", *settings])
-        asked = Request(recipe, tmp_path / out, (text,), minutes=minutes, began=0.0)
+        asked = Request(recipe, tmp_path / out, (write_pairs(pairs),), minutes=minutes, began=0.0, **more)
         return train(asked, Log(run_files(tmp_path / out).metrics, quiet=True))
 
     return call
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a run says, line by line."""
+    lines: list[str] = []
+    monkeypatch.setattr(Log, "note", lambda log, text: lines.append(text))
+    return lines
 
 
 def weights(folder: Path) -> bytes:
@@ -192,3 +204,80 @@ def test_a_run_begun_without_a_clock_is_not_ended_by_one(by_clock: Callable[...,
         by_clock("run", "training.max_steps=60", minutes=None, stop_at=15)
     with pytest.raises(UsageError, match="was begun without --minutes"):
         by_clock("run", "training.max_steps=60")
+
+
+def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
+    by_clock: Callable[..., Any], said: list[str]
+) -> None:
+    text: Any = {"pairs": 216}
+    held = ("data.dev_size=24", "data.test_size=0")
+    ended = by_clock("run", *held, **text, command="weft train text --minutes 1 --output run")
+    (proposed,) = [line for line in said if line.startswith("try next: ")]
+    assert proposed.startswith(
+        f"try next: weft train text --output run --set training.max_steps={2 * ended.step} ("
+    )
+    said.clear()
+    longer = by_clock("run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None)
+    assert longer.step == 2 * ended.step
+    notes = [note for note in longer.notes if "wsd" in note]
+    assert notes == [f"training.max_steps = {longer.step} ends the run; its schedule stays wsd"]
+    assert not [line for line in said if "left out" in line or "the same without it" in line]
+
+
+def test_a_number_of_steps_beside_minutes_says_which_of_them_counts(by_clock: Callable[..., Any]) -> None:
+    ended = by_clock("run")
+    longer = by_clock("run", "training.max_steps=90", minutes=1.0)
+    assert longer.step == 90 > ended.step
+    assert [note for note in longer.notes if "wsd" in note] == [
+        "training.max_steps = 90 ends the run, and --minutes no longer counts; its schedule stays wsd"
+    ]
+
+
+def test_other_minutes_in_the_decay_are_said_not_to_count(tmp_path: Path, by_clock: Callable[..., Any]) -> None:
+    with pytest.raises(Interrupted):
+        by_clock("run", stop_at=52)
+    steps = by_clock("run", minutes=3.0).step
+    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    assert plan is not None
+    assert (plan.minutes, plan.max_steps) == (1.0, steps)
+    notes = json.loads(run_files(tmp_path / "run").verdict.read_bytes())["notes"]
+    said = (
+        f"the learning rate is falling already: the run has {steps} steps in all, and --minutes no longer counts"
+    )
+    assert said in notes
+
+
+def test_minutes_for_a_finished_run_are_said_not_to_lengthen_it(
+    by_clock: Callable[..., Any], said: list[str]
+) -> None:
+    steps = by_clock("run").step
+    said.clear()
+    by_clock("run", minutes=4.0)
+    (line,) = said
+    assert f"is finished (done after {steps} steps), and --minutes does not lengthen a finished run; " in line
+    assert line.endswith(f"the same command with --set training.max_steps={2 * steps} in place of --minutes")
+
+
+def test_more_steps_are_never_those_that_leave_it_to_the_clock(tmp_path: Path) -> None:
+    plan = settled(tmp_path / "p", max_steps=80)
+    assert [more_steps(plan, 40), more_steps(plan, 41), more_steps(None, 40)] == [81, 82, 80]
+
+
+def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(
+    tmp_path: Path, by_clock: Callable[..., Any], said: list[str]
+) -> None:
+    by_clock("run")
+    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    assert plan is not None
+    at = plan.decisions[-1]["step"]
+    assert said.count(f"step {at}: the learning rate begins to fall; {plan.max_steps} steps in all") == 1
+
+
+def test_another_number_of_steps_that_is_foreseen_is_said_where_it_differs_by_a_tenth(said: list[str]) -> None:
+    log = Log(quiet=True)
+    with log.running(Progress(), 1000):
+        log.expected(100, 905)
+        assert said == []
+        log.expected(200, 895)
+        log.expected(300, 890)
+    assert said == ["step 200: by the speed so far about 895 steps in all, not 1,000"]

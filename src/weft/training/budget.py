@@ -61,6 +61,12 @@ class TimePlan:
         steps = self.max_steps or self.expected_steps
         return Plan(steps, self.eval_every, self.save_every, is_open=self.max_steps is None)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a run without a clock comes to the same: its length is fixed, and the decay was for it."""
+        decided = [one["max_steps"] for one in self.decisions if one["max_steps"]]
+        return self.max_steps is not None and all(steps == self.max_steps for steps in decided)
+
     def as_settings(self, recipe: TrainingSection) -> str:
         """What repeats the run without a clock."""
         wanted = {
@@ -83,6 +89,12 @@ def read_time_plan(path: Path) -> TimePlan | None:
         raise FolderError(f"{path}: does not hold a plan; restore the file, or begin anew with --fresh") from None
 
 
+def more_steps(plan: TimePlan | None, steps: int) -> int:
+    """Twice as many; not what the recipe said when a run by the clock began, for that leaves it to the clock."""
+    twice = 2 * steps
+    return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
+
+
 def settle_time_plan(
     path: Path, settings: TrainingSection, d_model: int, costs: Costs, minutes: float | None, elapsed: float
 ) -> TimePlan | None:
@@ -100,7 +112,7 @@ def settle_time_plan(
     elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
         made = replace(old, max_steps=settings.max_steps)
     else:
-        made = old if minutes is None else replace(old, minutes=minutes)
+        made = old if minutes is None or old.max_steps else replace(old, minutes=minutes)
     durable.write_json(path, asdict(made))
     return made
 

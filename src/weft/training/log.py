@@ -19,6 +19,7 @@ from weft.training.trackers import Tracker
 
 EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
+_NEWS = 0.1  # what is foreseen is said anew where it differs by so much
 _LEANING = 10  # so many steps count as foreseen, beside those that were measured
 _LATEST = 3  # so many evaluations tell what the next will take: the first ones of a run are slower
 
@@ -189,13 +190,20 @@ class Log:
             self._evaluations = evaluation_seconds(self.metrics)
         self._to_trackers(lambda tracker: tracker.rewind(step))
 
-    def planned(self, max_steps: int) -> None:
-        """The number of steps is known from now on."""
+    def planned(self, step: int, max_steps: int) -> None:
+        """Say that the decay begins after `step`: the number of steps is known from now on."""
         self.time_left = None
-        self.expected(max_steps)
+        self._counts(max_steps)
+        self.note(f"step {step:,}: the learning rate begins to fall; {max_steps:,} steps in all")
 
-    def expected(self, max_steps: int) -> None:
-        """There will be so many steps in all, as far as is foreseen."""
+    def expected(self, step: int, max_steps: int) -> None:
+        """There will be so many steps in all, as is foreseen after `step`; said where it differs by a tenth."""
+        before = self._max_steps
+        if abs(max_steps - before) > _NEWS * before:
+            self._counts(max_steps)
+            self.note(f"step {step:,}: by the speed so far about {max_steps:,} steps in all, not {before:,}")
+
+    def _counts(self, max_steps: int) -> None:
         self._max_steps = max_steps
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], total=max_steps)

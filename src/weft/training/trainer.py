@@ -199,9 +199,9 @@ class Trainer(Generic[B]):
         decided = keeper.decide(step) if keeper is not None and self.world.is_first else 0
         if steps := int(self.world.sums(decided)[0]):
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
-            self.log.planned(steps)
+            self.log.planned(step, steps)
         elif keeper is not None and self._due(self.plan.eval_every) and self.world.is_first:
-            self.log.expected(keeper.reconsider(step))
+            self.log.expected(step, keeper.reconsider(step))
 
     def _save(self) -> None:
         state = self.state()
