@@ -109,6 +109,7 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: 
     found = quantize(folder, [pairs], tmp_path / "unknown", PLAIN, max_bleu_loss=100)
     assert found.notes[-1] == "not checked for overlap with training: the folder has no run/train-hashes.npy"
     assert found.notes[-2].startswith("left out: 1 pair (")
+    assert found.notes[0] == "2 pairs prove nothing: whether int8 translates as well takes 100 or more to tell"
     (folder / "run").mkdir(exist_ok=True)
     TextHashes.of([("cat.", "katze.")]).save(folder / "run" / "train-hashes.npy")
     found = quantize(folder, [pairs], tmp_path / "known", PLAIN, max_bleu_loss=100)
@@ -117,6 +118,21 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: 
     )
     assert f"note: {found.notes[0]}" in (tmp_path / "known" / "README.md").read_text("utf-8")
     assert json.loads((tmp_path / "known" / "parity.json").read_text("utf-8"))["notes"] == list(found.notes)
+
+
+def test_the_card_has_no_score_of_few_pairs_and_nothing_of_what_is_not_there(
+    tiny_folder: Path, small: Path, write_pairs: Callable[[int], str], tmp_path: Path
+) -> None:
+    out = tmp_path / "few"
+    found = quantize(tiny_folder, [write_pairs(3)], out, PLAIN, max_bleu_loss=100)
+    cards = [(folder / "README.md").read_text("utf-8").split("## int8") for folder in (out, small)]
+    assert ["BLEU" in int8 for _, int8 in cards] == [False, True]
+    assert "3 pairs prove nothing" in cards[0][1]
+    assert "3 pairs prove nothing" in "".join(found.lines())
+    assert "checkpoints and the training text" in (tiny_folder / "README.md").read_text("utf-8")
+    assert not any("checkpoints and the training text" in before + int8 for before, int8 in cards)
+    held = {str(path.relative_to(small)) for path in small.rglob("*") if path.is_file()}
+    assert {name for name in held if name.startswith("run")} == {"run/train-hashes.npy"}
 
 
 def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small: Path, pairs: str) -> None:

@@ -6,6 +6,11 @@ from typing import Any
 from weft.config import RecurrentSection
 from weft.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
 
+ABOUT_RUN = """\
+The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
+before the folder is handed on.
+"""
+
 
 def model_card(
     config: FolderConfig,
@@ -66,9 +71,7 @@ def model_card(
 
 {_bullets(verdict["notes"])}
 
-The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
-before the folder is handed on.
-"""
+{ABOUT_RUN}"""
 
 
 def _teacher_line(teacher: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft import durable
+from weft import durable, stages
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.search import Hypothesis
@@ -28,13 +28,16 @@ from weft.evaluation.metrics import translation_scores
 from weft.kernels.decoding import Engine, Rows, Session, quantized
 from weft.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
+from weft.model_card import ABOUT_RUN
 from weft.model_folder import (
     CARD,
     SCALES,
     WEIGHTS,
+    WORDS,
     keep_train_hashes,
     open_model_folder,
     quantized_names,
+    run_files,
     save_model_folder,
 )
 from weft.predict.translator import Translator
@@ -43,6 +46,8 @@ from weft.tasks.translation import Translation
 
 REPORT = "parity.json"
 _TIMED = 500  # texts
+_AT_A_TIME = 256  # texts that are translated before they are counted
+_FEW = 100  # pairs below which scores prove nothing
 _WORTHWHILE, _ENOUGH = 1.1, 200  # how much faster a shortlist must be, on how many pairs, to be used unasked
 
 
@@ -55,7 +60,7 @@ class Parity:
     entries of the vocabulary, `mean_error` their mean difference for the token that stands there.
     `same_translations` is the share of sentences that both translate alike. Sizes are of the weights, in bytes.
     `shortlist` is what a shortlist changes for the int8 model, if one was learned. `notes` say what stands against
-    the figures: pairs that were trained on, or left out.
+    the figures: pairs that were trained on, or left out, or too few.
     """
 
     sentences: int
@@ -77,17 +82,33 @@ class Parity:
         """How much is lost; negative where int8 happens to score higher."""
         return self.bleu - self.bleu_int8
 
+    def card_lines(self) -> list[str]:
+        """For the card, whose reader takes a score for the model's quality: without those of too few pairs."""
+        if self.sentences >= _FEW:
+            return self.lines()
+        return [*self._about_weights(), *self._notes()]
+
     def lines(self) -> list[str]:
         """For a person to read."""
+        agreement, *weights = self._about_weights()
         return [
             f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
-            f"{100 * self.token_agreement:.2f} % of {self.tokens:,} tokens agree",
+            agreement,
             f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
+            *weights,
+            *(self.shortlist.lines() if self.shortlist else ()),
+            *self._notes(),
+        ]
+
+    def _about_weights(self) -> list[str]:
+        return [
+            f"{100 * self.token_agreement:.2f} % of {self.tokens:,} tokens agree",
             f"log-probabilities differ by {self.mean_error:.4f} nats on average, {self.largest_error:.2f} at most",
             f"weights {self.bytes / 2**20:,.1f} MiB -> {self.bytes_int8 / 2**20:,.1f} MiB",
-            *(self.shortlist.lines() if self.shortlist else ()),
-            *(f"note: {note}" for note in self.notes),
         ]
+
+    def _notes(self) -> list[str]:
+        return [f"note: {note}" for note in self.notes]
 
 
 @dataclass(frozen=True)
@@ -136,17 +157,22 @@ def quantize(
         raise UsageError(f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
+    stages.enter("loading the model")
     exact = Translation.load(folder, replace(machine, device="cpu"))
     if not isinstance(exact.model, Seq2SeqTransformer):
         raise UsageError(f"{folder}: holds a recurrent model; only Transformers have an int8 form")
     if exact.config.weights == "int8":
         raise UsageError(f"{folder}: is in int8 already; give the folder that it was made from")
     text, trained_on = exact.read(data), training_hashes(folder)
-    before, engine = _translated(exact, text.src)
+    notes = (*exact.shared_rows(text, trained_on), *_too_few(len(text)), *exact.doubts(text, trained_on))
+    for note in notes:  # before the work, which may take long
+        stages.say(f"note: {note}")
+    before, engine = _translated(exact, text.src, "as it is")
     weights = _int8_weights(exact.model)
     config = exact.config.model_copy(update={"weights": "int8"})
     small = replace(exact, model=_read_back(exact.model, weights), config=config)
-    after, int8_engine = _translated(small, text.src)
+    after, int8_engine = _translated(small, text.src, "in int8")
+    stages.enter("comparing probabilities")
     agreement, largest, mean, tokens = _compared(engine, int8_engine, exact.predictor().hypotheses(text.src))
     scores, int8_scores = (translation_scores(texts, text.tgt, exact.config.tgt_lang) for texts in (before, after))
     found = Parity(
@@ -161,9 +187,10 @@ def quantize(
         bleu_signature=scores.bleu_signature,
         bytes=sum(p.numel() * p.element_size() for p in exact.model.parameters()),
         bytes_int8=sum(t.numel() * t.element_size() for t in weights.values()),
-        notes=(*exact.shared_rows(text, trained_on), *exact.doubts(text, trained_on)),
+        notes=notes,
     )
     if shortlist:
+        stages.enter("learning the shortlist, and trying it")
         small, gain = _with_shortlist(small, exact.read(shortlist), text, after, int8_scores.bleu)
         found = replace(found, shortlist=gain)
     if found.bleu_loss > max_bleu_loss:
@@ -173,6 +200,22 @@ def quantize(
         )
     _write(folder, out, small, weights, found)
     return found
+
+
+def contents(out: Path) -> str:
+    """What a folder that `quantize` wrote holds, and what of the training text its receiver could learn."""
+    about = "no training text, but README.md names its files"
+    if not run_files(out).train_hashes.is_file() and not (out / WORDS).is_file():
+        return f"weights and vocabularies; {about}"
+    what = "hashes that tell overlap with a test text and unseen words"
+    return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"
+
+
+def _too_few(pairs: int) -> list[str]:
+    if pairs >= _FEW:
+        return []
+    which = "1 pair proves" if pairs == 1 else f"{pairs:,} pairs prove"
+    return [f"{which} nothing: whether int8 translates as well takes {_FEW} or more to tell"]
 
 
 def _with_shortlist(
@@ -232,11 +275,13 @@ def _read_back(model: Seq2SeqTransformer, weights: Mapping[str, Tensor]) -> Seq2
     return copy
 
 
-def _translated(task: Translation, texts: Sequence[str]) -> tuple[list[str], Engine]:
+def _translated(task: Translation, texts: Sequence[str], how: str) -> tuple[list[str], Engine]:
+    stages.enter(f"translating {len(texts):,} pairs {how}")
     predictor = task.predictor()
     if not isinstance(predictor.engine, Engine):
         raise UsageError(f"int8 needs the native engine: {task.why_no_engine()}")
-    return [prediction.text for prediction in predictor.translate(texts)], predictor.engine
+    found = predictor.translate_stream(texts, chunk=_AT_A_TIME)
+    return [prediction.text for prediction in stages.counted(found, "pairs", every=1)], predictor.engine
 
 
 def _compared(
@@ -284,9 +329,10 @@ def _all_log_probs(session: Session, some: Sequence[tuple[tuple[int, ...], Hypot
 
 def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Tensor], found: Parity) -> None:
     stored = open_model_folder(folder)
-    about = "\n".join(f"- {line}" for line in found.lines())
+    about = "\n".join(f"- {line}" for line in found.card_lines())
     card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
     card += f"\n## int8\n\nWeights rounded to int8 after training. On {found.sentences:,} sentences:\n\n{about}\n"
+    card = card.replace(ABOUT_RUN, "")  # nothing of that comes along
     facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
     tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
     words = None if task.known is None else torch.from_numpy(task.known.hashes)

@@ -145,8 +145,9 @@ def within(what: str) -> Iterator[None]:
 
 def say(message: str) -> None:
     """A line of its own on standard error, beside what is being done."""
-    with aside():
-        print(f"weft: {message}", file=sys.stderr, flush=True)
+    for line in _shown:
+        with line.aside():
+            print(f"weft: {message}", file=sys.stderr, flush=True)
 
 
 def aside() -> contextlib.AbstractContextManager[None]:

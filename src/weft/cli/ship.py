@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
 from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
@@ -30,16 +31,18 @@ def quantize(
     refuse_missing_text([*data, *(shortlist or ())])
     from dataclasses import asdict
 
-    from weft.machine import machine_for_command
-    from weft.quantization import quantize as make
+    with stages.showing("loading PyTorch"):
+        from weft.machine import machine_for_command
+        from weft.quantization import contents
+        from weft.quantization import quantize as make
 
-    found = make(folder, data, output, machine_for_command(), max_bleu_loss, shortlist or ())
+        found = make(folder, data, output, machine_for_command(), max_bleu_loss, shortlist or ())
     if as_json:
         print_json({**asdict(found), "folder": str(output)})
         return
     for line in found.lines():
         print(line)
-    print(f"weft: wrote {output}", file=sys.stderr)
+    print(f"weft: wrote {output}: {contents(output)}", file=sys.stderr)
 
 
 def average(
