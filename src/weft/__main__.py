@@ -79,7 +79,7 @@ def _wrong_option(error: Exception) -> str:
     if hasattr(error, "possibilities") and context is not None:
         known = [name for parameter in context.command.params for name in parameter.opts]
         return about_option(asked, getattr(error, "option_name", ""), known)
-    said = getattr(error, "format_message", error.__str__)()
+    said = getattr(error, "format_message", error.__str__)().replace("Value error, ", "")
     return f"{said.rstrip('.')}; see {asked} --help"
 
 

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ MAY_CHANGE = {
 MOST_DIFFERENCES = 8  # shown
 ENDED = ("done", "stopped early")
 SPLIT_BY_TRAINING = "split_by_training_seed"  # in the record of a run from before data.seed was a key
+BIT_FOR_BIT = ("torch", "numpy", "tokenizers")  # packages that the same weights need in the same version
 READING = "reading"  # the first stage, before the run has its folder
 
 
@@ -173,7 +175,9 @@ def begin_or_go_on(
     """
     files = run_files(out)
     latest = {"sources": dict(sources), "command": command}
-    facts = {"recipe": recipe.model_dump(mode="json"), **origin, **latest, "weft_version": VERSION}
+    versions = {name: metadata.version(name) for name in BIT_FOR_BIT}
+    written_by = {"weft_version": VERSION, "versions": versions}
+    facts = {"recipe": recipe.model_dump(mode="json"), **origin, **latest, **written_by}
     if not files.recipe.is_file():
         _begin(files, {**facts, "overrides": [*overrides]})
         return False

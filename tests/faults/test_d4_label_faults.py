@@ -158,6 +158,6 @@ def test_D4_a_label_map_that_does_not_fit_is_refused_whatever_the_manifest_says(
     first, second, *others = config["labels"]
     changed = {"fewer": [second, *others], "twice": [first, first, *others]}
     (folder / "config.json").write_text(json.dumps(config | {"labels": changed[change]}), "utf-8")
-    durable.write_manifest(folder, ["model.safetensors", "config.json", "tokenizer.json"], {})
+    durable.write_manifest(folder, ["model.safetensors", "config.json", "tokenizer.json", "words.safetensors"], {})
     with pytest.raises(FolderError, match=message):
         weft.load(folder)

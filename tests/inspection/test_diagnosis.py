@@ -14,6 +14,7 @@ from weft.inspection import diagnosis
 from weft.inspection.diagnosis import Cause, Run, diagnose
 from weft.inspection.probe import Probe
 from weft.machine import Machine
+from weft.model_folder import run_files
 from weft.predict.prediction import Prediction
 from weft.tasks.language_modelling import LanguageModelling
 
@@ -462,3 +463,12 @@ def test_finds_nothing_in_a_healthy_classifier(tmp_path: Path) -> None:
 def test_finds_nothing_in_a_healthy_language_model(tmp_path: Path) -> None:
     folder, data = train_language_model(tmp_path, 240)
     assert diagnose(folder, [data], PLAIN) == diagnose(folder, [], PLAIN) == []
+
+
+def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
+    files = run_files(tmp_path)
+    files.folder.mkdir()
+    files.recipe.write_text('{"recipe": {"training": {"warmup_steps": 400, "learning_rate": 0.001}}}')
+    assert Run.of(tmp_path).training["warmup_steps"] == 400
+    files.plan.write_text('{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}')
+    assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}

@@ -116,7 +116,9 @@ def selfcheck(folder: Folder) -> None:
 
 
 def plot(
-    what: Annotated[Picture, typer.Argument(help="What to draw.", show_default=False)],
+    what: Annotated[
+        Picture, typer.Argument(help="positions, mask, smoothing, schedule or history.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("--output", help="Where to write: .png or .svg.")],
     folders: Annotated[list[Path] | None, typer.Argument(help="For history: model folders.")] = None,
     recipe: Annotated[

@@ -84,6 +84,9 @@ class Run:
         except FolderError:
             history = None
         settings = None if recipe is None else recipe.get("recipe")
+        if settings is not None and (plan := _read_json(files.plan)) is not None:  # the clock's, which counted
+            planned = {key: plan[key] for key in ("warmup_steps", "learning_rate") if key in plan}
+            settings = {**settings, "training": {**settings.get("training", {}), **planned}}
         return cls(_read_json(files.verdict), settings, history, None if hashes is None else len(hashes.rows))
 
     @property

@@ -361,7 +361,8 @@ class Trainer(Generic[B]):
             if self._stop_asked and number == signal.SIGINT:
                 raise KeyboardInterrupt
             self._stop_asked = True
-            self.log.note("stopping after this step; press Ctrl-C again to leave at once")
+            leave = "; press Ctrl-C again to leave at once" if number == signal.SIGINT else ""
+            self.log.note(f"stopping after this step{leave}")
             if self._evaluating and self.world.size == 1:  # several must leave it together
                 raise _PutOff
 

@@ -26,7 +26,8 @@ def test_utf_8_read_as_something_else(text: str, encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Ça va à Noël, où êtes-vous ?", "»Ärger« in Österreich – ja", "São Tomé", "ÄÖÜäöüß", "5 €"]
+    "text",
+    ["Ça va à Noël, où êtes-vous ?", "»Ärger« in Österreich – ja", "São Tomé", "ÄÖÜäöüß", "5 €", "ajá………", "à——ó"],
 )
 def test_honest_accents(text: str) -> None:
     assert not is_misread(text)

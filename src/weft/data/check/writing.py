@@ -17,6 +17,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff]")
 _HIGH = "\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019"
 _HIGH += "\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178"
 _MISREAD = re.compile(f"[\u00c2-\u00df][{_HIGH}]|[\u00e0-\u00ef][{_HIGH}]{{2}}|[\u00f0-\u00f4][{_HIGH}]{{3}}")
+_DOUBLED = ("\u2026\u2026", "\u2014\u2014", "\u2013\u2013")  # behind a letter they are what a person types
 _TAGS = (
     "a|abbr|b|big|blockquote|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small|span|strong|style|sub|sup|"
     "table|tbody|td|th|tr|u|ul"
@@ -97,6 +98,8 @@ def _mended(stretch: str) -> bool:
     try:
         letter = raw.decode("utf-8")
     except UnicodeDecodeError:
+        return False
+    if stretch[1:] in _DOUBLED:
         return False
     return len(letter) == 1 and (letter.isalpha() or not letter.isalnum()) and letter.isprintable()
 
