@@ -20,6 +20,7 @@ import weft
 from weft import durable, run
 from weft.config import TrainingSection, TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
+from weft.data.overlap import TextHashes
 from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.kernels import native
 from weft.machine import Machine
@@ -602,6 +603,29 @@ def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
     moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
     assert 0 < moved < 0.01  # one step away, not drawn anew
     assert durable.read_json(run_files(tmp_path / "out").recipe)["from"] is not None
+
+
+def test_what_the_model_to_start_from_was_trained_on_is_no_honest_test(
+    tmp_path: Path, write_pairs: Write, tiny_folder: Path
+) -> None:
+    """Its weights have seen those sentences, though this run's own training text has not."""
+    pairs = [line.split("\t") for line in Path(write_pairs(216)).read_text("utf-8").split("\n")[:-1]]
+    parts = {"train": pairs[:40], "test": pairs[40:]}
+    for name, rows in parts.items():
+        (tmp_path / f"{name}.en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    files = {name: str(tmp_path / f"{name}.en-de.tsv") for name in parts}
+    verdict = weft.train(out=tmp_path / "out", start_from=tiny_folder, settings=SHORT, quiet=True, **files)
+    (note,) = [note for note in verdict.notes if "were trained on by" in note]
+    seen = len(TextHashes.load(run_files(tiny_folder).train_hashes).shared(parts["test"]))
+    assert 0 < seen < 176
+    assert note.startswith(f"{seen} of the 176 pairs of test were trained on by {tiny_folder}")
+    assert f"contaminated: {seen} of 176" in verdict.test["contaminated"]
+
+
+def test_other_text_for_a_finished_run_is_never_said_to_be_learned(tmp_path: Path, write_pairs: Write) -> None:
+    weft.train(out=tmp_path / "out", train=write_pairs(40), settings=SHORT, quiet=True)
+    with pytest.raises(UsageError, match=r"is finished, and the new text was not trained on; .*--fresh"):
+        weft.train(out=tmp_path / "out", train=write_pairs(60), settings=SHORT, quiet=True, allow_data_change=True)
 
 
 @pytest.mark.parametrize(

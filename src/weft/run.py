@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ import torch
 
 from weft import durable, model_folder, stages
 from weft.config import Recipe
+from weft.data.check.finding import counted
 from weft.data.overlap import TextHashes
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
@@ -131,7 +132,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
             planned = settle_plan(asked, recipe, task, prepared.batches, texts, parts, world)
         verdict.max_steps = planned.plan.max_steps
         verdict.notes += (
-            *_start_notes(request),
+            *_start_notes(request, kind, texts),
             *request.notes,
             *planned.notes,
             *read_overrides(files),
@@ -396,14 +397,14 @@ def _settle_tokenizers(
     if files.tokenizers.is_dir():
         known = _known_hashes(files.train_hashes)
         if known is None or request.allow_data_change:
-            own = TextHashes.of(kind.overlap_rows(texts.train))
+            own = _trained_on(request, kind.overlap_rows(texts.train))
             _write_hashes(files.train_hashes, known.joined(own) if known else own)
         return read_tokenizers(files.tokenizers)
     if request.start_from is not None:
         tokenizers = kind.load(request.start_from, Machine("cpu", "float32", 1, "")).tokenizers
     else:
         tokenizers = kind.learn_tokenizers(recipe, texts)
-    hashes = TextHashes.of(kind.overlap_rows(texts.train))
+    hashes = _trained_on(request, kind.overlap_rows(texts.train))
     _write_hashes(files.train_hashes, hashes)  # before what says that the run has begun
     write_tokenizers(files.tokenizers, tokenizers)
     return tokenizers
@@ -422,10 +423,29 @@ def _write_hashes(path: Path, hashes: TextHashes) -> None:
         hashes.save(temporary)
 
 
-def _start_notes(request: Request) -> list[str]:
+def _trained_on(request: Request, rows: Iterable[Sequence[str]]) -> TextHashes:
+    """The training text's rows, and those of the model that the run starts from: its weights have seen them."""
+    own = TextHashes.of(rows)
+    before = None if request.start_from is None else _known_hashes(run_files(request.start_from).train_hashes)
+    return own if before is None else own.joined(before)
+
+
+def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> list[str]:
+    """What the run starts from, and how much of the text that is to judge it was trained on there already."""
     if request.start_from is None:
         return []
-    return [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
+    notes = [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
+    before = _known_hashes(run_files(request.start_from).train_hashes)
+    for name, part in (("dev", texts.dev), ("test", texts.test)):
+        if before is None or part is None:
+            continue
+        if seen := before.shared(kind.overlap_rows(part)):
+            notes.append(
+                f"{len(seen):,} of the {counted(len(part), texts.unit)} of {name} were trained on by "
+                f"{request.start_from}, so that scores on them are too high; give text that it never saw with "
+                f"--{name}"
+            )
+    return notes
 
 
 def _tell_settings(files: RunFiles, recipe: Recipe, verdict: Verdict, log: Log) -> None:

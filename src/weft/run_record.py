@@ -196,12 +196,18 @@ def begin_or_go_on(
     if differences:
         shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
         allowed = differences == texts and not origin.get("teacher")
-        hint = ", or allow it with --allow-data-change" if allowed else ""
+        hint = ", or allow it with --allow-data-change" if allowed and not is_finished(out) else ""
         raise UsageError(
-            f"{out} holds a run that differs: {shown}; go on with the same, or give another --output{hint}"
+            f"{out} holds a run that differs: {shown}; go on with the same, give another --output, or begin anew "
+            f"with --fresh{hint}"
         )
     before = read_verdict(files.verdict)
     is_left = before is not None and before.outcome in ENDED and facts["recipe"] == old["recipe"]
+    if texts and is_left:
+        raise UsageError(
+            f"{out} is finished, and the new text was not trained on; begin anew with --fresh, or train its model "
+            f"further on it with --from {out} and another --output"
+        )
     reached = Checkpoints(files.checkpoints, 1).newest_step
     changes = [f"--allow-data-change: {'; '.join(texts)}, at step {reached}"] if texts else []
     known = [*old.get("overrides", []), *overrides, *changes]
