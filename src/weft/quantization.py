@@ -163,6 +163,8 @@ def quantize(
         raise UsageError(f"{folder}: holds a recurrent model; only Transformers have an int8 form")
     if exact.config.weights == "int8":
         raise UsageError(f"{folder}: is in int8 already; give the folder that it was made from")
+    if missing := exact.why_no_engine():
+        raise UsageError(f"int8 needs the native engine: {missing}")
     text, trained_on = exact.read(data), training_hashes(folder)
     notes = (*exact.shared_rows(text, trained_on), *_too_few(len(text)), *exact.doubts(text, trained_on))
     for note in notes:  # before the work, which may take long
@@ -278,8 +280,7 @@ def _read_back(model: Seq2SeqTransformer, weights: Mapping[str, Tensor]) -> Seq2
 def _translated(task: Translation, texts: Sequence[str], how: str) -> tuple[list[str], Engine]:
     stages.enter(f"translating {len(texts):,} pairs {how}")
     predictor = task.predictor()
-    if not isinstance(predictor.engine, Engine):
-        raise UsageError(f"int8 needs the native engine: {task.why_no_engine()}")
+    assert isinstance(predictor.engine, Engine)
     found = predictor.translate_stream(texts, chunk=_AT_A_TIME)
     return [prediction.text for prediction in stages.counted(found, "pairs", every=1)], predictor.engine
 

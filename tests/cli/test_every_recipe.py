@@ -86,8 +86,7 @@ class Bench:
         except Exception as error:  # what a person would see as a traceback
             self.failures.append(f"weft {shown}: {type(error).__name__}: {error}")
             return None
-        errors = [line for line in ended.messages if "note: " not in line]
-        if ended.code != code or (code and len(errors) != 1):
+        if ended.code != code or (code and len(ended.messages) != 1):
             self.failures.append(f"weft {shown}: exit {ended.code}, not {code}: {ended.err[-300:]}")
         return ended
 
