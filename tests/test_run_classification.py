@@ -239,6 +239,7 @@ def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write
         "confusion",
         "calibration_error",
         "num_texts",
+        "num_absent",
         "notes",
         "data_signature",
         "contaminated",

@@ -291,6 +291,7 @@ def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_pat
         "confusion",
         "calibration_error",
         "num_texts",
+        "num_absent",
         "notes",
         "data_signature",
         "contaminated",

@@ -103,12 +103,38 @@ def test_what_would_be_divided_by_zero_is_zero_and_said():
     scores = scores_of([0, 1], [[0.9, 0.1, 0.0], [0.8, 0.2, 0.0]])
     assert scores.per_class[2][1:] == (0, 0, 0, 0)
     assert scores.per_class[1][1:] == (0, 0, 0, 1)
-    assert scores.macro_f1 == pytest.approx((2 / 3) / 3)
     missing, never = scores.notes
-    assert missing.startswith("no text has the label 'eel': recall and F1 count as 0")
-    assert never.startswith("no text was given the label 'dog' or 'eel': precision and F1 count as 0")
+    assert missing.startswith("no text has the label 'eel', none was given it: macro-F1 leaves it out")
+    assert never.startswith("no text was given the label 'dog': precision and F1 count as 0")
     nothing = scores_of([[0, 0]], [[0.1, 0.1]], ["a", "b"], multi_label=True)
-    assert (nothing.accuracy, nothing.micro_f1, len(nothing.notes)) == (1, 0, 2)
+    assert (nothing.accuracy, nothing.micro_f1, nothing.macro_f1, len(nothing.notes)) == (1, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "macro_f1", "num_absent"),
+    [([0, 1], [0, 0], (2 / 3) / 2, 2), ([0, 1], [0, 3], 1 / 3, 1), ([0, 1, 0], [0, 1, 0], 1.0, 2)],
+)
+def test_macro_f1_is_the_mean_over_labels_that_occur(truth, predicted, macro_f1, num_absent):
+    """As scikit-learn 1.5.2 gives it: a label counts that a text has or was given."""
+    scores = scores_of(truth, np.eye(4)[predicted], [*LABELS, "fox"])
+    assert scores.macro_f1 == pytest.approx(macro_f1)
+    assert scores.num_absent == num_absent
+    said = f"over {4 - num_absent} of 4 labels"
+    assert said in scores.summary()
+    assert report_lines(scores)[1].endswith(said)
+
+
+def test_macro_f1_of_several_labels_leaves_out_those_that_do_not_occur():
+    hot = np.array([[1, 0, 0], [0, 1, 0]])
+    scores = scores_of(hot, hot * 0.8, multi_label=True)
+    assert (scores.macro_f1, scores.num_absent) == (1.0, 1)
+
+
+def test_a_note_names_the_first_of_many_labels():
+    labels = [f"l{i}" for i in range(40)]
+    (note,) = scores_of([0], np.eye(40)[[0]], labels).notes
+    assert "'l10' or 29 more, none was given it" in note
+    assert "'l11'" not in note
 
 
 def test_of_equally_probable_labels_the_first_counts():

@@ -2,8 +2,8 @@
 
 All are fractions from 0 to 1. Precision, recall, micro- and macro-averages as in Sebastiani 2002, "Machine
 learning in automated text categorization", section 7.1; macro-F1 is the mean of the labels' F1 (Opitz and Burst
-2019, "Macro F1 and Macro F1"); calibration as in Guo et al. 2017, "On calibration of modern neural networks",
-equation 3.
+2019, "Macro F1 and Macro F1") over the labels that a text has or was given; calibration as in Guo et al. 2017, "On
+calibration of modern neural networks", equation 3.
 """
 
 import unicodedata
@@ -24,6 +24,7 @@ _TOLERANCE = 1e-6  # of a probability beyond 0 or 1, from rounding
 _LARGEST_MATRIX = 20  # labels whose confusion is printed as a matrix
 _NUM_CONFUSIONS = 10  # that are listed where there are more
 _WIDEST_LABEL = 30  # columns of a terminal
+_MOST_NAMED = 10  # labels that a note names
 _JOINERS = "\u200c\u200d"
 
 Truth = npt.NDArray[np.bool_]
@@ -45,8 +46,9 @@ class ClassificationScores:
     """Scores of a test set, fractions from 0 to 1.
 
     Of multi-label text `accuracy` counts the texts whose labels are all right and none too many; of single-label
-    text `micro_f1` is the accuracy. `confusion` has a row for each true label and a column for each predicted one,
-    and is empty for multi-label text. `notes` are for a person to read.
+    text `micro_f1` is the accuracy. `macro_f1` is the mean over the labels that a text has or was given, as
+    scikit-learn has it of single-label text; `num_absent` counts the others. `confusion` has a row for each true
+    label and a column for each predicted one, and is empty for multi-label text. `notes` are for a person to read.
     """
 
     accuracy: float
@@ -56,11 +58,18 @@ class ClassificationScores:
     confusion: list[list[int]]
     calibration_error: float
     num_texts: int
+    num_absent: int
     notes: tuple[str, ...]
 
     def summary(self) -> str:
         """One line."""
-        return f"accuracy {self.accuracy:.4f}  macro-F1 {self.macro_f1:.4f}  {self.num_texts:,} texts"
+        of = f" ({self.counted_labels()})" if self.num_absent else ""
+        return f"accuracy {self.accuracy:.4f}  macro-F1 {self.macro_f1:.4f}{of}  {self.num_texts:,} texts"
+
+    def counted_labels(self) -> str:
+        """Over how many of the labels macro-F1 is the mean."""
+        num_labels = len(self.per_class)
+        return f"over {num_labels - self.num_absent:,} of {num_labels:,} labels"
 
     def lines(self) -> list[str]:
         """For a person to read."""
@@ -77,7 +86,8 @@ def classification_scores(
     """Score probabilities of shape (texts, labels) against class numbers, or rows of 0 and 1 of the same shape.
 
     The most probable label counts, the first of equals; of several labels all of at least 0.5. What would be
-    divided by zero counts as 0, and a note names the label. Raises DataError where there is nothing to score, or
+    divided by zero counts as 0, and a note names the label; one that no text has and none was given is left out of
+    macro-F1. Raises DataError where there is nothing to score, or
     shapes or values cannot be right.
     """
     p = _checked(probabilities, len(labels))
@@ -86,17 +96,28 @@ def classification_scores(
     hits, given, support = (both.sum(0) for both in (true & predicted, predicted, true))
     precision, recall, f1 = _ratio(hits, given), _ratio(hits, support), _ratio(2 * hits, given + support)
     columns = (values.tolist() for values in (precision, recall, f1, support))
+    occurs = given + support > 0
     return ClassificationScores(
         accuracy=float((true == predicted).all(1).mean()),
-        macro_f1=float(f1.mean()),
+        macro_f1=float(f1.sum() / max(int(occurs.sum()), 1)),
         micro_f1=float(_ratio(2 * hits.sum(), given.sum() + support.sum())),
         per_class=[LabelScore(*row) for row in zip(labels, *columns, strict=True)],
         confusion=[] if multi_label else _confusion(true, predicted),
         calibration_error=_multi_label_error(p, true) if multi_label else _single_label_error(p, true),
         num_texts=len(p),
+        num_absent=int((~occurs).sum()),
         notes=(
-            *_undefined("no text has the label", "recall", labels, support),
-            *_undefined("no text was given the label", "precision", labels, given),
+            *_note(~occurs, labels, "no text has the label {}, none was given it: macro-F1 leaves it out"),
+            *_note(
+                occurs & (support == 0),
+                labels,
+                "no text has the label {}, but some were given it: recall and F1 count as 0, in macro-F1 too",
+            ),
+            *_note(
+                occurs & (given == 0),
+                labels,
+                "no text was given the label {}: precision and F1 count as 0, in macro-F1 too",
+            ),
         ),
     )
 
@@ -116,7 +137,8 @@ def report_lines(scores: ClassificationScores) -> list[str]:
     """The scores as aligned lines for a terminal: a table of the labels, then what was taken for what."""
     lines = [
         f"accuracy           {scores.accuracy:.4f}",
-        f"macro-F1           {scores.macro_f1:.4f}",
+        f"macro-F1           {scores.macro_f1:.4f}"
+        + (f"  {scores.counted_labels()}" if scores.num_absent else ""),
         *([] if scores.confusion else [f"micro-F1           {scores.micro_f1:.4f}"]),
         f"calibration error  {scores.calibration_error:.4f}",
         f"texts              {scores.num_texts:,}",
@@ -180,10 +202,11 @@ def _multi_label_error(p: Probabilities, true: Truth) -> float:
     return calibration_error(np.maximum(p, 1 - p).ravel(), ((p >= THRESHOLD) == true).ravel())
 
 
-def _undefined(why: str, what: str, labels: Sequence[str], counts: npt.NDArray[Any]) -> list[str]:
-    """A note for all labels whose count is 0; their F1 can be no more than 0."""
-    found = [repr(label) for label, count in zip(labels, counts, strict=True) if not count]
-    return [f"{why} {' or '.join(found)}: {what} and F1 count as 0 there, in macro-F1 too"] if found else []
+def _note(chosen: Truth, labels: Sequence[str], what: str) -> list[str]:
+    """A note on the chosen labels, if there are any; of many it names the first."""
+    found = [repr(label) for label, is_meant in zip(labels, chosen, strict=True) if is_meant]
+    more = f" or {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    return [what.format(" or ".join(found[:_MOST_NAMED]) + more)] if found else []
 
 
 def _table(scores: Sequence[LabelScore]) -> list[str]:
