@@ -52,10 +52,47 @@ def test_the_damaged_rows_are_named_and_no_other(german: Pairs, code: str) -> No
     assert code not in findings(german)
     finding = findings(changed(german, ROWS, CHANGES[code]))[code]
     assert (finding.severity, finding.rows, finding.count) == ("note", tuple(ROWS), 3)
+    assert finding.remedy
+    places = ["made.tsv:8", "made.tsv:401", "made.tsv:2000"]
+    if code == "length-ratio":
+        assert "(3 pairs, 0.1 %; the worst is named)" in finding.message
+        assert sorted(example.where for example in finding.examples) == sorted(places)
+        return
     assert finding.message.startswith("made.tsv:8: ")
     assert "(3 pairs, 0.1 %; the first is named)" in finding.message
-    assert [example.where for example in finding.examples] == ["made.tsv:8", "made.tsv:401", "made.tsv:2000"]
-    assert finding.remedy
+    assert [example.where for example in finding.examples] == places
+
+
+def test_of_odd_lengths_the_worst_is_named_and_shown_first_by_how_much(german: Pairs) -> None:
+    pairs = changed(german, list(range(20, 30)), lambda src, tgt: (src, f"{tgt} {tgt} {tgt}"))
+    pairs[1500] = (pairs[1500][0], " ".join(["Wort"] * 400))
+    finding = findings(pairs)["length-ratio"]
+    assert finding.message.startswith("made.tsv:1501: ")
+    worst = finding.examples[0]
+    assert worst.text.startswith(pairs[1500][0])
+    assert "Wort Wort" in worst.text
+    longer, times = worst.about.split()[:2]
+    assert longer == "target"
+    assert float(times) == pytest.approx(2000 / len(german[1500][1]), rel=0.3)
+
+
+def test_the_numbers_that_differ_are_shown_on_both_sides(german: Pairs) -> None:
+    src, tgt = (" ".join([word] * 100) for word in ("word", "Wort"))
+    pairs = [*german, (f"in 1,999: {src} 12 dogs {src}", f"im 1.999: {tgt} 21 Hunde {tgt}"), ("3 of 7", "3 von 3")]
+    long, short = findings(pairs)["numbers-differ"].examples
+    assert long.about == "12 against 21"
+    assert all(part in long.text for part in ("word 12 dogs", "Wort 21 Hunde"))
+    assert (short.text, short.about) == ("3 of 7  |  3 von 3", "7 against 3")
+
+
+def test_what_one_side_has_is_shown_beside_the_same_stretch_of_the_other(german: Pairs) -> None:
+    src = " ".join(f"word{letter * 3}" for letter in "abcdefghijklmnopqrstuvwxyz")
+    tgt = " ".join(
+        f"Wort{letter * 3}" if letter != "t" else "Wortttt<br>" for letter in "abcdefghijklmnopqrstuvwxyz"
+    )
+    (example,) = findings([*german, (src, tgt)])["markup"].examples
+    assert "Wortttt<br>" in example.text
+    assert "wordttt" in example.text
 
 
 @pytest.mark.parametrize("code", ["swapped-languages", "wrong-script", "untranslated"])

@@ -36,7 +36,7 @@ NORWEGIAN = [
 def found(pairs: Pairs, src: str, tgt: str) -> dict[str, Finding]:
     """What is said of the languages of a text."""
     text = from_pairs(pairs, "made.tsv", src, tgt)
-    rows = Rows(len(text), "pairs", text.where, text.src.__getitem__)
+    rows = Rows(len(text), "pairs", text.where, lambda i: (text.src[i],))
     return {finding.code: finding for finding in look_at_languages(text, rows)}
 
 

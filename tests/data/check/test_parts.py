@@ -19,7 +19,7 @@ def text(pairs: Pairs, name: str = "train.tsv") -> ParallelText:
 
 
 def view(rows: list[tuple[str, ...]]) -> View:
-    return View(rows, [tuple(map(fold, row)) for row in rows], Rows(len(rows), "rows", str, str))
+    return View(rows, [tuple(map(fold, row)) for row in rows], Rows(len(rows), "rows", str, rows.__getitem__))
 
 
 def by_code(findings: list[Finding]) -> dict[str, Finding]:

@@ -37,7 +37,7 @@ def test_honest_accents(text: str) -> None:
     "text", ["a<br>b", "a <b>c</b>", "Q&amp;A", "&#39;s", "say #39;s", "x &nbsp; y", '<a href="u">']
 )
 def test_markup_is_found(text: str) -> None:
-    rows = Rows(1, "rows", str, str)
+    rows = Rows(1, "rows", str, lambda i: (text,))
     assert list(markup(rows, ([text],)))
 
 
@@ -45,7 +45,7 @@ def test_markup_is_found(text: str) -> None:
     "text", ["a < b and c > d", "R&D; more", "<unk> and <pad>", "if x<y then z>w", "AT&T", "me; you"]
 )
 def test_what_is_no_markup(text: str) -> None:
-    rows = Rows(1, "rows", str, str)
+    rows = Rows(1, "rows", str, lambda i: (text,))
     assert list(markup(rows, ([text],))) == []
 
 
@@ -75,11 +75,12 @@ def test_an_example_shows_the_offence_wherever_it_stands(
     check: Callable[..., Iterator[Finding]], offence: str, about: str, before: int
 ) -> None:
     text = f"{'word ' * before}bad{offence}word{' more' * 300}"
-    rows = Rows(1, "rows", lambda i: "t.tsv:1", lambda i: f"another side  |  {text}")
+    rows = Rows(1, "rows", lambda i: "t.tsv:1", lambda i: ("another side", text))
     (finding,) = check(rows, (["another side"], [text]))
     (example,) = finding.examples
     assert example.about == about
     assert f"bad{about}word" in example.text
+    assert example.text.startswith("another side  |  ")
     assert len(example.text) < 180
 
 

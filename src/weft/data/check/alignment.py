@@ -361,13 +361,18 @@ def _beside(size: int, by: int) -> tuple[Ids, Ids]:
     return src, src + by
 
 
-def _numbers(text: str) -> int:
-    """The numbers in a text, in any order and any script's digits, as one integer; 0 if there are none.
+def numbers_in(text: str) -> list[tuple[int, re.Match[str]]]:
+    """The numbers in a text, in any script's digits, and where they stand.
 
     What groups their digits does not count: 1,000 is 1.000.
     """
-    found = _NUMBER.findall(text)
-    return hash(tuple(sorted(int("".join(filter(str.isdecimal, n))) for n in found))) or 1 if found else 0
+    return [(int("".join(filter(str.isdecimal, match[0]))), match) for match in _NUMBER.finditer(text)]
+
+
+def _numbers(text: str) -> int:
+    """The numbers in a text, in any order, as one integer; 0 if there are none."""
+    found = sorted(value for value, _ in numbers_in(text))
+    return hash(tuple(found)) or 1 if found else 0
 
 
 def _largest_sum(values: Floats) -> tuple[float, int, int]:

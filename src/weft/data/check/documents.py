@@ -17,7 +17,7 @@ ENORMOUS_CHARS = 1_000_000
 
 def look_over_documents(documents: Documents, in_training: bool = True) -> list[Finding]:
     """Everything suspicious in one text, the gravest first; of dev and test not what concerns learning alone."""
-    rows = Rows(len(documents), "documents", documents.where, documents.texts.__getitem__)
+    rows = Rows(len(documents), "documents", documents.where, lambda i: (documents.texts[i],))
     lines, texts = _by_lines(documents)
     findings = [
         *(_too_small(documents) if in_training else ()),
@@ -86,7 +86,7 @@ def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
         file = documents.files[documents.file_of[document]]
         return f"{file}:{documents.lines[document] + line - begins[document]}"
 
-    return Rows(len(texts), "lines", where, texts.__getitem__), texts
+    return Rows(len(texts), "lines", where, lambda i: (texts[i],)), texts
 
 
 def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]) -> tuple[Example, ...]:

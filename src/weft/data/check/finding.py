@@ -8,14 +8,16 @@ from typing import Any, Literal, NamedTuple
 Severity = Literal["note", "warning", "fatal"]
 
 NUM_EXAMPLES = 5  # rows that a finding shows
-EXAMPLE_CHARS = 160  # of a row's text
+EXAMPLE_CHARS = 160  # of a row's text, all columns together
+BETWEEN = "  |  "  # the columns of a row
 _ORDER = ("fatal", "warning", "note")
 
 
 class Example(NamedTuple):
     """One row of a finding: `file:line`, what stands there, and what of it is meant, where not all of it is.
 
-    `text` begins near what is meant; `about` is that very thing (`<br>`, `U+0007`), or where it was before.
+    `text` has a part of each column, around what is meant; `about` is that very thing (`<br>`, `U+0007`), what is
+    odd (`12 against 21`), or where it was before.
     """
 
     where: str
@@ -24,10 +26,10 @@ class Example(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What of a row's text a finding is about: from which character on, and how to name it."""
+    """What of a row a finding is about: how to name it, and from which character of each column on it stands."""
 
-    start: int
-    about: str
+    about: str = ""
+    starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,20 @@ class Finding:
 
 
 def _whole_row(_: int) -> Evidence:
-    return Evidence(0, "")
+    return Evidence()
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of any kind of text, as a check names and shows them; `unit` is their plural."""
+    """The rows of any kind of text, as a check names and shows them.
+
+    `unit` is their plural, `show` gives the columns of one.
+    """
 
     size: int
     unit: str
     where: Callable[[int], str]
-    show: Callable[[int], str]
+    show: Callable[[int], tuple[str, ...]]
 
     def examples(
         self, indices: Sequence[int], evidence: Callable[[int], Evidence] = _whole_row
@@ -81,20 +86,31 @@ class Rows:
         return tuple(self._example(i, evidence(i)) for i in indices[:NUM_EXAMPLES])
 
     def _example(self, i: int, evidence: Evidence) -> Example:
-        return Example(self.where(i), excerpt(self.show(i), evidence.start), evidence.about)
+        return Example(self.where(i), excerpts(self.show(i), evidence.starts), evidence.about)
 
     def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
         """The evidence of rows that repeat another: where that one stands."""
-        return lambda i: Evidence(0, f"first at {self.where(other[i])}")
+        return lambda i: Evidence(f"first at {self.where(other[i])}")
 
     def spot(self, find: Callable[[str], re.Match[str] | None]) -> Callable[[int], Evidence]:
         """The evidence of rows that hold something: the first of it."""
 
         def evidence(i: int) -> Evidence:
-            found = find(self.show(i))
-            return Evidence(found.start(), excerpt(found[0])) if found else Evidence(0, "")
+            found = [find(text) for text in self.show(i)]
+            about = next((excerpt(match[0]) for match in found if match), "")
+            return Evidence(about, self.around(i, [match.start() if match else None for match in found]))
 
         return evidence
+
+    def around(self, i: int, places: Sequence[int | None]) -> tuple[int, ...]:
+        """Where to look in each column of row i: where no place is known, as far on as in one where it is."""
+        texts = self.show(i)
+        known = ((place, len(text)) for place, text in zip(places, texts, strict=True) if place is not None)
+        first, size = next(known, (0, 1))
+        return tuple(
+            len(text) * first // max(size, 1) if place is None else place
+            for place, text in zip(places, texts, strict=True)
+        )
 
     def shares(
         self,
@@ -105,19 +121,25 @@ class Rows:
         warn: float,
         fatal: float = 2.0,
         evidence: Callable[[int], Evidence] = _whole_row,
+        worst: Sequence[int] = (),
     ) -> Iterator[Finding]:
-        """A note for rows that have something; above a share of the text a warning, or fatal."""
+        """A note for rows that have something; above a share of the text a warning, or fatal.
+
+        `worst` are the same rows, the worst first, where some are worse than others: in that order they are shown.
+        """
         if found:
             share = len(found) / self.size
-            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the first is named"
+            shown = worst or found
+            which = "worst" if worst else "first"
+            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the {which} is named"
             yield Finding(
                 "fatal" if share > fatal else "warning" if share > warn else "note",
                 code,
-                f"{self.where(found[0])}: {what} ({many})",
+                f"{self.where(shown[0])}: {what} ({many})",
                 remedy,
                 len(found),
                 tuple(found),
-                self.examples(found, evidence),
+                self.examples(shown, evidence),
             )
 
 
@@ -147,12 +169,23 @@ def counted(number: int, unit: str) -> str:
     return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number:,} {unit}"
 
 
-def excerpt(text: str, around: int = 0) -> str:
+def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
     """The part of a text around a character, on one line, with … where something is left out."""
-    start = max(0, around - EXAMPLE_CHARS // 2) if len(text) > EXAMPLE_CHARS else 0
-    part = text[start : start + EXAMPLE_CHARS]
+    start = max(0, min(around - room // 2, len(text) - room))
+    part = text[start : start + room]
     shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in part)
-    return ("…" if start else "") + shown + ("…" if start + EXAMPLE_CHARS < len(text) else "")
+    return ("…" if start else "") + shown + ("…" if start + room < len(text) else "")
+
+
+def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
+    """A part of each column of a row, around its place in `starts`; what a short one does not need others get."""
+    parts, left = [""] * len(texts), EXAMPLE_CHARS
+    shortest_first = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    for done, column in enumerate(shortest_first):
+        room = left // (len(texts) - done)
+        parts[column] = excerpt(texts[column], starts[column] if starts else 0, room)
+        left -= min(len(texts[column]), room)
+    return BETWEEN.join(parts)
 
 
 def _escaped(letter: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from weft.data.check.alignment import Alignment, Shift
-from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
+from weft.data.check.alignment import Alignment, Shift, numbers_in
+from weft.data.check.finding import Evidence, Finding, Rows, as_read, counted, gravest_first
 from weft.data.check.language_identification import look_at_languages
 from weft.data.check.repeats import conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
@@ -22,6 +22,7 @@ _UNLIKE_FACTOR = 1.8  # and at least so many times longer, for where nearly all 
 _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
 _CODED_SHARE = 0.2  # of the units of a translation memory: from here on what stood in their codes may be missed
 _MANY, _MUCH = 20, 0.1  # a text beside so many others, and so great a share of the pairs, is no coincidence
+_MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
 
@@ -33,7 +34,7 @@ class PairText:
         self.text = text
         self.model = model or SideModel(text.src, text.tgt)
         self.sides = (text.src, text.tgt)
-        self.rows = Rows(len(text), "pairs", text.where, lambda i: f"{text.src[i]}  |  {text.tgt[i]}")
+        self.rows = Rows(len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i]))
         self.src, self.tgt = Words(text.src, vocabulary), Words(text.tgt, vocabulary)
         self.alignment = Alignment(self.src, self.tgt)
 
@@ -151,15 +152,36 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
     factor = np.exp(np.abs(alignment.log_ratio))
     odd = (np.abs(alignment.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
     found = np.flatnonzero(odd | (factor > _RATIO_FACTOR)).tolist()
+
+    def evidence(i: int) -> Evidence:
+        longer = "source" if alignment.log_ratio[i] > 0 else "target"
+        return Evidence(f"{longer} {factor[i]:.1f} times as long as usual beside the other")
+
     what = "one side is far longer or shorter than pairs here usually are"
     remedy = "look whether a sentence is cut off or joined to the next one"
-    yield from pairs.rows.shares(found, "length-ratio", what, remedy, 0.05)
+    worst = sorted(found, key=lambda i: -factor[i])
+    yield from pairs.rows.shares(found, "length-ratio", what, remedy, 0.05, evidence=evidence, worst=worst)
 
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
     found = pairs.alignment.numbers_differ()
-    what = "both sides have numbers, and not the same ones"
-    yield from pairs.rows.shares(found, "numbers-differ", what, "look which number is right", 0.05)
+    what, remedy = "both sides have numbers, and not the same ones", "look which number is right"
+    yield from pairs.rows.shares(
+        found, "numbers-differ", what, remedy, 0.05, evidence=lambda i: _other_numbers(pairs, i)
+    )
+
+
+def _other_numbers(pairs: PairText, i: int) -> Evidence:
+    """The numbers of each side of a pair that the other side has not, or not as often."""
+    sides = [numbers_in(side[i]) for side in pairs.sides]
+    counts = [Counter(value for value, _ in side) for side in sides]
+    alone = [
+        [match for value, match in side if value in own - other]
+        for side, own, other in zip(sides, counts, reversed(counts), strict=True)
+    ]
+    different = [list(dict.fromkeys(match[0] for match in side))[:_MOST_NUMBERS] for side in alone]
+    names = (", ".join(some) or "none" for some in different)
+    return Evidence(" against ".join(names), pairs.rows.around(i, [s[0].start() if s else None for s in alone]))
 
 
 def _repeated(pairs: PairText) -> Iterator[Finding]:

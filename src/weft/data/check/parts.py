@@ -114,7 +114,7 @@ def pair_view(pairs: PairText) -> View:
 
 def _row_view(text: LabelledText, words: Words) -> View:
     """Texts without their labels."""
-    rows = Rows(len(text), "rows", text.where, text.texts.__getitem__)
+    rows = Rows(len(text), "rows", text.where, lambda i: (text.texts[i],))
     return View([(one,) for one in text.texts], [(one,) for one in words.folded], rows)
 
 
@@ -128,7 +128,7 @@ def _line_view(documents: Documents) -> View:
             if len(line) >= _LEAST_LINE:
                 lines.append(line)
                 places.append(f"{name}:{number}")
-    rows = Rows(len(lines), "lines", places.__getitem__, lines.__getitem__)
+    rows = Rows(len(lines), "lines", places.__getitem__, lambda i: (lines[i],))
     return View([(line,) for line in lines], [(fold(line),) for line in lines], rows)
 
 
@@ -168,9 +168,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
             f"take them out of one of the two, or the score on {name} is too high",
             len(found.folded),
             tuple(found.folded),
-            rows.examples(
-                found.folded, lambda i: Evidence(0, f"in {other_name} at {other.rows.where(first_of[i])}")
-            ),
+            rows.examples(found.folded, lambda i: Evidence(f"in {other_name} at {other.rows.where(first_of[i])}")),
             part=name,
         )
     if found.one_side and other_name == "training":

@@ -26,7 +26,7 @@ _LEAST_LETTERS = 4  # of a label that may be misspelled
 
 def look_over_labelled(text: LabelledText, words: Words | None = None, in_training: bool = True) -> list[Finding]:
     """Everything suspicious in labelled text, gravest first; of dev and test not what concerns learning alone."""
-    rows = Rows(len(text), "rows", text.where, lambda i: f"{', '.join(text.labels[i])}  |  {text.texts[i]}")
+    rows = Rows(len(text), "rows", text.where, lambda i: (", ".join(text.labels[i]), text.texts[i]))
     sides = (text.texts,)
     words = words or Words(text.texts, Vocabulary())
     findings = [
@@ -62,7 +62,7 @@ def check_against(train_labels: Sequence[str], part: LabelledText, name: str) ->
 def unknown_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
     """The labels of a dev or test text that training has not: a model of it cannot give them."""
     known, counts = set(train_labels), label_counts(part)
-    rows = Rows(len(part), "rows", part.where, part.texts.__getitem__)
+    rows = Rows(len(part), "rows", part.where, lambda i: (part.texts[i],))
     for label in sorted(counts.keys() - known, key=lambda label: _first_with(part, label)):
         same = [other for other in train_labels if other.casefold() == label.casefold()]
         near = (same or difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8))[:1]

@@ -21,7 +21,7 @@ def unequal_lines(src_path: Path, tgt_path: Path) -> Finding | None:
         max(len(src), len(tgt)),
         "lines",
         lambda i: f"{src_path}:{i + 1}",
-        lambda i: f"{''.join(src[i : i + 1])}  |  {''.join(tgt[i : i + 1])}",
+        lambda i: ("".join(src[i : i + 1]), "".join(tgt[i : i + 1])),
     )
     first = _where_they_part([src[n] for n in lines], [tgt[n] for n in lines])
     suspect = lines[first] if first is not None else min(len(src), len(tgt))
