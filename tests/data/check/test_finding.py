@@ -1,8 +1,20 @@
 """How a finding is worded, and when it is grave."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from weft.data.check.documents import look_over_documents
 from weft.data.check.finding import Finding, Rows, excerpt, excerpts, gravest_first
+from weft.data.check.pairs import WRONG_SHARE, look_over
+from weft.data.check.rows import look_over_labelled
+from weft.data.corpus import from_pairs
+from weft.data.documents import from_documents
+from weft.data.labelled import from_rows
+
+CHECKING = Path(__file__).parents[3] / "docs" / "checking.md"
 
 
 @pytest.mark.parametrize(
@@ -49,3 +61,37 @@ def test_the_worst_are_named_and_shown_where_some_are_worse() -> None:
     assert finding.message == "t.tsv:6: something odd (3 rows, 3.0 %; the worst is named)"
     assert finding.rows == (3, 4, 5)
     assert [example.where for example in finding.examples] == ["t.tsv:6", "t.tsv:4", "t.tsv:5"]
+
+
+def in_words(share: float) -> str:
+    return "never" if share >= 1 else f"{100 * share:g} %"
+
+
+def test_the_page_says_from_which_share_on_a_finding_is_grave(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {}
+    for line in CHECKING.read_text("utf-8").split("\n"):
+        if re.match(r"\| `[a-z-]+`", line):
+            codes, _, *grave = (cell.strip() for cell in line.strip("|").split("|"))
+            said |= dict.fromkeys(re.findall(r"`([a-z-]+)`", codes), tuple(cell.split(";")[0] for cell in grave))
+    known = {"shifted-lines": ("always", in_words(WRONG_SHARE))}
+
+    def spy(
+        rows: Rows,
+        found: Any,
+        code: str,
+        what: str,
+        remedy: str,
+        warn: float,
+        fatal: float = 2.0,
+        *_: Any,
+        **__: Any,
+    ) -> list[Finding]:
+        known[code] = (in_words(warn), in_words(fatal))
+        return []
+
+    monkeypatch.setattr(Rows, "shares", spy)
+    look_over(from_pairs([(f"say {i}", "the same") for i in range(50)], "made.tsv", "en", "de"))
+    look_over_documents(from_documents(["one", "two"], "made.txt"))
+    look_over_labelled(from_rows([("one", ["a"]), ("two", ["b"])], "made"))
+    assert len(known) == 16
+    assert {code: said.get(code) for code in known} == known
