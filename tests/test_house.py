@@ -100,8 +100,8 @@ averaging: model_folder recipe_file training.checkpoint
 comparison: data.check data.corpus data.documents data.labelled evaluation machine predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\
  run run_record tasks training.log
-inspection: config durable machine checkup data evaluation model decoding model_folder training predict tasks\
- inspection
+inspection: config durable machine checkup data evaluation model decoding model_files model_folder training\
+ predict tasks inspection
 cli: *
 __main__: *
 __init__: *

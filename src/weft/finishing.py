@@ -14,7 +14,7 @@ from weft import durable, model_folder
 from weft.config import Recipe
 from weft.errors import DataError, FolderError, UsageError
 from weft.machine import Machine, machine_for_use
-from weft.model_files import going_on
+from weft.model_files import going_on, refuse_no_folder
 from weft.model_folder import RunFiles, run_files
 from weft.publication import publish
 from weft.recipe_file import build_recipe
@@ -75,8 +75,7 @@ def finish(out: Path, log: Log | None = None) -> Verdict:
 
 def _record_of(out: Path) -> dict[str, Any]:
     """What the run wrote down when it began. Raises FolderError where there is none."""
-    if not out.is_dir():
-        raise FolderError(f"{out}: no such folder; give the folder that `weft train --out` wrote")
+    refuse_no_folder(out)
     if not run_files(out).recipe.is_file():
         raise FolderError(f"{out}: holds no run that could be finished")
     return read_record(run_files(out))

@@ -1,5 +1,7 @@
 """The names of the files in a model folder and of its run, and why a folder holds no model."""
 
+import difflib
+import os
 import shlex
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from weft.errors import FolderError
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
+RUNS = Path("runs")  # where a model goes whose folder was not named
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -49,10 +52,17 @@ def is_finished(folder: Path) -> bool:
     return (folder / durable.MANIFEST).is_file()
 
 
+def holds_model_or_run(folder: Path) -> bool:
+    """Whether a verb could take this folder: a model was published in it, or a run has begun there."""
+    return is_finished(folder) or run_files(folder).recipe.is_file()
+
+
 def refuse_no_folder(folder: Path) -> None:
-    """Raise FolderError where a folder is missing."""
-    if not folder.is_dir():
-        raise FolderError(f"{folder}: {_why_no_folder(folder)}; give the folder that `weft train` wrote")
+    """Raise FolderError where a folder is missing, naming the like ones beside it and in `runs/`."""
+    if not os.path.isdir(folder):  # unlike Path.is_dir, False for a text that is too long for a name
+        near = _near_models(folder)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "give the folder that `weft train` wrote"
+        raise FolderError(f"{folder!s:.200}: {_why_no_folder(folder)}; {remedy}")
 
 
 def refuse_no_model(folder: Path) -> None:
@@ -86,8 +96,19 @@ def going_on(command: str, folder: Path, is_saved: bool) -> str:
     return again + (f"; to use what there is: {use}" if is_saved else "")
 
 
+def _near_models(folder: Path) -> list[str]:
+    """Folders with a model or a run whose names are like this one's."""
+    found: dict[str, Path] = {}
+    for place in (RUNS, folder.parent):
+        try:
+            found |= {name: place / name for name in os.listdir(place) if holds_model_or_run(place / name)}
+        except (OSError, ValueError):  # it is not there, or cannot be a name
+            continue
+    return [str(found[name]) for name in difflib.get_close_matches(folder.name, found, n=2, cutoff=0.6)]
+
+
 def _why_no_folder(folder: Path) -> str:
-    if not folder.exists():
+    if not os.path.exists(folder):
         return "no such folder"
     if folder.suffix == ".zip":
         return "is an archive; unpack it first"

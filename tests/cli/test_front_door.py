@@ -177,7 +177,7 @@ def test_the_version_is_said(command: Command) -> None:
         (["--recipe", "no-such"], "neither a file nor a packaged recipe"),
         (["--set", "training.max_step=3"], "did you mean training.max_steps?"),
         (["--set", "training.max_steps"], "write section.key=value"),
-        (["--recipe", "demo", "--train", "x.tsv"], "the recipe brings its own text"),
+        (["--recipe", "demo", "--train", __file__], "the recipe brings its own text"),
     ],
     ids=lambda value: str(value)[:20],
 )

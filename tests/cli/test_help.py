@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from weft.cli import app
 from weft.cli.examples import EXAMPLES, GROUPS, PAGES, RESEARCH, VALUES
-from weft.cli.hints import INSTEAD, OPTIONS
+from weft.cli.hints import INSTEAD, LANGUAGES, OPTIONS
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +125,14 @@ def test_a_file_or_folder_where_a_verb_belongs(command: Command, tmp_path: Path)
         (["translate", "--glossary", "g.tsv"], "Weft has no glossary"),
         (["translate", "--beam", "3"], "did you mean --beam-size?"),
         (["inspect", "m", "t", "--qwertz"], "see weft inspect --help"),
+        (["train", "--src", "en"], "--set data.src_lang=en"),
+        (["train", "--tgt", "de"], "--set data.tgt_lang=de"),
+        (["check", "x.tsv", "--language", "de"], "--set data.src_lang=en --set data.tgt_lang=de"),
+        (["translate", "m", "--src", "en"], "the languages that it was trained on"),
+        (["evaluate", "m", "--lang", "de"], "the languages that it was trained on"),
+        (["translate", "m", "--from", "de"], "the languages that it was trained on"),
+        (["translate", "m", "--lr", "1"], "decided when a model is trained: --set training.learning_rate"),
+        (["classify", "m", "--dropout", "0"], "decided when a model is trained: it is a key of the recipe"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -139,7 +147,66 @@ def test_an_option_that_is_not_there(command: Command, arguments: list[str], sai
 def test_hints_are_of_what_is_not_there_and_name_what_is() -> None:
     assert set(INSTEAD) & set(VERBS) == set()
     common = set.intersection(*(options_of(verb) for verb in ("train", "translate", "check")))
-    assert set(OPTIONS) & common == set()
-    for said in [*INSTEAD.values(), *OPTIONS.values()]:
+    assert set(OPTIONS | LANGUAGES) & common == set()
+    for said in [*INSTEAD.values(), *OPTIONS.values(), *LANGUAGES.values()]:
         for verb in re.findall(r"\bweft ([a-z]+)", said):
             assert verb in VERBS, said
+
+
+@pytest.fixture
+def beside_models(tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the models `model` and `runs/memory`, a folder without one, and a text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "memory").symlink_to(tiny_folder)
+    (tmp_path / "model").symlink_to(tiny_folder)
+    (tmp_path / "modell").mkdir()
+    (tmp_path / "text.tsv").write_text("a\tb\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["translate", "modle", "x"], "modle: no such folder; did you mean model?"),
+        (["evaluate", "./modle", "text.tsv"], "modle: no such folder; did you mean model?"),
+        (["diagnose", "memroy"], "memroy: no such folder; did you mean runs/memory?"),
+        (["finish", "memroy"], "memroy: no such folder; did you mean runs/memory?"),
+        (["selfcheck", "qwertz"], "qwertz: no such folder; give the folder that `weft train` wrote"),
+        (["translate", "x " * 3000], f"{'x ' * 100}: no such folder; give the folder that `weft train` wrote"),
+        (["train", "text.tsv", "--from", "mdel"], "mdel: no such folder; did you mean model?"),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else None,
+)
+@pytest.mark.usefixtures("beside_models")
+def test_a_model_that_is_not_there_brings_the_like_ones(command: Command, arguments: list[str], said: str) -> None:
+    ended = command(*arguments)
+    assert (ended.code, ended.messages) == (5, [f"weft: {said}"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        (["translate", "A dog.", "model"], "weft translate model 'A dog.'"),
+        (["classify", "a", "b", "runs/memory", "--json"], "weft classify runs/memory a b"),
+        (["evaluate", "text.tsv", "model"], "weft evaluate model text.tsv"),
+        (["inspect", "A dog.", "model", "--output", "x.html"], "weft inspect model 'A dog.'"),
+        (["score", "text.tsv", "model"], "weft score model text.tsv"),
+        (["quantize", "text.tsv", "model", "--output", "x"], "weft quantize model text.tsv"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+@pytest.mark.usefixtures("beside_models")
+def test_the_folder_of_a_model_behind_its_text(command: Command, arguments: list[str], right: str) -> None:
+    ended = command(*arguments)
+    assert (ended.code, ended.messages) == (2, [f"weft: the model's folder comes first: {right}"])
+
+
+@pytest.mark.parametrize("more", [[], ["--recipe", "lm-modern"], ["--set", "task=classification"]], ids=str)
+@pytest.mark.parametrize("verb", ["train", "check"])
+def test_of_a_text_that_is_missing_nothing_else_is_said(
+    command: Command, tmp_path: Path, verb: str, more: list[str]
+) -> None:
+    ended = command(verb, tmp_path / "missing.csv", *more)
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.messages == [f"weft: {tmp_path / 'missing.csv'}: no such file"]

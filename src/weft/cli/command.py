@@ -11,7 +11,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from weft.cli.examples import EXAMPLES, FIRST_STEPS, GROUPS, PAGES, RESEARCH, VALUES
-from weft.cli.hints import about_verb
+from weft.cli.hints import about_order, about_verb
 from weft.cli.wording import WIDEST, columns, painted, wrapped
 from weft.errors import UsageError
 
@@ -26,6 +26,18 @@ class Command(TyperCommand):
         """The arguments, names of options being their first ones; what follows `--` is text."""
         end = args.index("--") if "--" in args else len(args)
         return super().parse_args(ctx, [*map(self._first_name, args[:end]), *args[end:]])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb. Raises UsageError where the model's folder stands behind what it is to work on."""
+        arguments = [p for p in self.params if p.param_type_name == "argument"]
+        if arguments and self._is_path(arguments[0]):
+            words = [word for p in arguments for word in _words(ctx.params[p.name or ""])]
+            if said := about_order(ctx.command_path, words):
+                raise UsageError(said)
+        return super().invoke(ctx)
+
+    def _is_path(self, parameter: Any) -> bool:
+        return Path in _parts(typing.get_type_hints(self.callback).get(parameter.name, str))
 
     def _first_name(self, word: str) -> str:
         name, equals, value = word.partition("=")
@@ -103,6 +115,11 @@ def _parts(wanted: Any) -> Iterator[Any]:
         yield wanted
     for part in inner:
         yield from _parts(part)
+
+
+def _words(value: Any) -> list[str]:
+    """What was given for an argument, which may take several words or none."""
+    return [] if value is None else [str(word) for word in (value if isinstance(value, list) else [value])]
 
 
 def _argument(parameter: Any) -> str:

@@ -2,7 +2,11 @@
 
 import difflib
 import os
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from weft.model_files import holds_model_or_run
 
 INSTEAD = {
     "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT writes on from a prompt",
@@ -34,10 +38,18 @@ INSTEAD = {
 
 _STEPS = "lengths are in steps: --set training.max_steps=2000; without, Weft reads the text 30 times"
 _GPU = "a GPU is used where PyTorch finds one; CUDA_VISIBLE_DEVICES= in front of the command hides it"
+_BY_TRAINING = "that is decided when a model is trained"
 _TURN = (
     "name the other direction: two files as b,a, of a TMX --set data.src_lang=de --set data.tgt_lang=en; "
     "of a TSV exchange the columns"
 )
+_LANGUAGES = "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
+_ONE_WAY = "a model translates between the languages that it was trained on, one way; nothing has to be said"
+LANGUAGES = {  # names under which a language is given elsewhere
+    **dict.fromkeys(("--source", "--source-lang", "--src", "--src-lang"), "--set data.src_lang=en"),
+    **dict.fromkeys(("--target", "--target-lang", "--tgt", "--tgt-lang"), "--set data.tgt_lang=de"),
+    **dict.fromkeys(("--lang", "--language", "--languages", "--langs", "--pair", "--to"), _LANGUAGES),
+}
 OPTIONS = {
     "--batch": "--set batches.tokens_per_batch=4096, or batches.batch_size=64",
     "--checkpoint": "the same command goes on where it stopped; --from FOLDER starts from a model",
@@ -48,11 +60,11 @@ OPTIONS = {
     "--device": _GPU,
     "--encoding": "text is UTF-8; iconv -f WINDOWS-1252 -t UTF-8 converts a file",
     "--epochs": _STEPS,
+    "--file": "texts need no option: weft train DATA; --input FILE for use",
     "--fp16": "--set training.precision=float16 for training, --precision for use",
     "--glossary": "Weft has no glossary; --prefix TEXT says what a translation begins with",
     "--gpu": _GPU,
     "--gpus": "torchrun --nproc-per-node 2 -m weft train ... uses several",
-    "--lang": "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv",
     "--layers": "--set model.num_encoder_layers=3 --set model.num_decoder_layers=3",
     "--lr": "--set training.learning_rate=0.001",
     "--model": "the model's folder needs no option: weft translate FOLDER TEXT",
@@ -61,13 +73,8 @@ OPTIONS = {
     "--output-dir": "--output FOLDER",
     "--resume": "the same command goes on where it stopped",
     "--reverse": _TURN,
-    "--source": _TURN,
-    "--source-lang": "--set data.src_lang=en",
-    "--src-lang": "--set data.src_lang=en",
     "--steps": _STEPS,
-    "--target-lang": "--set data.tgt_lang=de",
     "--task": "--set task=translation, language-modelling or classification",
-    "--tgt-lang": "--set data.tgt_lang=de",
     "--threshold": "--all gives every label's probability, to be cut where you like",
     "--threads": "--set training.threads=2 for training; OMP_NUM_THREADS=2 in front of the command for use",
     "--valid": "--dev DATA",
@@ -91,17 +98,36 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
     )
 
 
+def about_order(asked: str, words: Sequence[str]) -> str | None:
+    """What to say where the first of a verb's arguments is no folder and a later one is that of a model."""
+    if not words or os.path.isdir(words[0]):
+        return None
+    at = next((i for i, w in enumerate(words) if i and os.path.isdir(w) and holds_model_or_run(Path(w))), None)
+    if at is None:
+        return None
+    others = shlex.join([*words[:at], *words[at + 1 :]])
+    return f"the model's folder comes first: {asked} {shlex.quote(words[at])} {others:.100}"
+
+
 def about_option(verb: str, name: str, options: Iterable[str]) -> str:
     """What to say of an option that a verb, `weft VERB`, does not have."""
     known = [option for option in options if option.startswith("--")]
     near = [option for option in known if option.startswith(f"{name}-")]
     near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    remedy = OPTIONS.get(name)
-    if remedy is None and not near and "--set" in known:
-        remedy = _as_key(name.lstrip("-").replace("-", "_"))
+    remedy = _known_elsewhere(name, is_trained := "--set" in known)
     if remedy is None and near:
         remedy = f"did you mean {near[0]}?"
+    if remedy is None and (key := _as_key(name.lstrip("-").replace("-", "_"))):
+        remedy = key if is_trained else f"{_BY_TRAINING}: {key}"
     return f"{verb} has no option {name}" + (f": {remedy}" if remedy else f"; see {verb} --help")
+
+
+def _known_elsewhere(name: str, is_trained: bool) -> str | None:
+    """What stands here for an option of other programs; `is_trained` says whether the verb takes settings."""
+    if name in LANGUAGES or (name == "--from" and not is_trained):
+        return LANGUAGES[name] if is_trained else _ONE_WAY
+    remedy = OPTIONS.get(name)
+    return f"{_BY_TRAINING}: {remedy}" if remedy and remedy.startswith("--set ") and not is_trained else remedy
 
 
 def _as_key(leaf: str) -> str | None:

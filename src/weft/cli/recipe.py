@@ -9,12 +9,10 @@ from weft.data.corpus import split_at_comma
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
 from weft.errors import FolderError, UsageError
-from weft.model_files import command_of, task_of
+from weft.model_files import RUNS, command_of, task_of
 
 if TYPE_CHECKING:
     from weft.config import Recipe
-
-RUNS = Path("runs")  # where a model goes whose folder was not named
 
 # Of each task, the recipe that is taken where none is named; of none of them the keys' own defaults.
 USUAL = {"translation": None, "language-modelling": "lm-modern", "classification": "classify-fast"}
@@ -114,6 +112,8 @@ def refuse_missing_text(items: Sequence[str | None]) -> None:
 
 
 def _look_of(item: str, values: Mapping[str, str]) -> str:
+    """The task that a text is for, by its look. Raises DataError for one that is not there."""
+    refuse_missing_text([item])
     return guess_task(item, values.get("data.text_column", "text"), values.get("data.label_column", "label"))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import durable
 from weft.errors import FolderError
+from weft.model_files import refuse_no_folder
 from weft.model_folder import run_files
 from weft.training.log import EVALUATION_SECONDS
 from weft.training.trainer import rank
@@ -74,8 +75,7 @@ def read_history(folder: Path) -> History:
     Raises FolderError where the folder is missing or nothing was logged.
     """
     path = run_files(folder).metrics
-    if not folder.is_dir():
-        raise FolderError(f"{folder}: no such folder; give the folder that `weft train` wrote")
+    refuse_no_folder(folder)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
