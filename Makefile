@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-doors test-long reliability bench style clean
+.PHONY: demo test test-rooms test-doors test-long reliability bench same style clean
 
 demo: $(READY)
 	$(BIN)/weft demo
@@ -30,6 +30,10 @@ test-long: style
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# make same BASE=<commit>: is every result that of the commit, to the last bit?
+same: $(READY)
+	$(BIN)/python tools/same.py $(BASE)
 
 reliability: $(READY)
 	$(BIN)/python -m pytest -q tests/faults --reliability docs/reliability.md
