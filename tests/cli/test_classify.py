@@ -1,6 +1,8 @@
 """weft classify: one line out for each line in; weft evaluate of a classifier: the scores of those answers."""
 
+import csv
 import gzip
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -420,13 +422,141 @@ def test_training_says_how_to_use_it(command: Command, tmp_path: Path) -> None:
 
 
 def test_a_text_of_nothing_known_is_a_guess_and_that_is_said(command: Command, folder: Path) -> None:
-    ended = command("classify", folder, "the cat was sad", "asdf qwer", "")
-    assert len(ended.lines) == 3
-    assert [line for line in ended.messages if "nothing known" in line] == [
-        f"weft: line {number}: nothing known: no word of it was seen in training, and the label is a guess"
-        for number in (2, 3)
+    ended = command("classify", folder, "the cat was sad", "asdf qwer", "", "zxcv")
+    assert len(ended.lines) == 4
+    notes = [line for line in ended.messages if "note: " in line]
+    assert notes[:2] == [
+        "weft: note: of 2 of 4 texts (lines 2, 4) the model knows no word; what it answers there is a guess",
+        "weft: note: 1 of 4 texts (line 3) is empty; what the model answers there is a guess",
     ]
-    said = "weft: note: 2 words were never seen in training: asdf, qwer; the model guesses there, in 1 of 3 texts"
-    assert f"{said} (line 2)" in ended.messages
+    said = "weft: note: 3 words were never seen in training: asdf, qwer, zxcv; the model guesses there, in 2 of 4"
+    assert notes[2:] == [f"{said} texts (lines 2, 4)"]
+    (only, *_) = command("classify", folder, "asdf").messages
+    assert only == "weft: note: of this text the model knows no word; what it answers there is a guess"
     ended = command("classify", folder, "--json", "the cat was sad", "asdf qwer")
-    assert [json.loads(line)["nothing_known"] for line in ended.lines] == [False, True]
+    found = [json.loads(line) for line in ended.lines]
+    assert [one["nothing_known"] for one in found] == [False, True]
+    assert [one["unsure"] for one in found] == [False, True]
+
+
+def test_of_many_guesses_the_first_rows_are_named_with_their_ids(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    rows = "".join(f"T{i},asdf\nT{i}0,the cat was sad\n" for i in range(30))
+    (tmp_path / "in.csv").write_text(f"ID,text\n{rows}")
+    ended = command("classify", folder, "--input", tmp_path / "in.csv")
+    rows = "rows 1 (id T0), 3 (id T1), 5 (id T2), 7 (id T3), 9 (id T4), ..."
+    assert ended.messages[0] == (
+        f"weft: note: of 30 of 60 texts ({rows}) the model knows no word; what it answers there is a guess"
+    )
+
+
+# weft classify, from table to table
+
+
+def cells_of(path: Path, delimiter: str = ",") -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def written(rows: list[list[str]], delimiter: str, end: str) -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(rows)
+    return out.getvalue().encode()
+
+
+TICKETS = [
+    ["id", "text", "", "price, or so"],
+    ["7", TEXTS[0], "x", "1,5"],
+    ["8", "a dog\r\nseems merry", 'a;b\tc, "d"', "\n"],
+    ["9", "", "", ""],
+    ["10", "asdf", "y", "'"],
+    ["11", "the cat was " * 4 + "sad", "", " z "],
+]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["no BOM", "BOM"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_answers_to_a_table_are_that_table_and_columns_beside_it(
+    command: Command, folder: Path, tmp_path: Path, delimiter: str, end: str, mark: bytes
+) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_bytes(mark + written(TICKETS, delimiter, end))
+    ended = command("classify", folder, "--input", path, "--output", out)
+    assert (ended.code, ended.out) == (0, b"")
+    content, found = out.read_bytes(), cells_of(out, delimiter)
+    assert content.startswith(mark + b"id" + delimiter.encode())
+    assert content.endswith(end.encode())
+    assert content.count(b"\r\n") == written(found, delimiter, end).count(b"\r\n")
+    assert [row[:4] for row in found] == TICKETS
+    answers_to = answers(folder, [text for _, text, *_ in TICKETS[1:]])
+    assert [row[4:] for row in found] == [
+        ["label", "probability", "note"],
+        *(
+            [answer.label, f"{answer.probability:.4f}", note]
+            for answer, note in zip(answers_to, ["", "", "empty", "knows no word of it", "cut"], strict=True)
+        ),
+    ]
+    assert {p.name for p in tmp_path.iterdir()} == {"in.csv", "out.csv"}
+
+
+def test_tsv_whose_quotes_are_text_stays_so(command: Command, folder: Path, tmp_path: Path) -> None:
+    rows = ['7\t"the cat\t5" nails', 'the 8\ta "dog" seems merry\t"']
+    path, out = tmp_path / "in.tsv", tmp_path / "out.tsv"
+    path.write_text("\n".join(["id\ttext\tx", *rows]) + "\n")
+    assert command("classify", folder, "--input", path, "--output", out).code == 0
+    head, *found = out.read_text().split("\n")[:-1]
+    assert head == "id\ttext\tx\tlabel\tprobability\tnote"
+    assert [line.rsplit("\t", 3)[0] for line in found] == rows
+
+
+def test_a_table_of_the_other_kind_is_written_as_its_name_says(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "in.csv.gz"
+    path.write_bytes(gzip.compress(b"sep=;\r\n" + written(TICKETS, ";", "\r\n")))
+    command("classify", folder, "--input", path, "--output", tmp_path / "out.tsv")
+    assert [row[:4] for row in cells_of(tmp_path / "out.tsv", "\t")] == TICKETS
+    command("classify", folder, "--input", path, "--output", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes().startswith(b"sep=;\r\nid;text;")
+    command("classify", folder, "--input", tmp_path / "out.tsv", "--output", tmp_path / "again.csv")
+    assert cells_of(tmp_path / "again.csv")[0][4:] == [
+        *("label", "probability", "note"),
+        *("model_label", "model_probability", "model_note"),
+    ]
+
+
+def test_new_columns_take_no_name_that_is_there(command: Command, folder: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text(f"text,Label ,model_note\n{TEXTS[0]},old,\n")
+    command("classify", folder, "--input", path, "--output", out, "--all")
+    head, row = cells_of(out)
+    assert head[:3] == ["text", "Label ", "model_note"]
+    assert head[3:6] == ["model2_label", "model2_probability", "model2_note"]
+    assert head[6:] == ["model2_probability of high", "model2_probability of low"]
+    (answer,) = answers(folder, TEXTS[:1])
+    assert row[6:] == [f"{answer.probabilities[label]:.4f}" for label in ("high", "low")]
+
+
+def test_several_labels_stand_in_a_table_as_in_that_of_training(
+    command: Command, several: Path, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text("text\nthe cat was sad\na bird, was merry\n")
+    command("classify", several, "--input", path, "--output", out)
+    both, none = answers(several, ["the cat was sad", "a bird, was merry"])
+    rows = cells_of(out)
+    assert none.labels == []
+    assert rows[1][:3] == ["the cat was sad", "cat;low", f"{both.probability:.4f}"]
+    assert rows[2][:3] == ["a bird, was merry", "", "0.0000"]
+
+
+@pytest.mark.parametrize(("name", "more"), [("out.txt", []), ("out.csv", ["--json"])])
+def test_other_names_and_json_are_lines_as_ever(
+    command: Command, folder: Path, tmp_path: Path, name: str, more: list[str]
+) -> None:
+    (tmp_path / "in.csv").write_bytes(TABLES["in.csv"].encode())
+    arguments = ("classify", folder, "--input", tmp_path / "in.csv", *more)
+    command(*arguments, "--output", tmp_path / name)
+    assert (tmp_path / name).read_bytes() == command(*arguments).out

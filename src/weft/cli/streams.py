@@ -26,14 +26,14 @@ class Lines:
     """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
 
     `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a table that the
-    texts are from, every column by its name.
+    texts are from: every column by its name, or all cells.
     """
 
     lines: Iterator[str]
     chunk: int
     count: int | None = None
     sha256: str = ""
-    rows: Iterator[dict[str, Any]] | None = None
+    rows: Iterator[Any] | None = None
 
 
 @contextlib.contextmanager
@@ -59,9 +59,14 @@ def reading_lines(text: list[str] | None, input_file: Path | None, output_file: 
 
 
 @contextlib.contextmanager
-def reading_rows(input_file: Path, output_file: Path | None, column: str) -> Iterator[Lines]:
-    """The texts of a table's column, one a row, empty ones too; raises DataError before any is handed out."""
-    from weft.data.labelled import read_texts
+def reading_rows(
+    input_file: Path, output_file: Path | None, column: str, as_cells: bool = False
+) -> Iterator[Lines]:
+    """The texts of a table's column, one a row, empty ones too; raises DataError before any is handed out.
+
+    `as_cells`, of CSV and TSV: the rows are lists of cells as they stand there.
+    """
+    from weft.data.labelled import read_cell_texts, read_texts
 
     _refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
@@ -70,6 +75,10 @@ def reading_rows(input_file: Path, output_file: Path | None, column: str) -> Ite
         digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
     for reason, number in dropped.items():
         print(f"weft: {input_file}: rows left out: {number:,} ({reason})", file=sys.stderr)
+    if as_cells:
+        cell_texts, cells = itertools.tee(read_cell_texts(input_file, column))
+        yield Lines((text for text, _ in cell_texts), CHUNK, count, digest.hexdigest(), (row for _, row in cells))
+        return
     texts, rows = itertools.tee(read_texts(input_file, column, Counter()))
     yield Lines((text for text, _ in texts), CHUNK, count, digest.hexdigest(), (row for _, row in rows))
 

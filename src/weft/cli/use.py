@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.guesses import Guesses
+from weft.cli.answers import AnswerTable, answer_form, named_row
+from weft.cli.guesses import GuessedLabels, Guesses
 from weft.cli.streams import (
     Lines,
     growing_sink,
@@ -140,7 +141,7 @@ def classify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Classify: one line out for each line or table row in, label and probability by a tab."""
+    """Classify: label and probability for each line or row in; of a table to a table the rows with both beside."""
     refuse_no_model(folder)
     from weft.machine import machine_for_command
     from weft.tasks.classification import Classification
@@ -150,24 +151,32 @@ def classify(
 
     table = input_file if input_file is not None and not text and is_table(input_file) else None
     task = load() if table else None
+    column = task.config.text_column if task else ""
+    form = answer_form(table, output_file, column) if table and not as_json else None
     reading = (
-        reading_rows(table, output_file, task.config.text_column)
-        if table and task
+        reading_rows(table, output_file, column, form is not None)
+        if table
         else reading_lines(text, input_file, output_file)
     )
     with reading as source:
-        model = (task or load()).predictor()
-        facts = {**_facts(folder, source), "all": all_labels, "json": as_json}
+        task = task or load()
+        model = task.predictor()
+        asked = {**_facts(folder, source), "all": all_labels, "json": as_json}
+        facts = asked if input_file and form is None else {}  # the lines of a table are no rows to go on after
+        separator, columns = task.config.label_separator or "", model.labels if all_labels else []
+        written = None if form is None else AnswerTable(form, columns, separator)
 
         def shown(first: int) -> Iterator[tuple[str, list[str]]]:
-            answers = model.classify_stream(islice(source.lines, first, None), chunk=source.chunk)
+            rest, texts = tee(islice(source.lines, first, None))
+            answers = model.classify_stream(rest, chunk=source.chunk)
             rows = repeat(None) if source.rows is None else islice(source.rows, first, None)
-            for number, (answer, row) in enumerate(zip(answers, rows, strict=False), start=first + 1):
-                guesses.see(answer, number)
-                yield _classified(answer, all_labels, as_json, row), _doubts_of_label(answer)
+            for number, (answer, line, row) in enumerate(zip(answers, texts, rows, strict=False), start=first + 1):
+                guesses.see_label(answer, number, line, named_row(number, row, form))
+                said = written.row(row, answer, line) if written else _classified(answer, all_labels, as_json, row)
+                yield said, _doubts_of_label(answer, source.chunk == 1)
 
-        guesses = Guesses("line" if source.rows is None else "row")
-        _write(shown, source, output_file, as_json, facts if input_file else {}, guesses)
+        guesses = GuessedLabels("line" if source.rows is None else "row")
+        _write(shown, source, output_file, as_json, facts, guesses, written.head() if written else "")
 
 
 def generate(
@@ -238,14 +247,16 @@ def _write(
     as_json: bool,
     facts: dict[str, Any],
     guesses: Guesses,
+    head: str = "",
 ) -> None:
-    """Each text from a line on, and on standard error what is doubtful about the first that are; at the end
-    what the model guessed.
+    """Each text from a line on below the head, and on standard error what is doubtful about the first that are; at
+    the end what the model guessed.
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
     told, unit = 0, "line" if source.rows is None else "row"
     with growing_sink(output_file, facts) as (out, done), progress(source.count, done) as advance:
+        out.write(head)
         for number, (text, doubts) in enumerate(shown(done), start=done + 1):
             out.write(text)
             advance()
@@ -303,10 +314,11 @@ def naming_options(names: Iterable[str]) -> Iterator[None]:
         raise UsageError(re.sub(pattern, lambda m: "--" + m[0].replace("_", "-"), str(error))) from None
 
 
-def _doubts_of_label(answer: "Classification") -> list[str]:
+def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
+    """Where a person waits for each answer also what is else told at the end."""
     cut = "truncated: only what the model reads at most was classified"
     nothing = "nothing known: no word of it was seen in training, and the label is a guess"
-    return [*([cut] if answer.truncated else []), *([nothing] if answer.nothing_known else [])]
+    return [*([cut] if answer.truncated else []), *([nothing] if answer.nothing_known and is_typed else [])]
 
 
 def _doubts(prediction: "Prediction", text: str) -> list[str]:

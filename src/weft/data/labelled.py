@@ -16,7 +16,7 @@ from typing import Any
 
 from weft import stages
 from weft.data import split
-from weft.data.formats.table import read_table
+from weft.data.formats.table import read_cells, read_table
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
 
@@ -101,6 +101,18 @@ def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[
     """
     for line, row in read_table(path, (text_column,), dropped, [], whole=True):
         yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
+
+
+def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[str]]]:
+    """The text of each row of CSV or TSV, empty ones too, and all its cells, with line ends as they stand there.
+
+    Raises DataError as `read_labelled` does.
+    """
+    rows = read_cells(path, (text_column,), Counter(), [], keeps_cr=True)
+    _, header = next(rows)
+    place = [name.strip() for name in header].index(text_column)
+    for _, cells in rows:
+        yield _one_line(cells[place]), cells
 
 
 def from_rows(rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False) -> LabelledText:

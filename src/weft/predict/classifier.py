@@ -43,7 +43,7 @@ class Classification:
     `label` joins them by commas, and `probability` is the least of theirs, 0.0 where there is none. `truncated`
     says that the text was cut at the model's limit, `windows` in how many pieces it was read. `unknown_words` are
     those that were never seen in training, `nothing_known` says that there is no other word: the label is a guess.
-    `unsure` says that the model is less sure of it than of 19 in 20 texts of dev.
+    `unsure` says that it is one, or that the model is less sure of it than of 19 in 20 texts of dev.
     """
 
     label: str
@@ -123,10 +123,10 @@ class Classifier:
 
     def _with_doubts(self, line: str, answer: Classification) -> Classification:
         """With the words that training never had, and whether the model is less sure than on dev."""
-        unsure = self.low_confidence is not None and answer.probability < self.low_confidence
         unknown = self.known.unknown(line) if self.known is not None else []
         nothing = not line.strip() if self.known is None else self.known.knows_nothing_of(line)
-        if not (unknown or unsure or nothing):
+        unsure = nothing or (self.low_confidence is not None and answer.probability < self.low_confidence)
+        if not (unknown or unsure):
             return answer
         return replace(answer, unknown_words=unknown, nothing_known=nothing, unsure=unsure)
 

@@ -26,21 +26,36 @@ _EXCEPTIONS = 20  # so many cells that only a spreadsheet writes outweigh one th
 _DOUBTED = 5  # so many times as many cells that no spreadsheet writes leave no doubt
 
 
-def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str]) -> Rows:
+def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr: bool = False) -> Rows:
     """The rows of CSV, the header's first; `wanted` columns help to choose the delimiter.
 
-    A first line `sep=;`, by which some spreadsheets name it, is no row. Raises DataError for quotes that do not
-    close, or that close before a cell ends.
+    A first line `sep=;`, by which some spreadsheets name it, is no row. A line end within a cell is LF; with
+    `keeps_cr` it is what stands there. Raises DataError for quotes that do not close, or that close before a cell
+    ends.
     """
-    numbered = enumerate(lines.read_lines_within(path), start=1)
-    sample = list(islice(numbered, _SAMPLE))
-    delimiter = _named_delimiter(sample[0][1] if sample else "")
-    if delimiter:
-        del sample[0]
-    reader = CellReader(path, chain(sample, numbered), delimiter or _choose_delimiter(path, sample, wanted))
+    numbered = enumerate(lines.read_lines_within(path, keeps_cr), start=1)
+    sample, delimiter, _ = _begin(path, numbered, wanted)
+    reader = CellReader(path, chain(sample, numbered), delimiter)
     yield from reader.rows()
     if reader.num_empty:
         dropped[EMPTY_LINE] += reader.num_empty
+
+
+def find_delimiter(path: Path, wanted: Sequence[str]) -> tuple[str, str]:
+    """The delimiter of CSV, and the line `sep=;` that names it, or ""."""
+    _, delimiter, line = _begin(path, enumerate(lines.read_lines_within(path), start=1), wanted)
+    return delimiter, line
+
+
+def _begin(
+    path: Path, numbered: Iterator[tuple[int, str | None]], wanted: Sequence[str]
+) -> tuple[list[tuple[int, str | None]], str, str]:
+    """The first lines without one that names the delimiter, the delimiter, and that line."""
+    sample = list(islice(numbered, _SAMPLE))
+    line = (sample[0][1] if sample else "") or ""
+    if delimiter := _named_delimiter(line):
+        return sample[1:], delimiter, line.removesuffix("\r")
+    return sample, _choose_delimiter(path, sample, wanted), ""
 
 
 def _named_delimiter(line: str | None) -> str:
@@ -73,6 +88,7 @@ class CellReader:
     ) -> None:
         self._path, self._lines, self._delimiter, self._is_strict = path, numbered, delimiter, is_strict
         self.num_empty = 0  # lines between rows
+        self._end = "\n"  # of the line that is read, within a cell
         self._skipped = 0  # a line too long to be read, as long as no quote has shown that it left no cell open
 
     def rows(self) -> Iterator[tuple[int, list[str] | None]]:
@@ -82,9 +98,13 @@ class CellReader:
                 self._skipped = number
                 yield number, None
             elif line and not line.isspace():
-                yield number, self._cells(number, line)
+                yield number, self._cells(number, self._without_end(line))
             else:
                 self.num_empty += 1
+
+    def _without_end(self, line: str) -> str:
+        self._end = "\r\n" if line.endswith("\r") else "\n"
+        return line.removesuffix("\r")
 
     def _cells(self, number: int, line: str) -> list[str]:
         cells, at = [], 0
@@ -110,7 +130,7 @@ class CellReader:
         opened, pieces, length = number, [], 0
         self._skipped = 0
         while (end := line.find('"', at)) < 0 or line.startswith('""', end):
-            pieces.append(f"{line[at:]}\n" if end < 0 else line[at : end + 1])
+            pieces.append(f"{line[at:]}{self._end}" if end < 0 else line[at : end + 1])
             length += len(pieces[-1])
             at = end + 2
             if end < 0:
@@ -131,7 +151,7 @@ class CellReader:
         if line is None or length > lines.MAX_LINE_CHARS:
             limit = f"{lines.MAX_LINE_CHARS:,} characters"
             self._refuse(opened, f"a quote opens a cell here that is not closed within {limit}")
-        return number, line
+        return number, self._without_end(line)
 
     def _refuse(self, number: int, what: str) -> NoReturn:
         raise DataError(f"{self._path}:{number}: {what}")
@@ -149,10 +169,10 @@ class Quoting:
     notes: list[str] = field(default_factory=list)
 
 
-def read_tab_separated(path: Path, quoting: Quoting, dropped: Counter[str]) -> Rows:
-    """The rows of TSV, the first too, whatever it is."""
+def read_tab_separated(path: Path, quoting: Quoting, dropped: Counter[str], keeps_cr: bool = False) -> Rows:
+    """The rows of TSV, the first too, whatever it is; `keeps_cr` as for `read_csv`."""
     if quoting.kind == "rows":
-        reader = CellReader(path, enumerate(lines.read_lines_within(path), start=1), "\t")
+        reader = CellReader(path, enumerate(lines.read_lines_within(path, keeps_cr), start=1), "\t")
         yield from reader.rows()
         if reader.num_empty:
             dropped[EMPTY_LINE] += reader.num_empty

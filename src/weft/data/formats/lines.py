@@ -13,11 +13,11 @@ from weft.errors import DataError
 MAX_LINE_CHARS = 1_000_000
 
 
-def read_lines_within(path: Path) -> Iterator[str | None]:
+def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None]:
     """Each line without its end; None stands for one longer than MAX_LINE_CHARS, which is never held whole.
 
-    A final line end opens no further line. Raises DataError with the byte offset (from 0) where the text is
-    not UTF-8.
+    A final line end opens no further line. With `keeps_cr` a line that CR LF ends keeps its CR. Raises DataError
+    with the byte offset (from 0) where the text is not UTF-8.
     """
     held, skipping = "", False  # the beginning of a line whose end has not been read yet
     for text in read_text(path):
@@ -28,7 +28,7 @@ def read_lines_within(path: Path) -> Iterator[str | None]:
                 skipping = False
                 yield None
             else:
-                yield piece.removesuffix("\r")
+                yield piece if keeps_cr else piece.removesuffix("\r")
         if skipping or len(held) > MAX_LINE_CHARS:
             held, skipping = "", True
     if skipping:

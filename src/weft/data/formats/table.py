@@ -45,7 +45,7 @@ def read_table(
     read = (
         _read_json(path, columns, dropped, keys, whole)
         if kind == "json"
-        else _read_cells(path, kind, columns, dropped, notes, keys, whole)
+        else _read_cells(path, columns, dropped, notes, keys, whole)
     )
     for number, row in read:
         num_rows += 1
@@ -86,49 +86,72 @@ def _kind(path: Path) -> str:
 
 
 def _rows(
-    path: Path, kind: str, columns: Sequence[str], dropped: Counter[str], notes: list[str]
-) -> Iterator[tuple[int, list[str] | None]]:
-    """The first line and the cells of each row, the header's too; None stands for a line that is too long."""
-    if kind == "csv":
-        return read_csv(path, columns, dropped)
-    quoting = find_quoting(path)
-    notes.extend(quoting.notes)
-    return read_tab_separated(path, quoting, dropped)
-
-
-def _read_cells(
     path: Path,
     kind: str,
     columns: Sequence[str],
     dropped: Counter[str],
     notes: list[str],
-    keys: Mapping[str, str],
-    whole: bool,
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = _rows(path, kind, columns, dropped, notes)
+    keeps_cr: bool = False,
+) -> Iterator[tuple[int, list[str] | None]]:
+    """The first line and the cells of each row, the header's too; None stands for a line that is too long."""
+    if kind == "csv":
+        return read_csv(path, columns, dropped, keeps_cr)
+    quoting = find_quoting(path)
+    notes.extend(quoting.notes)
+    return read_tab_separated(path, quoting, dropped, keeps_cr)
+
+
+def read_cells(
+    path: Path,
+    columns: Sequence[str],
+    dropped: Counter[str],
+    notes: list[str],
+    keys: Mapping[str, str] = _NO_KEYS,
+    keeps_cr: bool = False,
+) -> Iterator[tuple[int, list[str]]]:
+    """The line and all cells of each row of CSV or TSV, the header's first.
+
+    With `keeps_cr` line ends within cells are what stands there, else LF. Raises DataError as `read_table` does.
+    """
+    kind = _kind(path)
+    rows = _rows(path, kind, columns, dropped, notes, keeps_cr)
     line, names = next(rows, (1, []))
     if names is None:
         raise DataError(f"{path}:{line}: longer than {lines.MAX_LINE_CHARS:,} characters; name the columns first")
-    places = _places(f"{path}:{line}", names, columns, keys)
-    if whole:
-        places = {name.strip(): place for place, name in enumerate(names) if name.strip()}
+    _refuse_names(f"{path}:{line}", names, columns, keys)
+    yield line, names
     for number, cells in rows:
         if cells is None:
             dropped[TOO_LONG] += 1
             continue
         if len(cells) != len(names):
             _refuse_ragged(f"{path}:{number}", kind, len(cells), len(names))
+        yield number, cells
+
+
+def _read_cells(
+    path: Path,
+    columns: Sequence[str],
+    dropped: Counter[str],
+    notes: list[str],
+    keys: Mapping[str, str],
+    whole: bool,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = read_cells(path, columns, dropped, notes, keys)
+    _, header = next(rows)
+    names = [name.strip() for name in header]
+    places = {name: names.index(name) for name in (filter(None, names) if whole else columns)}
+    for number, cells in rows:
         yield number, {column: cells[place] for column, place in places.items()}
 
 
-def _places(where: str, header: Sequence[str], columns: Sequence[str], keys: Mapping[str, str]) -> dict[str, int]:
-    """Where each wanted column stands. Raises DataError if one is missing, or any name stands twice."""
+def _refuse_names(where: str, header: Sequence[str], columns: Sequence[str], keys: Mapping[str, str]) -> None:
+    """Raise DataError if a wanted column is missing, or any name stands twice."""
     names = [name.strip() for name in header]
     again = next((name for name, count in Counter(names).items() if name and count > 1), None)
     if again is not None:
         raise DataError(f"{where}: two columns are named {_shown(again)}; rename one of them")
     _refuse_missing(where, "column", columns, names, keys)
-    return {column: names.index(column) for column in columns}
 
 
 def _refuse_missing(
