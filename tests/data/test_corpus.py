@@ -268,6 +268,25 @@ class TestTmx:
         assert (pairs_of(text), text.src_lang) == ([("Hund", "dog")], "de")
         assert read_pairs([path], src_lang="de").tgt == ["dog"]
 
+    def test_a_direction_against_the_header_is_said(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.tmx", tmx(unit(en_US="dog", de_DE="Hund"), header="EN-gb"))
+        assert read_pairs(path).notes == read_pairs(path, "en", "de").notes == []
+        header = f"{path}: its header names en-GB as the source language"
+        (note,) = read_pairs(path, "de", "en").notes
+        other = "to train en to de, add --set data.src_lang=en --set data.tgt_lang=de"
+        assert note == f"{header}, but it is read as de to en; {other}"
+        any_language = write(tmp_path / "all.tmx", tmx(unit(en="dog", de="Hund"), header="*all*"))
+        assert read_pairs(any_language, "de", "en").notes == []
+
+    def test_a_header_that_turns_the_units_round_is_said(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.tmx", tmx(unit(en="dog", de="Hund"), header="de"))
+        text = read_pairs(path)
+        header = f"{path}: its header names de as the source language, though its units begin with en"
+        other = "to train en to de, add --set data.src_lang=en --set data.tgt_lang=de"
+        assert pairs_of(text) == [("Hund", "dog")]
+        assert text.notes == [f"{header}: it is read as de to en; {other}"]
+        assert read_pairs(path, "de", "en").notes == []
+
     def test_more_than_two_languages_must_be_chosen(self, tmp_path: Path) -> None:
         units = [unit(en="dog", de="Hund", fr="chien"), unit(en="cat", fr="chat")]
         path = write(tmp_path / "p.tmx", tmx(*units))

@@ -216,6 +216,17 @@ class TestHeader:
         turned = write(tmp_path / "t.tsv", "target\tsource\nHund\tdog\n")
         assert pairs_of(read_pairs(turned)) == [("dog", "Hund")]
 
+    def test_the_direction_and_how_to_have_the_other_are_said(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.tsv", "en\tyor\na\tb\n")
+        named = f"{path}: the first row names the columns (en and yor) and is no pair"
+        other = "to train yo to en, add --set data.src_lang=yo --set data.tgt_lang=en"
+        assert read_pairs(path).notes == [f"{path}: read as en to yo; {other}", named]
+        text = read_pairs(path, "yo", "en")
+        other = "to train en to yo, add --set data.src_lang=en --set data.tgt_lang=yo"
+        assert pairs_of(text) == [("b", "a")]
+        assert text.notes[0] == f"{path}: its columns are turned round and read as yo to en; {other}"
+        assert read_pairs(path, "en", "yo").notes == [named]
+
     def test_names_of_other_languages_than_asked_are_said(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", "English\tYoruba\na\tb\n")
         text = read_pairs(path, "en", "de")

@@ -16,7 +16,7 @@ from weft.texts import Sources
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-HOSTILE = "</style><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>{{parts}}"
+HOSTILE = "</style><script>window.hacked=1</script><img src=x onerror=hack()>{{parts}}"
 
 
 @pytest.fixture(scope="module")

@@ -214,6 +214,8 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         by_unit = contents.shares_lines
         named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
         rows = tmx.read_tmx(paths[0], *named, dropped, coded, by_unit)
+        if against := tmx.against_header(contents, *named, is_asked=bool(src_lang or tgt_lang)):
+            notes.append(f"{item}: {against}; {_other_way(named)}")
     else:
         quoting = find_quoting(paths[0])
         named = languages.pair_from_name(paths[0].name) or (None, None)
@@ -225,6 +227,9 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
     if _swapped(pair, named):
         notes.append(f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?")
+    if header and header.src_lang and header.tgt_lang and (header.is_turned or not (src_lang or tgt_lang)):
+        turned = "its columns are turned round and " if header.is_turned else ""
+        notes.append(f"{item}: {turned}read as {pair[0]} to {pair[1]}; {_other_way(pair)}")
     if header and _differ(pair, header):
         shown = f"{header.src_lang} to {header.tgt_lang}"
         notes.append(f"{item}: its columns are named {shown}, but read as {pair[0]} to {pair[1]}; is that right?")
@@ -294,6 +299,12 @@ def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> boo
     """Whether a file's name has the two languages the other way round."""
     there = [language and languages.primary(language) for language in named]
     return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
+
+
+def _other_way(pair: tuple[str, str]) -> str:
+    """How the same file is read in the other direction."""
+    src, tgt = pair
+    return f"to train {tgt} to {src}, add --set data.src_lang={tgt} --set data.tgt_lang={src}"
 
 
 def _differ(pair: tuple[str, str], header: Header) -> bool:

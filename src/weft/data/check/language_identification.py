@@ -110,7 +110,8 @@ def _swapped(
         "warning" if is_close(*langs) else "fatal",
         "swapped-files",
         f"{', '.join(text.files)}: {said.format(src=text.src_lang, tgt=text.tgt_lang)}",
-        "give the two sides in the other order, or set data.src_lang and data.tgt_lang the other way round",
+        "set data.src_lang and data.tgt_lang the other way round, or give two files in the other order, or a TSV "
+        "a first row that names its columns (en<TAB>de)",
         rows.size,
         (),
         rows.examples([0]),

@@ -86,6 +86,23 @@ def choose_languages(
     return src or free.pop(0), tgt or free.pop(0)
 
 
+def against_header(contents: Contents, src: str, tgt: str, is_asked: bool) -> str | None:
+    """In words, how the direction that is read differs from the source language that the header names, if it does.
+
+    Where no language is asked for the header decides: then, how the units differ from it.
+    """
+    header, key = contents.header, str if languages.primary(src) == languages.primary(tgt) else languages.primary
+    if header is None:
+        return None
+    named = f"its header names {header} as the source language"
+    if key(header) != key(src):
+        return f"{named}, but it is read as {src} to {tgt}"
+    first = next((tag for tag in contents.languages if key(tag) in (key(src), key(tgt))), src)
+    if not is_asked and key(first) != key(src):
+        return f"{named}, though its units begin with {first}: it is read as {src} to {tgt}"
+    return None
+
+
 def read_tmx(
     path: Path, src: str, tgt: str, dropped: Counter[str], coded: set[int], by_unit: bool = False
 ) -> Iterator[Row]:

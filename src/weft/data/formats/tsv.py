@@ -25,6 +25,11 @@ class Header(NamedTuple):
     src_lang: str | None
     tgt_lang: str | None
 
+    @property
+    def is_turned(self) -> bool:
+        """Whether the target stands before the source."""
+        return self.src > self.tgt
+
 
 class Heading(NamedTuple):
     """What the head of one column says."""
