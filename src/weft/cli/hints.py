@@ -40,8 +40,8 @@ _STEPS = "lengths are in steps: --set training.max_steps=2000; without, Weft rea
 _GPU = "a GPU is used where PyTorch finds one; CUDA_VISIBLE_DEVICES= in front of the command hides it"
 _BY_TRAINING = "that is decided when a model is trained"
 _TURN = (
-    "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV where "
-    "the first row names its columns"
+    "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV "
+    "where the first row names its columns"
 )
 _LANGUAGES = "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
 _ONE_WAY = "a model translates between the languages that it was trained on, one way; nothing has to be said"
