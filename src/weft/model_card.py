@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.config import RecurrentSection
+from weft.data.languages import direction
 from weft.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
 
 ABOUT_RUN = """\
@@ -90,7 +91,7 @@ def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
             'weft translate THIS_FOLDER "A sentence."',
             f"weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}",
         ]
-        return f"Translation, {config.src_lang} to {config.tgt_lang}", _translation_shape(config), use
+        return f"Translation, {direction(config.src_lang, config.tgt_lang)}", _translation_shape(config), use
     if isinstance(config, LanguageConfig):
         layers = config.model.num_decoder_layers
         use = ['weft generate THIS_FOLDER --prompt "A beginning"', "weft score THIS_FOLDER text.txt"]

@@ -54,6 +54,15 @@ def test_pairs_become_a_translator_in_a_folder_of_their_name(
     assert (again.code, "runs/mine.en-de is finished" in again.err) == (0, True)
 
 
+def test_languages_that_nobody_named_are_said_to_be_unknown(
+    command: Command, tiny_settings: tuple[str, ...]
+) -> None:
+    settings = [part for setting in tiny_settings for part in ("--set", setting)]
+    ended = command("train", write("mine.tsv", pairs()), *settings, *STEPS)
+    named = "languages unknown (name them by --set data.src_lang=... --set data.tgt_lang=...): 60 pairs, "
+    assert any(line.startswith(named) for line in ended.messages)
+
+
 def test_a_label_and_a_text_become_a_classifier(command: Command) -> None:
     data = write("questions.tsv", f"label\ttext\n{ROWS}")
     ended = command("train", data, *STEPS, *NARROW, "--set", "model.ngram_buckets=100")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.data.languages import canonical, from_name, pair_from_name, primary
+from weft.data.languages import canonical, direction, from_name, how_to_name, pair_from_name, primary
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,16 @@ def test_the_canonical_form(written: str, tag: str | None) -> None:
 
 def test_the_primary_subtag() -> None:
     assert [primary(tag) for tag in ("zh-Hant-TW", "eng", "*all*")] == ["zh", "en", "und"]
+
+
+@pytest.mark.parametrize(
+    ("langs", "words"),
+    [
+        (("de", "en"), "de to en"),
+        (("und", "und"), "languages unknown (name them by --set data.src_lang=... --set data.tgt_lang=...)"),
+        (("und", "en"), "an unknown language to en (name it by --set data.src_lang=...)"),
+        (("de", "und"), "de to an unknown language (name it by --set data.tgt_lang=...)"),
+    ],
+)
+def test_languages_that_nobody_named_are_said_to_be_unknown(langs: tuple[str, str], words: str) -> None:
+    assert direction(*langs) + how_to_name(*langs) == words

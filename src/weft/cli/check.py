@@ -11,6 +11,7 @@ from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
 from weft.cli.wording import say_lines
+from weft.data.languages import direction, how_to_name
 
 if TYPE_CHECKING:
     from weft.checkup import Checkup
@@ -81,7 +82,8 @@ def _hidden(found: "Checkup") -> Iterator[str]:
 
 def _numbers(numbers: dict[str, Any]) -> str:
     lengths = (f"{name} {c['characters']['median']:,.0f} characters" for name, c in numbers["columns"].items())
-    languages = " to ".join(numbers["languages"].values()) if "languages" in numbers else ""
+    langs = tuple(numbers.get("languages", {}).values())
+    languages = f"{direction(*langs)}{how_to_name(*langs)}" if langs else ""
     parts = [f"{numbers['rows']:,} rows", languages, f"median length: {', '.join(lengths)}", numbers["signature"]]
     return "; ".join(part for part in parts if part)
 

@@ -81,6 +81,19 @@ def primary(tag: str) -> str:
     return (canonical(tag) or UNKNOWN).split("-")[0]
 
 
+def direction(src: str, tgt: str) -> str:
+    """From which language into which, in words: `en to de`."""
+    if src == tgt == UNKNOWN:
+        return "languages unknown"
+    return " to ".join("an unknown language" if tag == UNKNOWN else tag for tag in (src, tgt))
+
+
+def how_to_name(src: str, tgt: str) -> str:
+    """What names the languages that are not known, in brackets behind a space; empty where both are."""
+    keys = [f"--set data.{key}=..." for key, tag in (("src_lang", src), ("tgt_lang", tgt)) if tag == UNKNOWN]
+    return f" (name {'them' if len(keys) == 2 else 'it'} by {' '.join(keys)})" if keys else ""
+
+
 def from_name(name: str) -> str | None:
     """The language that a file name ends in: `en` of `train.en`, `train.en.gz` and `en.txt`."""
     parts = _stem_parts(name)

@@ -17,7 +17,7 @@ from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.known import KnownWords
-from weft.data.languages import UNKNOWN
+from weft.data.languages import UNKNOWN, direction, how_to_name
 from weft.data.overlap import TextHashes
 from weft.data.segment import split_sentences
 from weft.data.store import ParallelStore, prepare_store
@@ -290,8 +290,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         config, side = self.config, self.config.tokenizer
         kinds = f"joint {side.src.kind}" if config.joint else f"{side.src.kind} to {side.tgt.kind}"
         sizes = f"{config.src_vocab_size:,}" + ("" if config.joint else f" and {config.tgt_vocab_size:,}")
+        langs = (config.src_lang, config.tgt_lang)
         return (
-            f"{config.src_lang} to {config.tgt_lang}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
+            f"{direction(*langs)}{how_to_name(*langs)}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
             f"{store.num_tgt_tokens:,} target tokens ({kinds}, {sizes} entries)"
         )
 
