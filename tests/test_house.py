@@ -72,7 +72,7 @@ decoding: kernels.decoding model.cache decoding
 
 model_files: durable
 model_folder: config machine durable model_files recipe_file version
-model_card: config model_folder
+model_card: config data.languages model_folder
 training.loss: config kernels machine
 training.memory: kernels training.distributed training.loss training.trainer
 training.schedule: config machine
