@@ -1,4 +1,10 @@
 import json
+import math
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import reduce
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config import RECIPES, Seq2SeqSection, TranslationRecipe
+from weft.config import RECIPES, Recipe, Seq2SeqSection, TranslationRecipe
 from weft.errors import UsageError
+from weft.foreign_keys import OUR_KEYS
 from weft.recipe_file import build_recipe, load_recipe, recipe_difference, recipe_names, with_values
 
 
@@ -78,16 +85,13 @@ def test_every_problem_is_listed_at_once() -> None:
         }
     )
     assert found == [
-        "my.toml: data.dev_size = 'many': input should be a valid integer",
-        "my.toml: batches.batch_size = 0: input should be greater than or equal to 1",
+        "my.toml: data.dev_size = 'many': must be a whole number of at least 0 or none",
+        "my.toml: batches.batch_size = 0: must be a whole number of at least 1 or none",
         "my.toml: unknown key model.dmodel; did you mean model.d_model?",
-        (
-            "my.toml: training.optimizer = 'adan': input should be 'adam', 'adamw', 'sgd' or 'muon'; "
-            "did you mean 'adam'?"
-        ),
-        "my.toml: training.learning_rate = -1: input should be greater than 0",
+        ("my.toml: training.optimizer = 'adan': must be 'adam', 'adamw', 'sgd' or 'muon'; did you mean 'adam'?"),
+        "my.toml: training.learning_rate = -1: must be a number above 0",
         found[5],
-        "my.toml: decoding.beam_size = true: input should be a valid integer",
+        "my.toml: decoding.beam_size = true: must be a whole number from 1 to 1,024",
         found[7],
         "my.toml: model: num_heads = 7 does not divide d_model = 256; change one, or set model.head_dim",
     ]
@@ -97,12 +101,9 @@ def test_every_problem_is_listed_at_once() -> None:
 
 def test_values_are_shown_as_a_recipe_has_them() -> None:
     assert problems({"training": {"precision": None, "activation_checkpointing": 1, "kernels": "Native"}}) == [
-        "my.toml: training.precision = none: input should be 'auto', 'float32', 'tf32', 'bfloat16' or 'float16'",
-        (
-            "my.toml: training.kernels = 'Native': input should be 'auto', 'native' or 'torch'; "
-            "did you mean 'native'?"
-        ),
-        "my.toml: training.activation_checkpointing = 1: input should be true or false",
+        "my.toml: training.precision = none: must be 'auto', 'float32', 'tf32', 'bfloat16' or 'float16'",
+        ("my.toml: training.kernels = 'Native': must be 'auto', 'native' or 'torch'; did you mean 'native'?"),
+        "my.toml: training.activation_checkpointing = 1: must be true or false",
     ]
 
 
@@ -127,6 +128,48 @@ def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
     assert str(caught.value) == f"recipe: unknown key {key}; did you mean {nearest}?"
 
 
+@pytest.mark.parametrize(
+    ("key", "task", "meant"),
+    [
+        ("training.checkpoint_every", "translation", "training.save_every"),
+        ("training.lr", "translation", "training.learning_rate"),
+        ("lr", "classification", "training.learning_rate"),
+        ("training.max_grad_norm", "translation", "training.grad_clip_norm"),
+        ("training.warmup", "translation", "training.warmup_steps"),
+        ("training.early-stopping", "translation", "training.patience"),
+        ("model.hidden_size", "translation", "model.d_model"),
+        ("model.n_layers", "translation", "model.num_encoder_layers or model.num_decoder_layers"),
+        ("model.num_layers", "classification", "model.num_encoder_layers"),
+        ("model.n_head", "language-modelling", "model.num_heads"),
+        ("model.max_length", "translation", "data.max_len"),
+        ("model.block_size", "language-modelling", "batches.window_len"),
+        ("vocab_size", "language-modelling", "tokenizer.vocab_size"),
+        ("tokenizer.src.n_vocab", "translation", "tokenizer.src.vocab_size"),
+        ("data.language", "translation", "data.src_lang or data.tgt_lang"),
+        ("data.language", "classification", "data.lang"),
+        ("decoding.num_beams", "translation", "decoding.beam_size"),
+        ("decoding.max_tokens", "language-modelling", "decoding.max_new_tokens"),
+    ],
+)
+def test_the_words_of_other_programs_name_our_keys(key: str, task: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_recipe(None, [f"task={task}", f"{key}=1"])
+    assert str(caught.value) == f"recipe: unknown key {key}; did you mean {meant}?"
+
+
+def test_epochs_are_told_what_a_step_is() -> None:
+    with pytest.raises(
+        UsageError, match=r"training\.max_steps, in steps, of which a reading of the text takes many\?$"
+    ):
+        load_recipe(None, ["training.num_epochs=3"])
+
+
+def test_words_of_other_programs_stand_for_keys_that_there_are() -> None:
+    known = {key for recipe in RECIPES.values() for key in flat(recipe().model_dump())} | {"model.d_hidden"}
+    assert {key for ours, _ in OUR_KEYS for key in ours} <= known
+    assert all(word == word.lower() and "-" not in word for _, theirs in OUR_KEYS for word in theirs)
+
+
 def test_a_key_of_other_tasks_names_them() -> None:
     with pytest.raises(
         UsageError, match=r"bpe_dropout, which is for translation and classification; leave it out$"
@@ -141,37 +184,39 @@ def test_a_key_of_other_tasks_names_them() -> None:
 def test_key_like_no_other_gets_the_list() -> None:
     (line,) = problems({"data": {"qqqq": 1}})
     assert line.startswith("my.toml: unknown key data.qqqq; known keys: data.builtin, data.src_lang, ")
+    assert line.endswith("; docs/recipes.md explains every key")
     (line,) = problems({"qqqq": 1})
     assert line == (
-        "my.toml: unknown key qqqq; known sections: task, data, tokenizer, batches, model, training, decoding"
+        "my.toml: unknown key qqqq; known sections: task, data, tokenizer, batches, model, training, decoding; "
+        "docs/recipes.md explains every key"
     )
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("training.max_steps", True, "valid integer"),
-        ("training.max_steps", 1.0, "valid integer"),
-        ("training.max_steps", "7", "valid integer"),
-        ("training.max_steps", 0, "greater than or equal to 1"),
-        ("training.max_steps", 2**63, "less than"),
-        ("training.learning_rate", True, "valid number"),
-        ("training.learning_rate", "0.1", "valid number"),
-        ("training.learning_rate", float("nan"), "finite"),
-        ("training.learning_rate", float("inf"), "finite"),
-        ("training.label_smoothing", 1.0, "less than 1"),
-        ("training.betas", [0.9], "field required"),
-        ("training.betas", [0.9, 0.9, 0.9], "at most 2"),
-        ("training.seed", -1, "greater than or equal to 0"),
+        ("training.max_steps", True, "a whole number of at least 1 or none"),
+        ("training.max_steps", 1.0, "a whole number of at least 1 or none"),
+        ("training.max_steps", "7", "; write it without quotes"),
+        ("training.max_steps", 0, "of at least 1"),
+        ("training.max_steps", 2**63, "of at least 1 and below 9,223,372,036,854,775,808 or none"),
+        ("training.learning_rate", True, "a number above 0"),
+        ("training.learning_rate", "0.1", "a number above 0; write it without quotes"),
+        ("training.learning_rate", float("nan"), "a finite number above 0"),
+        ("training.learning_rate", float("inf"), "a finite number above 0"),
+        ("training.label_smoothing", 1.0, "a number of at least 0 and below 1"),
+        ("training.betas", [0.9], "[0.9]: must be a list of 2, each a number of at least 0 and below 1"),
+        ("training.betas", [0.9, 0.9, 0.9], "a list of 2"),
+        ("training.seed", -1, "a whole number of at least 0 and below 4,294,967,296"),
         ("model.bias", "no", "true or false"),
         ("model.bias", 0, "true or false"),
-        ("model.d_model", "none", "valid integer"),
+        ("model.d_model", "none", "= none: must be a whole number"),
         ("model.activation", "swish", "'relu', 'gelu', 'relu2', 'swiglu' or 'geglu'"),
-        ("tokenizer.joint", 1, "1 is none of 'auto', true and false"),
-        ("tokenizer.joint", [], "[] is none of 'auto', true and false"),
-        ("tokenizer.joint", "yes", "'auto', True or False"),
-        ("data.src_lang", 3, "valid string"),
-        ("model", 5, "object"),
+        ("tokenizer.joint", 1, "= 1: must be 'auto', true or false"),
+        ("tokenizer.joint", [], "= []: must be 'auto', true or false"),
+        ("tokenizer.joint", "yes", "'auto', true or false"),
+        ("data.src_lang", 3, "a text or none"),
+        ("model", 5, "a section with keys of its own"),
         ("task", "summarizing", "translation"),
     ],
 )
@@ -185,6 +230,46 @@ def test_wrong_values_are_one_line_that_names_the_key(key: str, value: object, m
     (line,) = problems(tree)
     assert line.startswith(f"my.toml: {key}")
     assert message in line
+
+
+WRONG = (True, "true", 0, -1, 2**70, 0.5, 1.0, 1e300, math.inf, "7", "xyz", "x" * 99, [], [1, "a"], {"a": 0}, None)
+OF_A_VALUE = re.compile(r"recipe: ([a-z_.]+) = .{1,63}: must be .+")
+OF_A_SECTION = re.compile(
+    r"recipe: ((model|tokenizer|tokenizer\.(src|tgt)): )?(?!.*must be ).+"
+)  # keys that do not fit
+LIBRARY = re.compile(r"[Ii]nput|valid|Value error|should|None|True|False|dict\[|literal\[")
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Every dotted key."""
+    for name, value in tree.items():
+        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [f"{prefix}{name}"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model"),
+    [*((recipe, {}) for recipe in RECIPES.values()), (TranslationRecipe, {"kind": "recurrent"})],
+    ids=[*RECIPES, "recurrent"],
+)
+def test_every_wrong_value_of_every_key_is_told_in_words_of_ours(
+    recipe: type[Recipe], model: dict[str, str]
+) -> None:
+    start = {"task": recipe().task, "model": model}
+    keys = [key for key in flat(build_recipe(start).model_dump()) if key not in ("task", "model.kind")]
+    told: set[str] = set()
+    for key, value in product(keys, WRONG):
+        tree: dict[str, Any] = deepcopy(start)
+        *sections, leaf = key.split(".")
+        reduce(lambda inner, name: inner.setdefault(name, {}), sections, tree)[leaf] = value
+        try:
+            build_recipe(tree)
+        except UsageError as error:
+            for line in str(error).split("\n"):
+                assert LIBRARY.search(line) is None, line
+                match = OF_A_VALUE.fullmatch(line)
+                assert (match and match[1] == key) or OF_A_SECTION.fullmatch(line), line
+                told |= {key} if match else set()
+    assert told == set(keys)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +317,7 @@ def test_control_characters_do_not_break_the_line() -> None:
 @pytest.mark.parametrize("tree", [[], [1], "text", 3, None])
 def test_recipe_that_is_no_mapping(tree: Any) -> None:
     (line,) = problems(tree)
-    assert line == f"my.toml: {tree!r}: input should be an object"
+    assert line == f"my.toml: {tree!r}: must be a section with keys of its own"
 
 
 @pytest.mark.parametrize(

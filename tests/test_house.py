@@ -18,7 +18,9 @@ MAY_IMPORT = """
 errors:
 stages:
 config:
-recipe_file: config
+foreign_keys:
+recipe_problems: config foreign_keys
+recipe_file: config recipe_problems
 durable:
 version:
 kernels: kernels
@@ -87,7 +89,7 @@ training.budget: config durable training.schedule training.trainer
 
 predict: config data.known data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
-run_record: config recipe_file durable model_folder training.checkpoint
+run_record: config recipe_file recipe_problems durable model_folder training.checkpoint
 judging: data evaluation inspection judging predict tasks texts
 publication: data.known data.overlap judging model_card model_folder run_record tasks texts training
 planning: config model_files texts training tasks

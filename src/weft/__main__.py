@@ -47,6 +47,7 @@ def _run() -> None:
     import typer
 
     from weft.cli import app
+    from weft.cli.arguments import about_arguments
     from weft.cli.wording import say_lines
     from weft.errors import WeftError
 
@@ -65,22 +66,9 @@ def _run() -> None:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:
-        say_lines([f"weft: {_wrong_option(error)}"], sys.stderr)
+        verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+        say_lines([f"weft: {about_arguments(error, verb)}"], sys.stderr)
         sys.exit(2)
-
-
-def _wrong_option(error: Exception) -> str:
-    """What is wrong with the arguments, as the option parser found it, and what to do."""
-    from weft.cli.hints import about_option
-
-    context = getattr(error, "ctx", None)
-    verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
-    asked = getattr(context, "command_path", verb)
-    if hasattr(error, "possibilities") and context is not None:
-        known = [name for parameter in context.command.params for name in parameter.opts]
-        return about_option(asked, getattr(error, "option_name", ""), known)
-    said = getattr(error, "format_message", error.__str__)().replace("Value error, ", "")
-    return f"{said.rstrip('.')}; see {asked} --help"
 
 
 def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:

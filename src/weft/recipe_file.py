@@ -7,7 +7,6 @@ Every problem in one is listed at once, and an unknown key names its nearest nei
 import difflib
 import json
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence, Set
 from importlib import resources
@@ -16,8 +15,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from weft.config import RECIPES, Recipe, RecurrentSection, TranslationRecipe
+from weft.config import RECIPES, Recipe
 from weft.errors import UsageError
+from weft.recipe_problems import problems_of, unknown_keys
 
 R = TypeVar("R", bound=Recipe)
 
@@ -150,32 +150,9 @@ def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
     try:
         return RECIPES[task].model_validate_json(json.dumps(tree, default=str)), []
     except ValidationError as error:
-        found = error.errors()
-    keys = _known_keys(RECIPES[task], tree)
-    problems = [_explain(problem, keys) for problem in found]
-    unknown = {_path(problem) for problem in found if problem["type"] == "extra_forbidden"}
+        problems, unknown = problems_of(error, RECIPES[task], tree), unknown_keys(error)
     more = _validated(_without_keys(tree, unknown))[1] if unknown else []
     return None, [*problems, *(problem for problem in more if problem not in problems)]
-
-
-def _known_keys(recipe: type[Recipe], tree: Any) -> list[str]:
-    """Every dotted key of the recipe; of the model's section, those of the kind that the tree asks for."""
-    tree = recipe().model_dump(mode="json") | _kind_keys(recipe, tree)
-    return list(_flatten(tree))
-
-
-def _kind_keys(recipe: type[Recipe], tree: Any) -> dict[str, Any]:
-    model = tree.get("model") if isinstance(tree, Mapping) else None
-    if recipe is TranslationRecipe and isinstance(model, Mapping) and model.get("kind") == "recurrent":
-        return {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
-    return {}
-
-
-def _path(problem: Any) -> tuple[str, ...]:
-    """Where a problem is, without the tag that pydantic adds for the kind of model."""
-    path = tuple(str(part) for part in problem["loc"])
-    tagged = len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
-    return path[:1] + path[2:] if tagged else path
 
 
 def _without_keys(tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] = ()) -> Any:
@@ -184,63 +161,3 @@ def _without_keys(tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] 
     return {
         key: _without_keys(inner, paths, (*here, key)) for key, inner in tree.items() if (*here, key) not in paths
     }
-
-
-def _explain(error: Any, keys: Sequence[str]) -> str:
-    path = _path(error)
-    key, message = ".".join(path), error["msg"].removeprefix("Value error, ")
-    if not key.isprintable():
-        key = repr(key)
-    if error["type"] == "extra_forbidden":
-        owners, near = _owners(key), _nearest(path, keys)
-        if not owners:
-            return f"unknown key {key or repr(key)}; {near}"
-        remedy = near if near.endswith(f".{path[-1]}?") else "leave it out"
-        return f"unknown key {key}, which is for {' and '.join(owners)}; {remedy}"
-    if error["type"] == "value_error":
-        return f"{key}: {message}" if key else message
-    message = f"{message[0].lower()}{message[1:]}"
-    if error["type"] in ("missing", "json_invalid"):
-        return f"{key}: {message}" if key else message
-    if error["type"] in ("bool_type", "bool_parsing"):
-        message = "input should be true or false"
-    if error["type"] == "literal_error":
-        choices = re.findall("'([^']*)'", error["ctx"]["expected"])
-        close = difflib.get_close_matches(str(error["input"]).lower(), choices, n=1, cutoff=0.6)
-        message += f"; did you mean {close[0]!r}?" if close else ""
-    given = as_written(error["input"]) if key else repr(error["input"])
-    given = given if len(given) <= 60 else f"{given[:60]}..."
-    return f"{key} = {given}: {message}" if key else f"{given}: {message}"
-
-
-def keys_named(leaf: str) -> list[str]:
-    """The dotted keys of any task's recipe whose last word is this."""
-    keys = [key for recipe in RECIPES.values() for key in _flatten(recipe().model_dump(mode="json"))]
-    return [key for key in dict.fromkeys(keys) if key.rsplit(".", 1)[-1] == leaf]
-
-
-def _owners(key: str) -> list[str]:
-    """The tasks that have such a key."""
-    return [task for task, recipe in RECIPES.items() if key in _flatten(recipe().model_dump(mode="json"))]
-
-
-def as_written(value: Any) -> str:
-    """A value as a recipe would have it."""
-    words: dict[Any, str] = {True: "true", False: "false", None: "none"}
-    return words[value] if value is None or isinstance(value, bool) else repr(value)
-
-
-def _nearest(path: Sequence[str], keys: Sequence[str]) -> str:
-    """Name the nearest known key: the same word elsewhere, a like path, a like word; else all of the section."""
-    wanted = ".".join(path)
-    leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
-    same = [key for key in keys if key.endswith(f".{path[-1]}")]
-    close = sorted(same, key=lambda key: -difflib.SequenceMatcher(None, wanted, key).ratio())
-    close = close or difflib.get_close_matches(wanted, keys, n=1, cutoff=0.75)
-    close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
-    if close:
-        return f"did you mean {close[0]}?"
-    sections = dict.fromkeys(key.split(".")[0] for key in keys)
-    section = path[0] if path[0] in sections and len(path) > 1 else None
-    known = [key for key in keys if key.startswith(f"{section}.")] if section else list(sections)
-    return f"known {'keys' if section else 'sections'}: {', '.join(known)}"

@@ -17,7 +17,8 @@ from weft import durable, stages
 from weft.config import Recipe
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
-from weft.recipe_file import as_written, build_recipe, recipe_difference, with_values
+from weft.recipe_file import build_recipe, recipe_difference, with_values
+from weft.recipe_problems import as_written
 from weft.training.checkpoint import Checkpoints, Progress
 
 MAY_CHANGE = {

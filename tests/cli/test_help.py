@@ -121,6 +121,7 @@ def test_a_file_or_folder_where_a_verb_belongs(command: Command, tmp_path: Path)
         (["train", "--gpu"], "a GPU is used where PyTorch finds one"),
         (["train", "--reverse"], "two files as b,a"),
         (["train", "--dropout", "0.2"], "--set model.dropout=..."),
+        (["train", "--hidden-size", "8"], "--set model.d_model=..."),
         (["train", "--outptu", "x"], "did you mean --output?"),
         (["translate", "--glossary", "g.tsv"], "Weft has no glossary"),
         (["translate", "--beam", "3"], "did you mean --beam-size?"),
@@ -142,6 +143,39 @@ def test_an_option_that_is_not_there(command: Command, arguments: list[str], sai
     name = next(word for word in arguments if word.startswith("--")).partition("=")[0]
     assert ended.messages[0].startswith(f"weft: weft {arguments[0]} has no option {name}")
     assert said in ended.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("translate m --beam-size 0 x", "--beam-size 0: must be a whole number of at least 1"),
+        ("translate m --beam-size=many x", "--beam-size many: must be a whole number of at least 1"),
+        ("plot positions --d-model 5000 --output x.png", "--d-model 5000: must be a whole number from 2 to 1,024"),
+        ("train --minutes 0", "--minutes 0: must be a number of at least 0.1"),
+        ("translate m --length-penalty x", "--length-penalty x: must be a number"),
+        (
+            "plot hitsory --output x.png",
+            (
+                "WHAT hitsory: must be 'positions', 'mask', 'smoothing', 'schedule' or 'history'; "
+                "did you mean 'history'?"
+            ),
+        ),
+        ("translate m --beam-size", "--beam-size needs a value"),
+        ("train --verbose=3", "--verbose takes no value"),
+        ("plot history", "weft plot needs --output (where to write: .png or .svg)"),
+        ("translate", "weft translate needs FOLDER (a model folder)"),
+        ("evaluate m", "weft evaluate needs DATA (text of the kind that the model was trained on)"),
+        (
+            "inspect m a dog --output x.html",
+            "unexpected 'dog': weft inspect takes FOLDER TEXT; a text with spaces stands in quotes",
+        ),
+    ],
+)
+def test_wrong_arguments_are_told_in_words_of_ours(command: Command, arguments: str, said: str) -> None:
+    verb, *others = arguments.split()
+    ended = command(verb, *others)
+    assert (ended.code, ended.out) == (2, b"")
+    assert ended.messages == [f"weft: {said}; see weft {verb} --help"]
 
 
 def test_hints_are_of_what_is_not_there_and_name_what_is() -> None:

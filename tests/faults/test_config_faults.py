@@ -179,5 +179,5 @@ def test_C1_recipe_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_C1_surrogates_of_a_damaged_command_line() -> None:
-    with pytest.raises(UsageError, match="surrogate"):
+    with pytest.raises(UsageError, match="no text; write it as UTF-8"):
         load_recipe(None, ["data.src_lang=\udcff"])

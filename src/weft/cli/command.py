@@ -37,7 +37,7 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
     def _is_path(self, parameter: Any) -> bool:
-        return Path in _parts(typing.get_type_hints(self.callback).get(parameter.name, str))
+        return Path in parts_of(typing.get_type_hints(self.callback).get(parameter.name, str))
 
     def _first_name(self, word: str) -> str:
         name, equals, value = word.partition("=")
@@ -73,7 +73,7 @@ class Command(TyperCommand):
     def _placeholder(self, name: str) -> str:
         """What stands for the value of an option, by the type that the verb's function gives it."""
         wanted = typing.get_type_hints(self.callback).get(name, str)
-        parts = [part for part in _parts(wanted) if part is not type(None)]
+        parts = [part for part in parts_of(wanted) if part is not type(None)]
         kind = parts[0] if parts else str
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return "|".join(str(member.value) for member in kind)
@@ -108,13 +108,13 @@ def _width() -> int:
     return min(shutil.get_terminal_size().columns, WIDEST)
 
 
-def _parts(wanted: Any) -> Iterator[Any]:
+def parts_of(wanted: Any) -> Iterator[Any]:
     """The plain types that a hint is made of: int of `list[int] | None`."""
     inner = typing.get_args(wanted)
     if not inner:
         yield wanted
     for part in inner:
-        yield from _parts(part)
+        yield from parts_of(part)
 
 
 def _words(value: Any) -> list[str]:

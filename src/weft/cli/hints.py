@@ -132,7 +132,7 @@ def _known_elsewhere(name: str, is_trained: bool) -> str | None:
 
 def _as_key(leaf: str) -> str | None:
     """How a key of the recipes is set, where an option is named like it."""
-    from weft.recipe_file import keys_named
+    from weft.recipe_problems import keys_named
 
     found = keys_named(leaf)
     return f"it is a key of the recipe: --set {found[0]}=..." if found else None
