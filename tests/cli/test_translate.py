@@ -109,6 +109,67 @@ def test_what_comes_by_a_pipe_is_known_by_its_content_alone(command: Command, ti
     assert "HTML" not in command("translate", tiny_folder, "<html>").err
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("in.tsv", "en\tde\n{0}\teins\n{1}\tzwei\n", "en"),
+        ("in.tsv", "de\ten\neins\t{0}\nzwei\t{1}\n", "2"),
+        ("in.tsv", "{0}\teins\n\n{1}\tzwei\n", "1"),
+        ("in.txt", "{0}\teins\n{1}\tzwei\n", "1"),
+        ("in.csv", 'id,text\n1,{0}\n2,"{1}"\n', "text"),
+        ("in.csv", "id,text\n1,{0}\n2,{1}\n", "2"),
+        ("in.jsonl", '{{"a": 1, "b": "{0}"}}\n{{"a": 2, "b": "{1}"}}\n', "b"),
+    ],
+)
+def test_a_column_of_a_table_is_translated_row_by_row(
+    command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str], name: str, text: str, column: str
+) -> None:
+    (tmp_path / name).write_text(text.format(*SENTENCES))
+    ended = command("translate", tiny_folder, "--input", tmp_path / name, "--column", column)
+    assert (ended.code, ended.lines) == (0, expected[:2])
+    assert ("rows left out: 1 (empty line)" in ended.err) is ("\n\n" in text)
+    assert ("names the columns and is no text" in ended.err) is (text[:2] == "de")
+
+
+def test_an_empty_cell_is_an_empty_line(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f"id,text\n1,\n2,{SENTENCES[0]}\n")
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in.csv", "--column", "text")
+    assert (len(ended.lines), ended.lines[0]) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "code", "message"),
+    [
+        ("in.tsv", None, 3, "for one column: --input FILE --column NAME, or its number"),
+        ("in.tsv", "fr", 3, "no column 'fr'; columns: en, de"),
+        ("in.tsv", "3", 3, "in.tsv:1: there is no column 3, but 2; they are counted from 1"),
+        ("in.tsv", "0", 3, "in.tsv:1: there is no column 0, but 2"),
+        ("none.tsv", "1", 2, "none.tsv: no such file"),
+    ],
+)
+def test_a_column_that_is_not_there(
+    command: Command, tiny_folder: Path, tmp_path: Path, name: str, column: str | None, code: int, message: str
+) -> None:
+    (tmp_path / "in.tsv").write_text(f"en\tde\n{SENTENCES[0]}\teins\n")
+    asked = ["--column", column] if column else []
+    ended = command("translate", tiny_folder, "--input", tmp_path / name, *asked)
+    assert (ended.code, ended.out) == (code, b"")
+    assert message in ended.err
+
+
+def test_a_column_is_of_a_table_alone(command: Command, tiny_folder: Path) -> None:
+    ended = command("translate", tiny_folder, SENTENCES[0], "--column", "1")
+    assert (ended.code, "give the table by --input FILE" in ended.err) == (2, True)
+
+
+def test_lines_with_tabs_are_told_from_text(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("".join(f"{text}\teins\n" for text in SENTENCES[:2]))
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in.txt")
+    assert (ended.code, len(ended.lines)) == (0, 2)
+    assert f"{tmp_path / 'in.txt'}: every line has a TAB and is taken as it is; one column: --input" in ended.err
+    assert "TAB" not in command("translate", tiny_folder, stdin=f"a\tb\n{SENTENCES[0]}\n".encode()).err
+
+
 def test_one_column_named_as_a_table_is_lines(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text(f"{SENTENCES[0]}\n")
     ended = command("translate", tiny_folder, "--input", tmp_path / "in.tsv")

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +26,7 @@ class Lines:
     """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
 
     `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a table that the
-    texts are from: every column by its name, or all cells.
+    texts are from: every column by its name, or all cells; `unit` is what a text is called to a person.
     """
 
     lines: Iterator[str]
@@ -34,11 +34,14 @@ class Lines:
     count: int | None = None
     sha256: str = ""
     rows: Iterator[Any] | None = None
+    unit: str = "line"
 
 
 @contextlib.contextmanager
-def reading_lines(text: list[str] | None, input_file: Path | None, output_file: Path | None) -> Iterator[Lines]:
-    """The lines of arguments, a file or standard input.
+def reading_lines(
+    text: list[str] | None, input_file: Path | None, output_file: Path | None, has_columns: bool = False
+) -> Iterator[Lines]:
+    """The lines of arguments, a file or standard input; `has_columns` where the verb can take a table's column.
 
     Raises UsageError where the arguments contradict each other, DataError for malformed text before any line
     is handed out.
@@ -50,7 +53,7 @@ def reading_lines(text: list[str] | None, input_file: Path | None, output_file: 
     _refuse_same_file(input_file, output_file)
     with source(text, input_file) as stream:
         if not text and not is_terminal(stream):
-            look_at_kind(stream, input_file)
+            look_at_kind(stream, input_file, has_columns)
         rest = (line for _, line in lines(stream, input_file))
         if is_terminal(stream):
             yield Lines(rest, 1)
@@ -70,17 +73,42 @@ def reading_rows(
 
     _refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
-    count, digest = 0, sha256()
-    for count, (text, _) in enumerate(read_texts(input_file, column, dropped), start=1):  # noqa: B007
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
-    for reason, number in dropped.items():
-        print(f"weft: {input_file}: rows left out: {number:,} ({reason})", file=sys.stderr)
+    size = _measured(text for text, _ in read_texts(input_file, column, dropped))
+    _say_dropped(input_file, dropped)
     if as_cells:
         cell_texts, cells = itertools.tee(read_cell_texts(input_file, column))
-        yield Lines((text for text, _ in cell_texts), CHUNK, count, digest.hexdigest(), (row for _, row in cells))
+        yield Lines((text for text, _ in cell_texts), CHUNK, *size, (row for _, row in cells), "row")
         return
     texts, rows = itertools.tee(read_texts(input_file, column, Counter()))
-    yield Lines((text for text, _ in texts), CHUNK, count, digest.hexdigest(), (row for _, row in rows))
+    yield Lines((text for text, _ in texts), CHUNK, *size, (row for _, row in rows), "row")
+
+
+@contextlib.contextmanager
+def reading_column(input_file: Path, output_file: Path | None, column: str) -> Iterator[Lines]:
+    """The texts of a table's column, by its name or number; raises as `reading_rows`."""
+    from weft.data.labelled import read_column
+
+    _refuse_no_input(input_file)
+    _refuse_same_file(input_file, output_file)
+    dropped, notes = Counter[str](), list[str]()
+    size = _measured(read_column(input_file, column, dropped, notes))
+    for note in notes:
+        print(f"weft: {note}", file=sys.stderr)
+    _say_dropped(input_file, dropped)
+    yield Lines(read_column(input_file, column, Counter(), []), CHUNK, *size, unit="row")
+
+
+def _measured(texts: Iterable[str]) -> tuple[int, str]:
+    """How many there are, and their SHA-256."""
+    count, digest = 0, sha256()
+    for count, text in enumerate(texts, start=1):  # noqa: B007
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
+    return count, digest.hexdigest()
+
+
+def _say_dropped(input_file: Path, dropped: Mapping[str, int]) -> None:
+    for reason, number in dropped.items():
+        print(f"weft: {input_file}: rows left out: {number:,} ({reason})", file=sys.stderr)
 
 
 def is_table(path: Path | None) -> bool:
@@ -91,20 +119,23 @@ def is_table(path: Path | None) -> bool:
     return kind is not None and kind.name in ("csv", "tsv", "json", "jsonl")
 
 
-def look_at_kind(stream: BinaryIO, path: Path | None) -> None:
+def look_at_kind(stream: BinaryIO, path: Path | None, has_columns: bool = False) -> None:
     """Say what kind of file it seems to be, where its lines may be meant all the same; else raise DataError.
 
     What stands in a pipe has no name; a table there is taken as lines.
     """
+    one_column = "one column: --input FILE --column NAME, or its number"
     from weft.data.formats.filetype import HEAD_BYTES, type_of_content, type_of_name
 
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
     kind = type_of_content(head) or (type_of_name(path) if path is not None else None)
     is_one_column = path is not None and kind is not None and kind.name == "tsv" and b"\t" not in head
+    name = path or "standard input"
+    if has_columns and kind is None and _has_tabs(head):
+        print(f"weft: {name}: every line has a TAB and is taken as it is; {one_column}", file=sys.stderr)
     if kind is None or is_one_column:
         return
-    name = path or "standard input"
     if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
         print(
             f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}",
@@ -112,7 +143,14 @@ def look_at_kind(stream: BinaryIO, path: Path | None) -> None:
         )
         return
     as_lines = "; or give it as standard input, for its lines as they are" if is_table(path) else ""
-    raise DataError(f"{name}: is {kind.words}, not one text a line; {kind.remedy}{as_lines}")
+    remedy = f"for {one_column}" if has_columns and is_table(path) else kind.remedy
+    raise DataError(f"{name}: is {kind.words}, not one text a line; {remedy}{as_lines}")
+
+
+def _has_tabs(head: bytes) -> bool:
+    """Whether there are several lines, and a TAB in each that is whole and not empty."""
+    some = [line for line in head.split(b"\n")[:-1] if line.strip()]
+    return len(some) > 1 and all(b"\t" in line.strip() for line in some)
 
 
 def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
@@ -124,10 +162,7 @@ def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None
 def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     """The input as bytes that can be read twice: arguments, a file, or all of a piped standard input."""
     if path is not None:
-        if not path.is_file():
-            why = "is a folder; name a file in it" if path.is_dir() else "no such file"
-            piped = path.exists() and not path.is_dir()
-            raise UsageError(f"--input {path}: {'is no file; give it as standard input' if piped else why}")
+        _refuse_no_input(path)
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():
@@ -143,6 +178,13 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
                     spool.write(block)
             spool.seek(0)
             yield spool  # type: ignore[misc]
+
+
+def _refuse_no_input(path: Path) -> None:
+    if not path.is_file():
+        why = "is a folder; name a file in it" if path.is_dir() else "no such file"
+        piped = path.exists() and not path.is_dir()
+        raise UsageError(f"--input {path}: {'is no file; give it as standard input' if piped else why}")
 
 
 @contextlib.contextmanager

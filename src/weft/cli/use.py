@@ -19,6 +19,7 @@ from weft.cli.streams import (
     growing_sink,
     is_table,
     progress,
+    reading_column,
     reading_lines,
     reading_rows,
     refuse_broken,
@@ -64,6 +65,9 @@ def translate(
     text: Texts = None,
     input_file: Input = None,
     output_file: Output = None,
+    column: Annotated[
+        str | None, typer.Option(help="Of a table as --input: what to translate, by its name or number.")
+    ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     n_best: Annotated[int, typer.Option(min=1, help="Alternatives: line number, score and text, by tabs.")] = 1,
@@ -95,7 +99,7 @@ def translate(
     precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
-    """Translate: one line out for each line in, in order."""
+    """Translate: one line out for each line or table row in, in order."""
     given = locals()
     refuse_no_model(folder)
     from weft.machine import machine_for_command
@@ -106,7 +110,14 @@ def translate(
     refuse_broken({"--prefix": prefix})
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
-    with reading_lines(text, input_file, output_file) as source:
+    if column is not None and (text or input_file is None):
+        raise UsageError("--column is one of a table's; give the table by --input FILE")
+    reading = (
+        reading_column(input_file, output_file, column)
+        if input_file is not None and column is not None
+        else reading_lines(text, input_file, output_file, has_columns=True)
+    )
+    with reading as source:
         with naming_options(["precision"]):
             machine = machine_for_command(precision)
         task = Translation.load(folder, machine)
@@ -175,7 +186,7 @@ def classify(
                 said = written.row(row, answer, line) if written else _classified(answer, all_labels, as_json, row)
                 yield said, _doubts_of_label(answer, source.chunk == 1)
 
-        guesses = GuessedLabels("line" if source.rows is None else "row")
+        guesses = GuessedLabels(source.unit)
         _write(shown, source, output_file, as_json, facts, guesses, written.head() if written else "")
 
 
@@ -254,7 +265,7 @@ def _write(
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
-    told, unit = 0, "line" if source.rows is None else "row"
+    told, unit = 0, source.unit
     with growing_sink(output_file, facts) as (out, done), progress(source.count, done) as advance:
         out.write(head)
         for number, (text, doubts) in enumerate(shown(done), start=done + 1):

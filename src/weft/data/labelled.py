@@ -16,13 +16,17 @@ from typing import Any
 
 from weft import stages
 from weft.data import split
-from weft.data.formats.table import read_cells, read_table
+from weft.data.formats.cells import find_quoting, read_tab_separated
+from weft.data.formats.row import TOO_LONG
+from weft.data.formats.table import column_names, read_cells, read_table
+from weft.data.formats.tsv import find_header
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
 
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
 _BREAKS = re.compile(r"[\r\n]+")
+_NAMED_TABLES = (".csv", ".jsonl", ".ndjson", ".json")  # tables that always name their columns
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -101,6 +105,44 @@ def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[
     """
     for line, row in read_table(path, (text_column,), dropped, [], whole=True):
         yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
+
+
+def read_column(path: Path, column: str, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
+    """The text of one column of each row of a table, empty ones too; the column by its name, or its number from 1.
+
+    By a number also of lines with TABs that no row of names heads; where one does, it is no text.
+    Raises DataError as `read_labelled` does, and for a number that a row does not reach.
+    """
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if column.isdecimal() and ending not in _NAMED_TABLES:
+        yield from _numbered(path, int(column), dropped, notes)
+        return
+    if column.isdecimal():
+        names = column_names(path)
+        _refuse_no_column(f"{path}:1", int(column), len(names))
+        column = names[int(column) - 1]
+    for line, row in read_table(path, (column,), dropped, notes):
+        yield _one_line(_as_text(f"{path}:{line}", row[column]))
+
+
+def _numbered(path: Path, column: int, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
+    """A column of lines with TABs."""
+    quoting = find_quoting(path)
+    notes.extend(quoting.notes)
+    for count, (line, cells) in enumerate(read_tab_separated(path, quoting, dropped)):
+        if cells is None:
+            dropped[TOO_LONG] += 1
+            continue
+        _refuse_no_column(f"{path}:{line}", column, len(cells))
+        if not count and find_header(cells, None, None):
+            notes.append(f"{path}: the first row names the columns and is no text")
+        else:
+            yield _one_line(cells[column - 1])
+
+
+def _refuse_no_column(where: str, column: int, width: int) -> None:
+    if not 1 <= column <= width:
+        raise DataError(f"{where}: there is no column {column}, but {width}; they are counted from 1")
 
 
 def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[str]]]:
