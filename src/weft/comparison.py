@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import stages
 from weft.data.check.rows import check_against
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
@@ -22,6 +23,7 @@ from weft.evaluation.bootstrap import Figure, paired_bootstrap
 from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_scores
 from weft.machine import Machine
 from weft.predict.classifier import Classification as Answer
+from weft.predict.language_model import TextScore
 from weft.predict.segments import joiner
 from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
@@ -32,6 +34,7 @@ from weft.tasks.translation import Translation
 _LENGTHS = (10, 20, 30, 50)  # upper ends of groups, in words
 _COUNTS = {0: "never in the training text", 4: "1 to 4 times", 49: "5 to 49 times"}
 _OFTEN = "50 times or more"
+_AT_A_TIME = 256  # texts that are translated before they are counted
 _FEWEST_DOCUMENTS = 20  # fewer are taken apart into lines
 
 
@@ -143,6 +146,7 @@ def compare(
     `show` is how many rows that differ most are given in each direction. Raises UsageError for models of two
     tasks, languages or label sets; DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
     """
+    stages.enter("loading the models")
     one, other = (load_task(folder, machine) for folder in (first, second))
     if type(one) is not type(other):
         kinds = f"{first} holds a model for {one.name}, {second} one for {other.name}"
@@ -180,7 +184,8 @@ def _translators(
         raise UsageError(f"the models translate {difference}; compare models of the same languages")
     _refuse_too_few(len(text))
     src_lang, lang = langs[0]
-    ours, theirs = ([p.text for p in task.predictor().translate(text.src)] for task in (one, other))
+    ours, theirs = (_translated(task, text.src, which) for task, which in ((one, "first"), (other, "second")))
+    stages.enter("comparing")
     groups = []
     for what, rows in _by_length([len(_words(line, src_lang)) for line in text.src]):
         bleu, other_bleu = (_bleu(some, text.tgt, rows, lang) for some in (ours, theirs))
@@ -196,12 +201,20 @@ def _translators(
     return paired_scores((ours, theirs), text.tgt, lang, samples), groups, differences, len(text)
 
 
+def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str]:
+    stages.enter(f"translating {len(texts):,} pairs by the {which} model")
+    found = task.predictor().translate_stream(texts, chunk=_AT_A_TIME)
+    return [prediction.text for prediction in stages.counted(found, "pairs", every=1)]
+
+
 def _classifiers(one: Classification, other: Classification, text: LabelledText, samples: int) -> _Found:
     if difference := _unlike(sorted(one.config.labels), sorted(other.config.labels)):
         raise UsageError(f"the models know {difference}; compare models of the same labels")
     _refuse_too_few(len(text))
     check_against(one.config.labels, text, "the text")
+    stages.enter(f"classifying {len(text):,} texts by both models")
     ours, theirs = (task.predictor().classify(text.texts) for task in (one, other))
+    stages.enter("comparing")
     right, also_right = (
         np.array([set(a.labels) == set(labels) for a, labels in zip(some, text.labels, strict=True)], float)
         for some in (ours, theirs)
@@ -235,13 +248,20 @@ def _classifiers(one: Classification, other: Classification, text: LabelledText,
     return [figure], groups, differences, len(text)
 
 
+def _scored(task: LanguageModelling, rows: Sequence[str], which: str) -> list[TextScore]:
+    stages.enter(f"scoring {len(rows):,} rows by the {which} model")
+    predictor = task.predictor()
+    return [score for row in stages.counted(rows, "rows", every=1) for score in predictor.score(row)]
+
+
 def _language_models(one: LanguageModelling, other: LanguageModelling, text: Documents, samples: int) -> _Found:
     rows, where = text.texts, text.where
     if len(rows) < _FEWEST_DOCUMENTS:
         rows = [line for document in rows for line in document.split("\n") if line.strip()]
         where = _numbered
     _refuse_too_few(len(rows))
-    scores, others = (task.predictor().score(rows) for task in (one, other))
+    scores, others = (_scored(task, rows, which) for task, which in ((one, "first"), (other, "second")))
+    stages.enter("comparing")
     bits, other_bits = (np.array([-s.log_prob for s in some]) / np.log(2) for some in (scores, others))
     sizes = np.array([score.num_bytes for score in scores], float)
     how: Any = {"samples": samples, "lower_is_better": True}

@@ -74,7 +74,7 @@ def test_translators(
 ) -> None:
     data = write_pairs(90)
     ended = command("compare", tiny_folder, other, data, "--samples", 200, "--show", 3, "--json", "--train", data)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     pairs = [line.split("\t") for line in Path(data).read_text("utf-8").split("\n")[:-1]]
     texts = [[p.text for p in weft.load(m).translate([a for a, _ in pairs])] for m in (tiny_folder, other)]
@@ -106,6 +106,34 @@ def test_translators(
         assert {row[ends.end() - 1].isdigit() and row[ends.end()] == " " for row in rows} == {True}, name
 
 
+def test_what_is_done_is_said_meanwhile(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    writers: list[Path],
+    judges: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    (tmp_path / "new.txt").write_text("".join(f"the dog was {b}.\n" for b in WORDS))
+    (tmp_path / "new.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in labelled("a")))
+    for folders, data, stages in (
+        (
+            (tiny_folder, tiny_folder),
+            write_pairs(9),
+            ["translating 9 pairs by the first", "translating 9 pairs by the second"],
+        ),
+        (writers, tmp_path / "new.txt", ["scoring 8 rows by the first", "scoring 8 rows by the second"]),
+        (judges, tmp_path / "new.csv", ["classifying 64 texts by both"]),
+    ):
+        said = command("compare", *folders, data).err.split("\n")
+        wanted = ["loading PyTorch", "loading the models", f"reading {data}", *stages, "comparing"]
+        found = [next((i for i, line in enumerate(said) if line.startswith(stage)), -1) for stage in wanted]
+        assert -1 not in found, (wanted, said)
+        assert found == sorted(found)
+
+
 def test_a_model_does_not_differ_from_itself(
     command: Command, tiny_folder: Path, write_pairs: Callable[[int], str]
 ) -> None:
@@ -117,7 +145,7 @@ def test_a_model_does_not_differ_from_itself(
 def test_language_models(command: Command, writers: list[Path], tmp_path: Path) -> None:
     (tmp_path / "new.txt").write_text("".join(f"the {a} was {b}.\n\n" for a in ("dog", "bird") for b in WORDS))
     ended = command("compare", *writers, tmp_path / "new.txt", "--json", "--show", 2)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     assert [figure["name"] for figure in found["figures"]] == ["bits a byte", "nats a token"]
     rows = [line for line in (tmp_path / "new.txt").read_text().split("\n") if line]
@@ -134,7 +162,7 @@ def test_classifiers(command: Command, judges: list[Path], tmp_path: Path) -> No
     rows = labelled("a")
     (tmp_path / "new.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows))
     ended = command("compare", *judges, tmp_path / "new.csv", "--json", "--show", 1)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     (accuracy,) = found["figures"]
     for place, model in (("first", judges[0]), ("second", judges[1])):

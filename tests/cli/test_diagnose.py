@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 
 def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
     ended = command("diagnose", tiny_folder)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     assert ended.lines == ["nothing found; give text as well, and the model is tried with it"]
     assert json.loads(command("diagnose", tiny_folder, "--json").out) == []
 
@@ -38,8 +38,25 @@ def test_few_rows_are_said_to_be_few(
     command: Command, tiny_folder: Path, write_pairs: Callable[[int], str]
 ) -> None:
     ended = command("diagnose", tiny_folder, write_pairs(3))
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.messages) == (0, [])
     assert "few-rows-given: the text has 3 pairs: what they show, or do not show, may be chance" in ended.lines
+
+
+def test_what_is_done_is_said_meanwhile(
+    command: Command, tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    said = command("diagnose", tiny_folder, data := write_pairs(9)).err.split("\n")
+    stages = (
+        "loading PyTorch",
+        "loading the model",
+        f"reading {data}",
+        "finding what 9 targets cost",
+        "translating 9 pairs",
+    )
+    found = [next((i for i, line in enumerate(said) if line.startswith(stage)), -1) for stage in stages]
+    assert -1 not in found, said
+    assert found == sorted(found)
 
 
 def test_no_folder(command: Command, tmp_path: Path) -> None:

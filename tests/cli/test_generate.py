@@ -261,7 +261,13 @@ def test_scores_as_json(command: Command, folder: Path, model: weft.LanguageMode
 
 def test_nothing_to_score(command: Command, folder: Path) -> None:
     ended = command("score", folder, stdin=b"")
-    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+    assert (ended.code, ended.out, ended.messages) == (0, b"", [])
+
+
+def test_what_is_done_is_said_meanwhile(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    said = command("score", folder, stdin=b"the cat\n").err.split("\n")
+    assert [line.split(" ...")[0] for line in said[:3]] == ["loading PyTorch", "loading the model", "scoring"]
 
 
 def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Path, tmp_path: Path) -> None:

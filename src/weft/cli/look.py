@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
@@ -83,10 +84,11 @@ def diagnose(
     """Why a model is bad: the causes that its run and its answers show, with evidence and remedy."""
     refuse_no_folder(folder)
     refuse_missing_text(data or ())
-    from weft.inspection.diagnosis import diagnose as run
-    from weft.machine import machine_for_command
+    with stages.showing("loading PyTorch"):
+        from weft.inspection.diagnosis import diagnose as run
+        from weft.machine import machine_for_command
 
-    causes = run(folder, data or [], machine_for_command())
+        causes = run(folder, data or [], machine_for_command())
     if as_json:
         print_json([cause.to_json() for cause in causes])
         return

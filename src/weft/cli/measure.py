@@ -28,6 +28,7 @@ from weft.errors import UsageError
 from weft.model_files import refuse_no_model
 
 if TYPE_CHECKING:
+    from weft.predict.language_model import LanguageModel
     from weft.tasks.task import Scored
 
 _AT_A_TIME = 256  # texts that are translated before they are counted
@@ -108,10 +109,11 @@ def compare(
     for folder in (first, second):
         refuse_no_model(folder)
     refuse_missing_text([*data, *(train or ())])
-    from weft.comparison import compare as run
-    from weft.machine import machine_for_command
+    with stages.showing("loading PyTorch"):
+        from weft.comparison import compare as run
+        from weft.machine import machine_for_command
 
-    found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
+        found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
     if as_json:
         print_json(found.to_json())
         return
@@ -128,18 +130,31 @@ def score(
     refuse_no_model(folder)
     if data is not None and not data.is_file():
         raise UsageError(f"{data}: no such file")
-    from weft.machine import machine_for_command
-    from weft.tasks.language_modelling import LanguageModelling
+    with stages.showing("loading PyTorch"):
+        from weft.machine import machine_for_command
+        from weft.tasks.language_modelling import LanguageModelling
 
-    model = LanguageModelling.load(folder, machine_for_command()).predictor()
+        stages.enter("loading the model")
+        model = LanguageModelling.load(folder, machine_for_command()).predictor()
+        stages.enter("")  # a terminal may be asked for lines
+        total, num_tokens = _score_lines(model, data, as_json)
+    if num_tokens:
+        print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
+
+
+def _score_lines(model: "LanguageModel", data: Path | None, as_json: bool) -> tuple[float, int]:
+    """Write each line's score; the sum of the log-probabilities, and of how many tokens.
+
+    Where the scores come up on a terminal, they themselves show how far it is.
+    """
     total, num_tokens = 0.0, 0
     with reading_lines(None, data, None) as source, sink(None) as out:
-        for line in source.lines:
+        stages.enter("" if source.chunk == 1 or sys.stdout.isatty() else "scoring")
+        for line in stages.counted(source.lines, "lines", every=1):
             (found,) = model.score(line)
             total, num_tokens = total + found.log_prob, num_tokens + found.num_tokens
             shown = f"{found.log_prob:.4f}\t{found.perplexity:.2f}\t{line}"
             out.write((json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown) + "\n")
             if source.chunk == 1:  # somebody waits for it
                 out.flush()
-    if num_tokens:
-        print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
+    return total, num_tokens

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from weft import durable
+from weft import durable, stages
 from weft.data.check.finding import counted
 from weft.data.check.rows import unknown_labels
 from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
@@ -113,6 +113,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     that cannot be read.
     """
     run = Run.of(folder)
+    stages.enter("loading the model")
     try:
         task = load_task(folder, machine)
     except FolderError:
@@ -133,6 +134,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     elif isinstance(task, Classification):
         bad, others = _of_labels(task, text, run)
     else:
+        stages.enter(f"scoring {counted(len(text), task.unit)}")
         scores = task.evaluate(_beginnings(text))
         bad, others = isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
     remedy = "score the model on text that was not trained on; weft check finds such rows before training"
@@ -376,6 +378,7 @@ def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Ca
         bad, others = _of_labels(task, text.select(rest), run) if rest else (False, [])
         return bad, [cause, *others]
     rows = _places(len(text))
+    stages.enter(f"classifying {counted(len(rows), 'texts')}")
     answers = task.predictor().classify([text.texts[i] for i in rows])
     wanted = [text.labels[i] for i in rows]
     right = sum(set(a.labels) == set(labels) for a, labels in zip(answers, wanted, strict=True)) / len(rows)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import torch
 
+from weft import stages
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from weft.predict.prediction import Prediction
@@ -25,7 +26,9 @@ class Probe:
     @cached_property
     def predictions(self) -> list[Prediction]:
         """As `weft translate` gives them."""
-        return self.task.predictor().translate(self.text.src)
+        stages.enter(f"translating {len(self.text):,} pairs")
+        found = self.task.predictor().translate_stream(self.text.src, chunk=_BATCH)
+        return list(stages.counted(found, "pairs", every=1))
 
     @cached_property
     def bleu(self) -> float:
@@ -56,9 +59,11 @@ class Probe:
     def _loss(self, src: Sequence[list[int]], tgt: Sequence[list[int]]) -> tuple[float, float]:
         total, count, ends = 0.0, 0, []
         device = torch.device(self.task.machine.device)
+        stages.enter(f"finding what {len(tgt):,} targets cost")
         with evaluating(self.task.model):
             for first in range(0, len(src), _BATCH):
                 some = slice(first, first + _BATCH)
+                stages.count(first, "pairs")
                 out = _padded(tgt[some]).to(device)
                 begun = _padded([[BOS_ID, *row[:-1]] for row in tgt[some]]).to(device)
                 logits = self.task.model(_padded(src[some]).to(device), begun)
