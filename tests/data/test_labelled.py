@@ -266,6 +266,17 @@ class TestLook:
         assert "2 labels have fewer than 5 rows: 'd', 'c'" in found(text, "rare-labels").message
         assert "rare-labels" not in codes(made({"a": 150, "b": 140, "c": 5}))
 
+    def test_labels_that_are_written_otherwise_are_to_be_written_alike_before_all_else(self) -> None:
+        text = made({"Billing": 2, "billing": 150, "return": 100, "retturn": 1})
+        as_one = "first write labels alike that mean the same: 'Billing' as 'billing', 'retturn' as 'return'"
+        assert found(text, "rare-labels").remedy == as_one
+        assert found(text, "imbalance").remedy == f"{as_one}; then check again"
+        others = found(made({"Billing": 2, "billing": 150, "return": 100, "spam": 3}), "rare-labels").remedy
+        assert others.startswith(
+            "first write labels alike that mean the same: 'Billing' as 'billing'; bring more "
+        )
+        assert "of the others" in others
+
     def test_the_same_text_with_different_labels(self) -> None:
         rows = [(f"text {i}", ["ab"[i % 2]]) for i in range(300)]
         text = from_rows(

@@ -227,8 +227,8 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(Probe, "predictions", property(answers))
 
 
-def causes_of(folder: Path, data: str) -> dict[str, Cause]:
-    return {cause.code: cause for cause in diagnose(folder, [data], PLAIN) if cause.code != "contaminated-test"}
+def causes_of(folder: Path, *data: str) -> dict[str, Cause]:
+    return {cause.code: cause for cause in diagnose(folder, data, PLAIN) if cause.code != "contaminated-test"}
 
 
 def test_empty_translations_are_named_as_such(
@@ -384,6 +384,34 @@ def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
     (cause,) = diagnosis._of_balance(wanted, given, Run(None, None, None, None))
     assert "weft check" in cause.remedy
     assert "class_weights" not in cause.remedy
+
+
+def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
+    wanted = [["Billing"]] * 24 + [["billing "]] * 16
+    given = [["Billing"]] * 38 + [["billing "]] * 2
+    (cause,) = diagnosis._of_balance(given, wanted, Run(None, None, None, None))
+    assert cause.remedy == "first write labels alike that mean the same: 'Billing' and 'billing '"
+
+
+def test_names_labels_that_are_alike_and_those_that_dev_or_the_text_lacks(tmp_path: Path) -> None:
+    draw, words = Random(1), {"order": "late", "Order": "lost", "return": "send"}
+    rows = [
+        (" ".join([*draw.choices(OTHER_WORDS, k=3), words[label]]), label) for label in words for _ in range(90)
+    ]
+    rows.append(("hello there", "greeting"))
+    path, few = tmp_path / "train.csv", tmp_path / "few.csv"
+    path.write_text("text,label\n" + "".join(f"{text} {i},{label}\n" for i, (text, label) in enumerate(rows)))
+    few.write_text("text,label\n" + "".join(f"we send it {i},return\n" for i in range(30)))
+    shape = ("task=classification", "model.d_model=16", "model.num_encoder_layers=0", "tokenizer.kind=word")
+    steps = ("training.max_steps=30", "training.learning_rate=0.02", "training.warmup_steps=5", "data.dev_size=30")
+    settings = (*shape, *steps, *PLAIN_RUN, "data.test_size=0")
+    weft.train(out=tmp_path / "model", train=str(path), settings=settings, quiet=True)
+    by_run, with_text = causes_of(tmp_path / "model"), causes_of(tmp_path / "model", str(few))
+    for found in (by_run, with_text):
+        assert "'Order' and 'order'" in found["label-variants"].evidence
+        assert "write them alike" in found["label-variants"].remedy
+    assert "dev text has no row of 'greeting' (1 of 4 labels)" in by_run["labels-not-judged"].evidence
+    assert "the text has no row of 'Order', 'greeting', 'order' (3 of 4" in with_text["labels-not-judged"].evidence
 
 
 def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(tmp_path: Path) -> None:

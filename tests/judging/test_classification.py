@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.judging.classification import judge, naive_bayes
+from weft.judging.classification import judge, naive_bayes, with_labels
 from weft.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
 from weft.predict.classifier import Classification
 
@@ -54,3 +54,17 @@ def test_counting_words_by_hand() -> None:
     assert tokens[:, 0].tolist() == pytest.approx([-1.6094, -0.5108, -1.6094], abs=1e-4)  # ln of 1/5, 3/5, 1/5
     assert tokens[:, 1].tolist() == pytest.approx([-1.3863, -1.3863, -0.6931], abs=1e-4)  # ln of 1/4, 1/4, 2/4
     assert prior.tolist() == pytest.approx([-0.5108, -0.9163], abs=1e-4)  # ln of 3/5, 2/5
+
+
+def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
+    found = verdict_on([("billing", "billing", 60), ("order", "order", 40)])
+    assert with_labels(found, {"billing": 60, "order": 40}, {"billing": 60, "order": 40}).says == found.says
+    counts = {"Billing": 8, "billing": 1200, "order": 300, "or-der": 2, "return": 1}
+    said = with_labels(found, counts, {"billing": 60, "order": 40})
+    assert [*said.says[: len(found.says)]] == [*found.says]
+    alike, absent = said.says[len(found.says) :]
+    assert "alone count as different" in alike
+    assert "'billing' and 'Billing'; 'order' and 'or-der'; write them alike" in alike
+    assert absent.startswith("dev has no row of 'Billing', 'or-der', 'return' (3 of 5 labels): ")
+    assert said.figures["not_in_dev"] == ["Billing", "or-der", "return"]
+    assert said.verdict == found.verdict

@@ -14,7 +14,8 @@ from typing import Any
 
 from weft import durable, stages
 from weft.data.check.finding import counted
-from weft.data.check.rows import unknown_labels
+from weft.data.check.rows import alike_in_words, alike_labels, unknown_labels
+from weft.data.labelled import label_counts, named
 from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.errors import FolderError
 from weft.evaluation.language import LanguageScores
@@ -122,9 +123,10 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         return list(_of_unfinished(run))
     poor = _is_poor_by_run(task, run)
     if not data:
-        return list(of_run(task, run) if poor else _of_unjudged(run) if poor is None else ())
+        figures = of_run(task, run) if poor else _of_unjudged(run) if poor is None else ()
+        return [*_of_label_names(task), *_of_dev_labels(task, run), *figures]
     text = task.read(data)
-    found: list[Cause] = []
+    found = [*_of_label_names(task)]
     if isinstance(task, Translation):
         probe = Probe(task, text.select(_places(len(text))))
         found += _of_direction(probe)
@@ -146,7 +148,41 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     by_run = list(of_run(task, run)) if blamed else []
     if {"too-few-steps", "not-learning"} & {cause.code for cause in by_run}:
         others = [cause for cause in others if cause.code not in OF_UNTRAINED]
-    return [*found, *by_run, *others, *_of_few_rows(task, len(text))]
+    return [*found, *by_run, *others, *_of_absent_labels(task, text), *_of_few_rows(task, len(text))]
+
+
+def _of_label_names(task: Task[Any, Any, Any]) -> Iterator[Cause]:
+    """Labels of a classifier that are most likely one."""
+    if isinstance(task, Classification) and (alike := alike_labels(dict.fromkeys(task.config.labels, 1))):
+        yield Cause(
+            "label-variants",
+            "the model has labels that differ in case, spaces or marks alone, and takes them for different: "
+            f"{alike_in_words(alike)}",
+            "write them alike in the text (weft check names the rows) and train anew",
+        )
+
+
+def _of_dev_labels(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
+    """Labels of a classifier that its dev text had not, as its verdict has them."""
+    figures = ((run.verdict or {}).get("judgement") or {}).get("figures") or {}
+    if isinstance(task, Classification) and (absent := figures.get("not_in_dev")):
+        remedy = "train with rows of each label in dev: with more of them in the text, or by --dev"
+        yield _not_judged(absent, task, "the run's dev text", remedy)
+
+
+def _of_absent_labels(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
+    """Labels of a classifier that a text has not; one with other labels is of another kind, which is said."""
+    if not isinstance(task, Classification):
+        return
+    counts, known = label_counts(text), task.config.labels
+    if counts.keys() <= set(known) and (absent := [label for label in known if label not in counts]):
+        yield _not_judged(absent, task, "the text", "give text with rows of each label")
+
+
+def _not_judged(absent: Sequence[str], task: Classification, where: str, remedy: str) -> Cause:
+    many = f"{len(absent):,} of {counted(len(task.config.labels), 'labels')}"
+    evidence = f"{where} has no row of {named(absent)} ({many}): how well such texts are labelled is not known"
+    return Cause("labels-not-judged", evidence, remedy)
 
 
 def _of_unjudged(run: Run) -> Iterator[Cause]:
@@ -404,7 +440,10 @@ def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]],
     over, under = max(more, key=more.__getitem__), min(more, key=more.__getitem__)
     if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
         return
-    if weighted := _without_weights(run):
+    alike = alike_labels(dict.fromkeys(more, 1))
+    if any({over, under} & set(group) for group in alike):
+        remedy = f"first write labels alike that mean the same: {alike_in_words(alike)}"
+    elif weighted := _without_weights(run):
         remedy = weighted
     elif true[over] < true[under]:
         remedy = "look whether the training text has that label as seldom as this text does (weft check)"

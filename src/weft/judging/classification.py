@@ -1,11 +1,13 @@
 """The verdict on a classifier: what it gets right on dev, beside the most frequent label and counting words."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from weft.data.labelled import LabelledText
+from weft.data.check.rows import alike_in_words, alike_labels
+from weft.data.labelled import LabelledText, label_counts, named
 from weft.data.normalize import replace_surrogates
 from weft.judging.judgement import (
     DRAFT,
@@ -31,10 +33,29 @@ def judge_classifier(
     task: Classification, train: LabelledText, dev: LabelledText, still_improves: bool, helps: Sequence[str]
 ) -> Judgement:
     """Classify some of dev and judge."""
+    counts, judged = label_counts(train), label_counts(dev)
     dev, train = dev.select(places(len(dev), MOST_JUDGED)), train.select(places(len(train), MOST_COUNTED))
     answers = task.predictor().classify(dev.texts)
     counted = None if task.config.multi_label else _by_words(task, train, dev)
-    return judge(dev.texts, dev.labels, answers, counted, still_improves, helps)
+    found = judge(dev.texts, dev.labels, answers, counted, still_improves, helps)
+    return with_labels(found, counts, judged)
+
+
+def with_labels(found: Judgement, counts: Mapping[str, int], judged: Mapping[str, int]) -> Judgement:
+    """The verdict, and what the labels leave open: `counts` are their rows in training, `judged` in dev."""
+    alike, absent = alike_labels(counts), [label for label in counts if label not in judged]
+    says = [*found.says]
+    if alike:
+        says.append(
+            f"labels that differ in case, spaces or marks alone count as different: {alike_in_words(alike)}; "
+            "write them alike and train anew"
+        )
+    if absent:
+        says.append(
+            f"dev has no row of {named(absent)} ({len(absent):,} of {len(counts):,} labels): how well such texts "
+            "are labelled is not known"
+        )
+    return replace(found, says=says, figures={**found.figures, "alike": alike, "not_in_dev": absent})
 
 
 def judge(

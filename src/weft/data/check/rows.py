@@ -2,7 +2,7 @@
 
 import difflib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
 from weft.data.check.repeats import near_repeats, repeats
@@ -19,6 +19,8 @@ _WEIGHTS = (
     ", and train with training.class_weights=balanced as well, by which rare labels count for more: it often "
     "helps, not always"
 )
+_TOO_FEW = "or join them with others: so few can be neither learned nor scored"
+_MOST_GROUPS = 3  # of labels written in several ways, that a message names
 _SPELLING = 0.84  # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
 _LEAST_LETTERS = 4  # of a label that may be misspelled
@@ -145,17 +147,9 @@ def _too_small(text: LabelledText) -> Iterator[Finding]:
 def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     """Labels that differ in case, spaces and the like alone, and rare ones spelled nearly like a common one."""
     counts = label_counts(text)
-    alike: dict[str, list[str]] = {}
-    for label in counts:
-        alike.setdefault(_plain(label), []).append(label)
-    slips = list(_slips(counts)) if len(counts) <= LABELS_SHARE * len(text) else []
-    groups = [
-        ("differ in case, spaces or marks alone", variants) for variants in alike.values() if len(variants) > 1
-    ]
-    known = {label for _, variants in groups for label in variants}
-    groups += [("differ in a letter or two", [common, slip]) for common, slip in slips if slip not in known]
+    groups = [("differ in case, spaces or marks alone", variants) for variants in alike_labels(counts)]
+    groups += [("differ in a letter or two", [common, slip]) for slip, common in _slips(counts).items()]
     for how, variants in groups:
-        variants.sort(key=lambda label: (-counts[label], label))
         others = set(variants[1:])
         found = [i for i, labels in enumerate(text.labels) if not others.isdisjoint(labels)]
         listing = " and ".join(f"{quoted(label)} ({counted(counts[label], 'rows')})" for label in variants)
@@ -171,6 +165,34 @@ def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         )
 
 
+def alike_labels(counts: Mapping[str, int]) -> list[list[str]]:
+    """Groups of labels that differ in case, spaces or marks alone, of each the one with most rows first."""
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        alike.setdefault(_plain(label), []).append(label)
+    groups = [sorted(some, key=lambda label: (-counts[label], label)) for some in alike.values() if len(some) > 1]
+    return sorted(groups, key=lambda group: group[0])
+
+
+def alike_in_words(groups: Sequence[Sequence[str]]) -> str:
+    """The groups of `alike_labels`, for a message."""
+    more = f" and {len(groups) - _MOST_GROUPS:,} more" if len(groups) > _MOST_GROUPS else ""
+    return "; ".join(" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS]) + more
+
+
+def _variants(counts: Mapping[str, int]) -> dict[str, str]:
+    """The labels that are probably another one written otherwise, with that one."""
+    alike = {label: group[0] for group in alike_labels(counts) for label in group[1:]}
+    return alike | _slips(counts)
+
+
+def _alike_first(labels: Mapping[str, str]) -> str:
+    """The remedy for labels that are variants of others."""
+    shown = [f"{quoted(label)} as {quoted(other)}" for label, other in list(labels.items())[:_MOST_GROUPS]]
+    more = f" and {len(labels) - _MOST_GROUPS:,} more so" if len(labels) > _MOST_GROUPS else ""
+    return f"first write labels alike that mean the same: {', '.join(shown)}{more}"
+
+
 def _plain(label: str) -> str:
     """A label without what a slip of the hand changes: case, width, spaces, hyphens, quotes, 1 for 1.0."""
     folded = unicodedata.normalize("NFKC", label).casefold()
@@ -180,13 +202,22 @@ def _plain(label: str) -> str:
         return "".join(letter for letter in folded if letter not in " -_.'\"’`") or folded
 
 
-def _slips(counts: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Rare labels with the common one that they may be a slip for."""
+def _slips(counts: Mapping[str, int]) -> dict[str, str]:
+    """Rare labels with the common one that they may be a slip for, but those that are alike.
+
+    None where there are so many labels that they are hardly labels.
+    """
+    if len(counts) > LABELS_SHARE * sum(counts.values()):
+        return {}
+    known = {label for group in alike_labels(counts) for label in group}
     words = [label for label in counts if len(label) >= _LEAST_LETTERS and not any(map(str.isdigit, label))]
+    found: dict[str, str] = {}
     for label in words:
         common = [other for other in words if counts[label] <= _SLIP_SHARE * counts[other]]
         for near in difflib.get_close_matches(label, common, n=1, cutoff=_SPELLING):
-            yield near, label
+            if label not in known:
+                found[label] = near
+    return found
 
 
 def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
@@ -196,11 +227,20 @@ def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
         some = set(rare)
         found = [i for i, labels in enumerate(text.labels) if not some.isdisjoint(labels)]
+        variants = {label: other for label, other in _variants(counts).items() if label in some}
+        remedies = [
+            *([_alike_first(variants)] if variants else []),
+            *(
+                [f"bring more of {'the others' if variants else 'them'}, {_TOO_FEW}"]
+                if some - set(variants)
+                else []
+            ),
+        ]
         yield Finding(
             "warning",
             "rare-labels",
             f"{text.where(_first_with(text, rare[0]))}: {has} fewer than {FEW_ROWS} rows: {named(rare)}",
-            "bring more of them, or join them with others: so few can be neither learned nor scored",
+            "; ".join(remedies),
             len(rare),
             tuple(found),
             rows.examples(found),
@@ -243,12 +283,14 @@ def _imbalance(text: LabelledText) -> Iterator[Finding]:
         return
     most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
     if counts[most] > _IMBALANCE * counts[least]:
+        variants = _variants(counts)
+        fair = "judge by macro-F1 rather than accuracy" + ("" if text.multi_label else _WEIGHTS)
         yield Finding(
             "note",
             "imbalance",
             f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
             f"{counted(counts[least], 'rows')}",
-            "judge by macro-F1 rather than accuracy" + ("" if text.multi_label else _WEIGHTS),
+            f"{_alike_first(variants)}; then check again" if least in variants else fair,
             counts[least],
         )
 
