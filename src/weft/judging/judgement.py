@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from weft.judging.words import shorten_runs
+
 USABLE, DRAFT, NOT_YET, NOT_JUDGED = "usable", "draft", "not usable yet", "not judged"
 FEW_JUDGED = 20  # rows of dev below which what they show may be chance
 NUM_EXAMPLES = 5
@@ -34,8 +36,8 @@ class Judgement:
         return [*found, *(f"what would help: {one}" for one in self.helps)]
 
     def lines(self) -> list[str]:
-        """As `summary`, and the examples."""
-        shown = [f"  {name + ':':<13}{text}" for row in self.examples for name, text in row.items()]
+        """As `summary`, and the examples, without endless repetitions."""
+        shown = [f"  {name + ':':<13}{shorten_runs(text)}" for row in self.examples for name, text in row.items()]
         if shown:
             shown.insert(0, f"{len(self.examples)} rows of dev:")
         return [f"verdict: {line}" if i == 0 else f"  {line}" for i, line in enumerate(self.summary())] + shown

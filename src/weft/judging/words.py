@@ -6,6 +6,21 @@ from collections.abc import Sequence
 from weft.predict.segments import joiner
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+# The same one to eight words, or one to twenty characters, again and again: more often than a text has them.
+_SAME_WORDS = re.compile(r"(?<!\S)(\S+(?: \S+){0,7}?)(?: \1){4,}(?!\S)")
+_SAME_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7,}")
+_KEPT = 3  # of a run, for the eye
+
+
+def shorten_runs(text: str) -> str:
+    """The text with what it says again and again said three times, and how often: `the the the … (×80)`."""
+    text = _SAME_WORDS.sub(lambda run: _shortened(run, " "), text)
+    return _SAME_CHARACTERS.sub(lambda run: _shortened(run, ""), text)
+
+
+def _shortened(run: re.Match[str], between: str) -> str:
+    times = (len(run[0]) + len(between)) // (len(run[1]) + len(between))
+    return f"{between.join([run[1]] * _KEPT)} … (×{times})"
 
 
 def words_of(text: str, language: str) -> list[str]:
