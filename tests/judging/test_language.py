@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from weft.judging.judgement import DRAFT, NOT_YET, USABLE
+from weft.judging.judgement import NOT_YET, USABLE
 from weft.judging.language import PAIRS, Yardsticks, judge, yardsticks
 
 BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
@@ -13,20 +13,25 @@ BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
 @pytest.mark.parametrize(
     ("loss", "verdict", "why"),
     [
-        (4.0, NOT_YET, "no better than counting how often each token occurs"),
-        (3.99, DRAFT, "no more of what follows what than pairs tell"),
-        (3.0, DRAFT, "no more of what follows what than pairs tell"),
+        (4.2, NOT_YET, "worse than counting how often each token occurs: 4.20 against 4.00 nats a token"),
+        (4.0, NOT_YET, "no better than counting how often each token occurs: 4.00 against 4.00 nats a token"),
+        (3.99, NOT_YET, "worse than counting which token follows which: 3.99 against 3.00 nats a token"),
+        (3.0, NOT_YET, "no better than counting which token follows which: 3.00 against 3.00 nats a token"),
         (2.99, USABLE, "it foretells more than pairs of tokens tell"),
     ],
 )
 def test_the_rules(loss: float, verdict: str, why: str) -> None:
-    found = judge(loss, BESIDE, still_improves=False, by_heart=False, helps=())
+    found = judge(loss, BESIDE, "token", still_improves=False, by_heart=False, helps=())
     assert found.verdict == verdict
     assert why in found.says[0]
 
 
 def test_what_is_said_beside_it() -> None:
-    found = judge(2.0, BESIDE, still_improves=True, by_heart=True, helps=())
+    letters = judge(3.5, BESIDE, "character", still_improves=False, by_heart=False, helps=())
+    assert (
+        letters.says[0] == "worse than counting which character follows which: 3.50 against 3.00 nats a character"
+    )
+    found = judge(2.0, BESIDE, "token", still_improves=True, by_heart=True, helps=())
     assert found.says[0].endswith("; the curve still falls: train it for longer")
     assert (
         "as one among 7 equally likely ones; among 20 where pairs are counted, 55 where tokens are, 403"

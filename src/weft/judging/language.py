@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.data.documents import Documents
-from weft.judging.judgement import DRAFT, NOT_YET, USABLE, Judgement, not_judged
+from weft.judging.judgement import NOT_YET, USABLE, Judgement, not_judged
 from weft.tasks.language_modelling import LanguageModelling
 
 MOST_CHARACTERS = 4_000_000  # of training text are counted; of dev a tenth of it
@@ -40,28 +40,27 @@ def judge_language_model(
     seen, unseen = (encode(_some(text, most)) for text, most in ((train, 1.0), (dev, 0.1)))
     if sum(map(len, unseen)) < 2 or sum(map(len, seen)) < 2:
         return not_judged("dev has no text to tell by")
-    return judge(loss, yardsticks(seen, unseen, task.config.vocab_size), still_improves, by_heart, helps)
+    unit = "character" if task.config.tokenizer.kind == "character" else "token"
+    beside = yardsticks(seen, unseen, task.config.vocab_size)
+    return judge(loss, beside, unit, still_improves, by_heart, helps)
 
 
 def judge(
-    loss: float, beside: Yardsticks, still_improves: bool, by_heart: bool, helps: Sequence[str]
+    loss: float, beside: Yardsticks, unit: str, still_improves: bool, by_heart: bool, helps: Sequence[str]
 ) -> Judgement:
-    """The verdict by a loss on dev, in nats a token."""
+    """The verdict by a loss on dev, in nats a token, which is called `unit`."""
     if loss >= beside.tokens:
-        verdict, first = NOT_YET, "it foretells the next token no better than counting how often each token occurs"
+        verdict, first = NOT_YET, _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit)
     elif loss >= beside.pairs:
-        verdict, first = (
-            DRAFT,
-            "it knows which tokens are frequent, but no more of what follows what than pairs tell",
-        )
+        verdict, first = NOT_YET, _no_better(loss, beside.pairs, f"which {unit} follows which", unit)
     else:
-        verdict, first = USABLE, "for text like the training text: it foretells more than pairs of tokens tell"
+        verdict, first = USABLE, f"for text like the training text: it foretells more than pairs of {unit}s tell"
     if still_improves:
         first += "; the curve still falls: train it for longer"
     own, tokens, pairs, guessing = (_among(one) for one in (loss, beside.tokens, beside.pairs, beside.guessing))
     unsure = (
-        f"the next token of dev is as unsure to it as one among {own} equally likely ones; among {pairs} where "
-        f"pairs are counted, {tokens} where tokens are, {guessing} by guessing ({loss:.2f} nats)"
+        f"the next {unit} of dev is as unsure to it as one among {own} equally likely ones; among {pairs} where "
+        f"pairs are counted, {tokens} where {unit}s are, {guessing} by guessing ({loss:.2f} nats)"
     )
     says = [first, unsure]
     if by_heart:
@@ -112,6 +111,11 @@ def _some(text: Documents, share: float) -> list[str]:
         found.append(one[:room])
         room -= len(one)
     return found
+
+
+def _no_better(loss: float, counting: float, what: str, unit: str) -> str:
+    how = "worse than" if loss > counting else "no better than"
+    return f"{how} counting {what}: {loss:.2f} against {counting:.2f} nats a {unit}"
 
 
 def _among(loss: float) -> str:
