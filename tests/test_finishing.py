@@ -89,6 +89,18 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
     assert verdict_of(out)["outcome"] == "done"
 
 
+def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
+    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At step 9 of 12 a third of what it took is left: 1,200 of 3,600 seconds."""
+    with pytest.raises(Interrupted):
+        train("training.save_every=1", "training.eval_every=9", stop=9)
+    monkeypatch.setattr("weft.publication._take_best", lambda *given: 3600.0)
+    weft.finish(tmp_path / "out")
+    said = " ".join(capfd.readouterr().err.split())
+    assert "try next: the same call, which goes on (about 20 minutes more)" in said
+
+
 def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train("data.dev_size=0", "data.test_size=0", stop=7)

@@ -27,7 +27,7 @@ from weft.machine import Machine
 from weft.model_folder import run_files
 from weft.planning import Planned, make_plan
 from weft.recipe_file import with_values
-from weft.run_record import Verdict
+from weft.run_record import Verdict, enter_stage
 from weft.tasks import translation
 from weft.tasks.translation import Translation
 from weft.texts import Texts
@@ -48,7 +48,8 @@ def train(tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...]) ->
     def call(*settings: str, out: Path = tmp_path / "out", text: str | None = None, **request: Any) -> Verdict:
         steps = ("training.max_steps=12", "training.save_every=4")
         text = text or write_pairs(60)
-        return weft.train(out=out, train=text, settings=(*tiny_settings, *steps, *settings), quiet=True, **request)
+        request = {"quiet": True, **request}
+        return weft.train(out=out, train=text, settings=(*tiny_settings, *steps, *settings), **request)
 
     return call
 
@@ -565,6 +566,25 @@ def test_a_damaged_record_of_the_run_is_named(train: Train, tmp_path: Path, cont
     run_files(tmp_path / "out").recipe.write_text(content)
     with pytest.raises(FolderError, match=r"recipe\.json"):
         train("training.max_steps=13")
+
+
+@pytest.mark.parametrize("stage", ["scoring", "judging", "publishing"])
+def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], stage: str
+) -> None:
+    def entering(path: Path, verdict: Any, entered: str) -> None:
+        enter_stage(path, verdict, entered)
+        if entered == stage:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.publication.enter_stage", entering)
+        with pytest.raises(KeyboardInterrupt):
+            train(quiet=False)
+    said = " ".join(capfd.readouterr().err.split())
+    finish = f'to use what there is: weft.finish("{tmp_path / "out"}")'
+    assert f"left while {stage}; all 12 steps are saved; the same call goes on; {finish}" in said
+    assert train().step == 12
 
 
 def test_a_damaged_best_checkpoint_is_not_published(

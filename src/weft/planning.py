@@ -23,7 +23,7 @@ from weft.training.budget import (
     settle_time_plan,
 )
 from weft.training.distributed import World
-from weft.training.log import evaluation_seconds, seconds_left, spoken
+from weft.training.log import evaluation_seconds, roughly, seconds_left
 from weft.training.trainer import Batches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
@@ -61,7 +61,7 @@ class Planned:
         eval_every = self.plan.eval_every if evaluates else None
         steps = self.plan.max_steps
         left = seconds_left(step, steps, self.costs.step, eval_every, made or [self.costs.evaluation])
-        return f"about {spoken(left + self.costs.ending)}{' left' if step else ''}"
+        return f"{roughly(left + self.costs.ending)}{' left' if step else ''}"
 
 
 def settle_plan(

@@ -22,7 +22,7 @@ from weft.tasks.translation import Translation
 from weft.texts import Texts
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
-from weft.training.log import Log, evaluation_seconds, spoken
+from weft.training.log import Log, evaluation_seconds, roughly
 
 
 def publish(
@@ -56,8 +56,9 @@ def publish(
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
     task.save(out, known, model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command))
-    if seconds:  # as long again takes as many evaluations, and an ending too
-        seconds += sum(evaluation_seconds(files.metrics)) + time.monotonic() - began
+    if seconds:
+        seconds += sum(evaluation_seconds(files.metrics))
+        seconds = seconds * _share_ahead(verdict, goes_on) + time.monotonic() - began
     for line in [*judged.lines(), *_next(out, task, judged, verdict, command, goes_on, seconds)]:
         log.note(line)
 
@@ -80,6 +81,11 @@ def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Ver
     return seconds
 
 
+def _share_ahead(verdict: Verdict, goes_on: bool) -> float:
+    """What is still to be trained, as a share of what has been: as long again, or what a stopped run has left."""
+    return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1) if goes_on else 1.0
+
+
 def _known_words(task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None) -> KnownWords | None:
     """The words that the model reads in its training text, and in that of the model that it starts from."""
     if texts is None or isinstance(task, LanguageModelling):
@@ -100,7 +106,8 @@ def _next(
     """What to try next, and what not to hand on."""
     if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
         planned = read_time_plan(run_files(out).plan)
-        how_long = f" (about {spoken(seconds)} more)" if seconds else ""
+        is_known = seconds and (verdict.max_steps or not goes_on)
+        how_long = f" ({roughly(seconds)} more)" if is_known else ""
         yield f"try next: {_longer(command, verdict, goes_on, planned)}{how_long}"
     instead = ", or hand on what weft quantize writes" if isinstance(task, Translation) else ""
     yield (

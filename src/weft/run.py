@@ -174,8 +174,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         _tell_settings(files, recipe, verdict, log)
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
-            facts = {"texts": texts.facts(), **_teacher(request)}
-            publish(request.out, published, checkpoints, verdict, texts, facts, request.command, log)
+            _publish(request, published, checkpoints, verdict, texts, log)
         verdict.ends(outcome)
     return verdict
 
@@ -227,6 +226,19 @@ def ending_clearly(verdict: Verdict, command: str, out: Path) -> Iterator[None]:
         if is_lost_process(error):
             again = going_on(command, out, verdict.saved_step > 0)
             raise Interrupted(f"another process of the run has gone; {again}") from error
+        raise
+
+
+def _publish(
+    request: Request, task: AnyTask, checkpoints: Checkpoints, verdict: Verdict, texts: Texts[Any], log: Log
+) -> None:
+    """What follows the last step; where Ctrl-C ends it, say that no step is lost and what goes on."""
+    facts = {"texts": texts.facts(), **_teacher(request)}
+    try:
+        publish(request.out, task, checkpoints, verdict, texts, facts, request.command, log)
+    except KeyboardInterrupt:
+        steps = f"all {verdict.step:,} steps are saved"
+        log.note(f"left while {verdict.stage}; {steps}; {going_on(request.command, request.out, is_saved=True)}")
         raise
 
 

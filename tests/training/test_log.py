@@ -12,7 +12,7 @@ from rich.console import Console
 
 from weft.training import log as log_module
 from weft.training.checkpoint import Progress
-from weft.training.log import Log, StepFacts, evaluation_seconds, in_words, seconds_left, spoken
+from weft.training.log import Log, StepFacts, evaluation_seconds, in_words, roughly, seconds_left, spoken
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -228,6 +228,7 @@ def test_what_is_said_of_a_step(tmp_path: Path, clock: Clock, capfd: pytest.Capt
 )
 def test_a_time_is_said_as_exactly_as_one_foresees_it(seconds: float, said: str) -> None:
     assert spoken(seconds) == said
+    assert roughly(seconds) == (said if said == "a few seconds" else f"about {said}")
 
 
 @pytest.mark.parametrize(

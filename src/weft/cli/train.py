@@ -13,6 +13,7 @@ from weft import stages
 from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
 from weft.cli.wording import say_lines
 from weft.errors import UsageError
+from weft.model_files import refuse_no_folder
 
 if TYPE_CHECKING:
     from weft.run_record import Verdict
@@ -127,12 +128,15 @@ def train(
 
 def finish(folder: Annotated[Path, typer.Argument(help="The folder of a run that was stopped.")]) -> None:
     """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
-    from weft.finishing import finish as finish_run
-    from weft.model_folder import run_files
-    from weft.run_record import read_task
+    refuse_no_folder(folder)
+    with stages.showing("loading PyTorch"):
+        from weft.finishing import finish as finish_run
+        from weft.model_folder import run_files
+        from weft.run_record import read_task
 
-    verdict = finish_run(folder)
-    say_ended(verdict, read_task(run_files(folder)), folder)
+        verdict = finish_run(folder)
+        task = read_task(run_files(folder))
+    say_ended(verdict, task, folder)
 
 
 def say_ended(verdict: "Verdict", task: str, out: Path) -> None:

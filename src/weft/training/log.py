@@ -318,6 +318,12 @@ def spoken(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
 
 
+def roughly(seconds: float) -> str:
+    """The same as a guess: "about 40 seconds"; "a few seconds" is one already."""
+    said = spoken(seconds)
+    return said if said.startswith("a few") else f"about {said}"
+
+
 def in_words(number: int) -> str:
     """A large number, short: "850,000", "3.9 million"."""
     for size, name in ((1e9, "billion"), (1e6, "million")):
