@@ -9,8 +9,8 @@ import pytest
 import weft
 from weft import samples
 from weft.cli import demo
+from weft.data.known import KnownWords
 from weft.samples import Splits
-from weft.samples.known import KnownWords
 
 Command = Callable[..., Any]
 TINY = (
@@ -87,7 +87,7 @@ def test_the_conversation_goes_on_until_an_empty_line(
     out, err = capsys.readouterr()
     answers = out.split("\n")[:-1]
     assert answers[0] == "  Katze sieht Hund."
-    assert "  (never seen: boy, loses, Cat - the model guesses there)" in answers[1:]
+    assert "  (never seen: boy, loses - the model guesses there)" in answers[1:]
     assert next(typed) == "never asked"
     assert "words and their forms and no others" in err
     assert [f"Try, for example: {src}" in err for src, _ in text.test[demo.SHOWN : demo.SHOWN + 3]] == [True] * 3
@@ -104,7 +104,7 @@ def test_the_end_of_input_ends_the_conversation(monkeypatch: pytest.MonkeyPatch)
 def test_an_answer_that_the_model_is_not_sure_of_is_marked(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, known = weft.load(tiny_folder), KnownWords("en", ["cat sees dog."])
+    model, known = weft.load(tiny_folder), KnownWords.of(["cat sees dog."])
     (sure,) = model.translate(["cat sees dog."])
     monkeypatch.setattr(demo, "UNSURE", sure.score - 0.01)
     assert demo.answer(model, known, "cat sees dog.") == ["  Katze sieht Hund."]

@@ -10,9 +10,9 @@ from weft.cli.train import GOES_ON, say
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
+    from weft.data.known import KnownWords
     from weft.predict.translator import Translator
     from weft.samples import Splits
-    from weft.samples.known import KnownWords
 
 LANGUAGES = {"en": "English", "zh": "Chinese", "de": "German"}
 SHOWN = 8  # held-out sentences with their translations
@@ -76,11 +76,12 @@ def _unless_equal(reference: str, translation: str) -> str:
 
 def _converse(model: "Translator", text: "Splits", src: str) -> None:
     """Translate what the person types, until an empty line; say where the model can only guess."""
-    from weft.samples.known import KnownWords
+    from weft.data.known import KnownWords
+    from weft.samples.known import words_by_kind
 
-    known = KnownWords(src, [sentence for sentence, _ in text.train])
+    known = KnownWords.of(sentence for sentence, _ in text.train)
     say(f"\nYour turn. The model knows {_amount(known, src)} and no others; some of them:\n")
-    for kind, words in known.kinds().items():
+    for kind, words in words_by_kind(src, lambda words: not known.unknown(words)).items():
         say(f"  {kind:8} {', '.join(words)}")
     offers = iter(text.test[SHOWN:])
     while True:
@@ -93,7 +94,7 @@ def _converse(model: "Translator", text: "Splits", src: str) -> None:
 
 
 def _amount(known: "KnownWords", src: str) -> str:
-    return f"{len(known.words):,} {'characters' if src == 'zh' else 'words and their forms'}"
+    return f"{len(known.hashes):,} {'characters' if src == 'zh' else 'words and their forms'}"
 
 
 def _asked(language: str) -> str:
@@ -107,7 +108,7 @@ def answer(model: "Translator", known: "KnownWords", asked: str) -> list[str]:
     """The translation, and what is doubtful about it."""
     (prediction,) = model.translate([asked])
     lines = [f"  {prediction.text}"]
-    unseen = known.unseen(asked)
+    unseen = known.unknown(asked)
     if unseen:
         lines.append(f"  (never seen: {', '.join(unseen)} - the model guesses there)")
     if prediction.score is not None and prediction.score < UNSURE:

@@ -1,12 +1,10 @@
-"""The words that the everyday corpus teaches in one language: some of each kind, and whether a word is one."""
+"""Some of the words that the everyday corpus teaches in one language, by kind."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from weft.samples.lexicon import WORD_FILES, read_tables
 
-LETTERS = re.compile(r"[^\W\d_]+|\d+")  # as the tokenizer of words cuts: runs of letters, or of digits
-CHARACTERS = re.compile(r"[㐀-鿿]|[^\W\d_㐀-鿿]+|\d+")
 MOST = 12  # words of a kind that are shown
 
 # A kind: the tables of the word lists, and which of their classes it is made of.
@@ -22,31 +20,15 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-class KnownWords:
-    """What occurs in the training sentences of one language; in Chinese each character counts as a word."""
-
-    def __init__(self, lang: str, sentences: Iterable[str]) -> None:
-        self.lang = lang
-        self.words = {word for sentence in sentences for word in words(sentence, lang)}
-
-    def unseen(self, text: str) -> list[str]:
-        """The words of a text that never occurred, written as there, each once and in order."""
-        return list(dict.fromkeys(word for word in words(text, self.lang) if word not in self.words))
-
-    def kinds(self) -> dict[str, list[str]]:
-        """Some of the words that occurred, by kind."""
-        tables = {key: rows for name in WORD_FILES for key, rows in read_tables(name).items()}
-        found = {}
-        for kind, parts in KINDS.items():
-            listed = list(dict.fromkeys(word for part in parts for word in _listed(tables, *part, self.lang)))
-            known = [word for word in listed if not self.unseen(word)]
-            found[kind] = known[:: -(-len(known) // MOST) or 1]
-        return found
-
-
-def words(text: str, lang: str) -> list[str]:
-    """Runs of letters or digits; of Chinese its characters."""
-    return (CHARACTERS if lang == "zh" else LETTERS).findall(text)
+def words_by_kind(lang: str, is_known: Callable[[str], bool]) -> dict[str, list[str]]:
+    """Some of the words of the lists that are known, by kind."""
+    tables = {key: rows for name in WORD_FILES for key, rows in read_tables(name).items()}
+    found = {}
+    for kind, parts in KINDS.items():
+        listed = list(dict.fromkeys(word for part in parts for word in _listed(tables, *part, lang)))
+        known = list(filter(is_known, listed))
+        found[kind] = known[:: -(-len(known) // MOST) or 1]
+    return found
 
 
 def _listed(tables: dict[str, dict[str, object]], table: str, classes: str, lang: str) -> Iterator[str]:
