@@ -65,7 +65,9 @@ def check_up(recipe: Recipe, given: Sources) -> Checkup:
     if isinstance(recipe, TranslationRecipe):
         _check_pairs(recipe, given, found)
     elif isinstance(recipe, LanguageRecipe):
-        parts = _read_parts(given, lambda items: read_documents(items, recipe.data.documents), found)
+        parts = _read_parts(
+            given, lambda items: read_documents(items, recipe.data.documents, recipe.data.raw), found
+        )
         _look(parts, examine_documents, found)
     else:
         assert isinstance(recipe, ClassificationRecipe)

@@ -35,11 +35,15 @@ class PairsSection(Section):
 
 
 class DocumentsSection(Section):
-    """Which documents: where one ends, and which share is held out where no dev or test text is given."""
+    """Which documents: where one ends, and which share is held out where no dev or test text is given.
+
+    `raw` takes what looks like HTML, JSON and the like for the text itself.
+    """
 
     builtin: str | None = None
     lang: str | None = None
     documents: Literal["blank-line", "file", "line"] = "blank-line"
+    raw: bool = False
     seed: Seed = 1
     dev_share: Share = 0.05
     test_share: Share = 0.0

@@ -173,6 +173,7 @@ class LanguageConfig(FolderConfig):
     lang: str
     vocab_size: VocabularySize
     documents: Literal["blank-line", "file", "line"]
+    raw: bool = False
     packing: Literal["stream", "packed"]
     window_len: Annotated[int, Field(ge=1, le=1_000_000)]
     model: CausalSection

@@ -148,9 +148,9 @@ def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]
     given.refuse_beside(data.builtin)
     if data.builtin:
         return _builtin_documents(data.builtin, data.lang or "en")
-    whole = read_documents(given.train, data.documents)
-    dev = read_documents(given.dev, data.documents) if given.dev else None
-    test = read_documents(given.test, data.documents) if given.test else None
+    whole = read_documents(given.train, data.documents, data.raw)
+    dev = read_documents(given.dev, data.documents, data.raw) if given.dev else None
+    test = read_documents(given.test, data.documents, data.raw) if given.test else None
     shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
     kept, split_dev, split_test = split_documents(whole, *shares, data.seed)
     stages.enter("looking the text over")

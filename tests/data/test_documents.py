@@ -101,6 +101,26 @@ class TestReading:
         assert ", not plain text for a language model; " in message
         assert "TAB" not in message
 
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.html", "<!DOCTYPE html>\n<p>ä</p>\n"),
+            ("a.json", '{"a": 1}\n'),
+            ("a.txt", "WEBVTT\n"),
+            ("a.csv", "a,b\n"),
+        ],
+    )
+    def test_text_of_another_kind_is_learned_as_it_stands_where_asked(
+        self, tmp_path: Path, name: str, content: str
+    ) -> None:
+        path = write(tmp_path / name, content.encode())
+        assert refusal(path, "file").endswith("add --set data.raw=true to learn it as it stands")
+        assert read_documents(path, "file", raw=True).texts == [content]
+        packed = write(tmp_path / "a.docx", b"PK\x03\x04")
+        with pytest.raises(DataError, match="is an office document") as caught:
+            read_documents(packed, "file", raw=True)
+        assert "data.raw" not in str(caught.value)
+
     @pytest.mark.parametrize("documents", ["blank-line", "file", "line"])
     def test_what_is_no_text_is_refused_with_its_place(self, tmp_path: Path, documents: str) -> None:
         assert "bad:2: not UTF-8 at the text's byte 3" in refusal(write(tmp_path / "bad", b"ok\n\xff"), documents)

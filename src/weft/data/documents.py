@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from weft import stages
-from weft.data.formats.filetype import accepted_type
+from weft.data.formats.filetype import FILE_TYPES, accepted_type
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash
 from weft.errors import DataError, UsageError
@@ -21,6 +21,20 @@ Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
 _KINDS = ("tsv", "markdown", "xml")  # of files, beside plain text, whose lines may be what is meant
+_RAW = (
+    "html",
+    "json",
+    "jsonl",
+    "csv",
+    "srt",
+    "vtt",
+    "po",
+    "ftl",
+    "xliff",
+    "tmx",
+    *_KINDS,
+)  # and are, if asked for
+_WANTED = "plain text for a language model"
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
 _REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out part
@@ -69,11 +83,12 @@ class Documents:
         )
 
 
-def read_documents(data: str | Path | Sequence[str | Path], documents: Ends) -> Documents:
+def read_documents(data: str | Path | Sequence[str | Path], documents: Ends, raw: bool = False) -> Documents:
     """Read and join every DATA.
 
     "blank-line": a document is a run of lines that have more than white space. "file": all of a file, its final
-    line end included. "line": every line that has more than white space. Raises DataError, with the place where it
+    line end included. "line": every line that has more than white space. `raw`: HTML, JSON and the like are the
+    text itself. Raises DataError, with the place where it
     has one, for whatever cannot be read as text, and for a file without any.
     """
     items = [data] if isinstance(data, str | Path) else data
@@ -81,7 +96,7 @@ def read_documents(data: str | Path | Sequence[str | Path], documents: Ends) -> 
         raise UsageError("no data given; name a file of text")
     if not all(str(item).strip() for item in items):
         raise UsageError("an empty name among the data; name a file")
-    return _join([_read_file(Path(item), documents) for item in items])
+    return _join([_read_file(Path(item), documents, raw) for item in items])
 
 
 def from_documents(texts: Iterable[str], name: str) -> Documents:
@@ -123,9 +138,11 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _read_file(path: Path, documents: Ends) -> Documents:
+def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     stages.enter(f"reading {path}")
-    accepted_type(path, _KINDS, "plain text for a language model")
+    learn = "or add --set data.raw=true to learn it as it stands"
+    remedies = {name: f"{FILE_TYPES[name].remedy}, {learn}" for name in _RAW}
+    accepted_type(path, _RAW if raw else _KINDS, _WANTED, remedies)
     read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[documents]
     found = _keep(read(path), str(path))
     if documents == "blank-line" and len(found) == 1 and "\n" in found.texts[0]:

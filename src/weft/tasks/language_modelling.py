@@ -93,6 +93,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             lang=recipe.data.lang or UNKNOWN,
             vocab_size=tokenizer.vocab_size,
             documents=recipe.data.documents,
+            raw=recipe.data.raw,
             packing=recipe.batches.packing,
             window_len=recipe.batches.window_len,
             model=recipe.model,
@@ -151,7 +152,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
 
     def read(self, data: Sequence[str]) -> Documents:
-        return read_documents(data, self.config.documents)
+        return read_documents(data, self.config.documents, self.config.raw)
 
     def evaluate(self, text: Documents) -> LanguageScores:
         """Score every token once, in windows of the length that the model was trained on."""
