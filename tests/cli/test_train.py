@@ -78,7 +78,7 @@ def test_a_label_and_a_text_become_a_classifier(command: Command) -> None:
 def test_rows_without_a_header_are_no_pairs_either(command: Command) -> None:
     ended = command("train", write("questions.tsv", ROWS))
     assert (ended.code, "looks like labelled rows" in ended.messages[0]) == (3, True)
-    assert "the first line must name the columns" in ended.messages[-1]
+    assert "; this looks like a row: add a first line that names the columns (text,label)" in ended.messages[-1]
     assert not Path("runs").exists()
 
 

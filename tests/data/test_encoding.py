@@ -52,7 +52,8 @@ def test_the_likely_encoding_is_named_and_its_command_converts(
         read_pairs(str(path))
     message = str(caught.value)
     assert "my pairs.tsv:2: not UTF-8 at the text's byte " in message
-    assert f"; it looks like {encoding}; convert it: iconv -f {encoding} -t UTF-8 '" in message
+    assert f"; it looks like {encoding}; save it as UTF-8 where it was written (a spreadsheet: " in message
+    assert f"Notepad: Save as, encoding UTF-8), or convert it: iconv -f {encoding} -t UTF-8 '" in message
     command = message.rpartition("convert it: ")[2]
     subprocess.run(["bash", "-c", command], check=True)
     assert read_pairs(str(tmp_path / "my pairs.utf8.tsv")).src == ["word", TEXTS[language], "last"]
@@ -77,6 +78,7 @@ def test_wide_encodings_have_their_commands(tmp_path: Path, encoding: str) -> No
         read_pairs(str(path))
     wide = "UTF-32" if "32" in encoding else "UTF-16"
     assert f"looks like {wide}" in str(caught.value)
+    assert "Save as, CSV UTF-8" in str(caught.value)
     subprocess.run(["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True)
     assert read_pairs(str(tmp_path / "p.utf8.tsv")).src == ["a", "c"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.data.kind import KINDS, guess_task
+from weft.errors import DataError
 
 LABELS = ["NUM", "LOC", "DESC"]
 Write = Callable[..., str]
@@ -56,6 +57,14 @@ def test_what_resembles_labels_only_a_little_is_pairs(write: Write) -> None:
     one = [f"same\tEin Mann ist {i} mal hier." for i in range(60)]
     for rows in (few, sentences, words, one, [*labelled(60), "a\tb\tc"]):
         assert guess_task(write("p.tsv", *rows)) == "translation"
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "T.XLS", "t.ods"])
+def test_a_spreadsheet_is_of_no_task(write: Write, name: str) -> None:
+    path = write(name, "PK")
+    with pytest.raises(DataError) as caught:
+        guess_task(path)
+    assert str(caught.value) == f"{path}: is a spreadsheet; save it as CSV UTF-8 and give that file"
 
 
 def test_pairs_and_documents(write: Write, tmp_path: Path) -> None:

@@ -136,8 +136,13 @@ class TestMissingColumns:
     def test_a_first_line_that_is_data_is_recognised(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.tsv", "what a film\tpos\nso dull\tneg\n")
         assert "columns: what a film, pos;" in refusal(path)
-        assert refusal(path).endswith("; the first line must name the columns")
-        assert "must name" not in refusal(write(tmp_path / "u.csv", "text,x\na,b\n"))
+        header = "add a first line that names the columns (text,label)"
+        assert f"; if this is a row, {header}; if it names them, rename the right one to 'text'; " in refusal(path)
+        assert "first line" not in refusal(write(tmp_path / "u.csv", "text,x\na,b\n"))
+        for row in ("why was this film ever made,neg", "17,neg", f"{'w' * 41};neg"):
+            assert refusal(write(tmp_path / "v.csv", f"{row}\na,b\n")).endswith(
+                f"; this looks like a row: {header}"
+            )
 
     def test_long_and_invisible_names_stay_on_one_line(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.csv", f'"a\nb",{"x" * 5000},{",".join(f"n{i}" for i in range(50))}\n')
@@ -189,11 +194,11 @@ class TestBadTables:
             ("t.jsonl", "[" * 100_000, ":1: JSON that cannot be read: nested too deeply"),
             ("t.jsonl", f'{{"text": {"1" * 5000}}}', ":1: JSON that cannot be read: Exceeds the limit"),
             ("t.txt", "text\tlabel\na\tb\n", ": what kind of table is it?"),
-            ("t.xlsx", "PK", ": what kind of table is it?"),
+            ("t.xlsx", "PK", ": is a spreadsheet; save it as CSV UTF-8"),
+            ("t.csv", "PK\x03\x04", ": is a spreadsheet or a zip archive, whatever its name; open it in a"),
             ("t.csv", b"text,label\na,\xff\n", ":2: not UTF-8 at the text's byte 13"),
             ("t.csv", b"text,label\na,\0\n", ":2: NUL at the text's byte 13"),
             ("t.csv", "text,label\na,b\n".encode("utf-16"), ":1: looks like UTF-16"),
-            ("t.csv", b"PK\x03\x04", ": is a zip archive"),
         ],
     )
     def test_the_place_and_the_reason_are_named(

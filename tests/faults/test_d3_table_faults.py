@@ -47,7 +47,7 @@ def test_D3_a_missing_key_of_json_is_named_with_its_line(tmp_path: Path) -> None
 def test_D3_a_table_without_a_header_is_recognised(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "what a film,pos\nso dull,neg\n")
     assert "columns: what a film, pos" in refusal(path)
-    assert "the first line must name the columns" in refusal(path)
+    assert "; if this is a row, add a first line that names the columns (text,label); " in refusal(path)
 
 
 def test_D3_quotes_delimiters_and_line_breaks_within_cells_are_text(tmp_path: Path) -> None:

@@ -24,7 +24,13 @@ _LONGEST_LABEL = 40
 
 
 def guess_task(item: str, text_column: str = "text", label_column: str = "label") -> str:
-    """Which task DATA looks like; what is missing or cannot be read looks like pairs."""
+    """Which task DATA looks like; what is missing or cannot be read looks like pairs.
+
+    Raises DataError for a spreadsheet: its rows may be of any task.
+    """
+    named = type_of_name(Path(item))
+    if named is not None and named.name == "sheet":
+        raise DataError(f"{item}: is {named.words}; {named.remedy}")
     try:
         paths = split_at_comma(item)
         if len(paths) == 2:

@@ -49,11 +49,21 @@ def conversion(path: Path | None, encoding: str) -> str:
     return f"zcat {old} | {convert} > {new}" if path.name.endswith(".gz") else f"{convert} {old} > {new}"
 
 
+def saving(path: Path | None, encoding: str) -> str:
+    """What makes UTF-8 of text in another encoding: the program that wrote it, or a command."""
+    if path is None or path.name.endswith(".gz"):
+        return f"convert it: {conversion(path, encoding)}"
+    return (
+        "save it as UTF-8 where it was written (a spreadsheet: Save as, CSV UTF-8; Notepad: Save as, encoding "
+        f"UTF-8), or convert it: {conversion(path, encoding)}"
+    )
+
+
 def remedy(path: Path | None, data: bytes) -> str:
     """What to do about text that is not UTF-8."""
     encoding = probable_encoding(data)
     probably = f"it looks like {encoding}; " if encoding else "it is in another encoding (iconv -l lists them); "
-    return f"{probably}convert it: {conversion(path, encoding)}"
+    return f"{probably}{saving(path, encoding)}"
 
 
 def _whole_lines(data: bytes) -> bytes:

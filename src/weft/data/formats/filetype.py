@@ -52,7 +52,7 @@ FILE_TYPES = {
         FileType("rtf", "a text with formatting (RTF)", "save it as plain text, in UTF-8"),
         FileType("pdf", "a PDF", "take its text out first (pdftotext does)"),
         FileType("office", "an office document", "save it as plain text, in UTF-8"),
-        FileType("sheet", "a spreadsheet", "save it as CSV, in UTF-8"),
+        FileType("sheet", "a spreadsheet", "save it as CSV UTF-8 and give that file"),
         FileType("epub", "a book (EPUB)", _TAKE_OUT),
         FileType("columns", "a file of columns (Parquet or Arrow)", "write it as CSV or JSON Lines"),
         FileType("zip", "a zip archive or an office document", "unpack it, or save it as plain text, in UTF-8"),

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft.data.formats.encoding import conversion, remedy
+from weft.data.formats.encoding import remedy, saving
 from weft.data.formats.row import EMPTY_LINE
 from weft.data.formats.source import read_chunks
 from weft.errors import DataError
@@ -97,7 +97,7 @@ def _refuse_wide_encoding(head: bytes, path: Path) -> None:
         first = 0 if mark else sample.index(0)
         raise DataError(
             f"{path}:1: looks like UTF-{bits}, not UTF-8, at the text's byte {first}; "
-            f"convert it: {conversion(path, f'UTF-{bits}')}"
+            f"{saving(path, f'UTF-{bits}')}"
         )
 
 

@@ -15,12 +15,15 @@ from typing import Any, NoReturn
 
 from weft.data.formats import lines
 from weft.data.formats.cells import find_quoting, read_csv, read_tab_separated
+from weft.data.formats.filetype import type_of_name
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _MOST_NAMES, _MOST_CHARS = 20, 40  # of the columns that a message lists
+_MOST_WORDS = 5  # of a column's name; what has more is a text
+_ZIP = b"PK\x03\x04"  # as which spreadsheets are packed
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -72,9 +75,15 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
 
 def _kind(path: Path) -> str:
     """`csv`, `tsv` or `json` by the name, after refusing what cannot be a table."""
-    with open_file(path):
+    with open_file(path) as file:
         if not path.is_file():
             raise DataError(f"{path}: is not a regular file; write the rows to a file first")
+        if file.peek(len(_ZIP)).startswith(_ZIP):
+            remedy = "open it in a spreadsheet and save it as CSV UTF-8, or unpack it"
+            raise DataError(f"{path}: is a spreadsheet or a zip archive, whatever its name; {remedy}")
+    named = type_of_name(path)
+    if named is not None and named.name == "sheet":
+        raise DataError(f"{path}: is {named.words}; {named.remedy}")
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in (".csv", ".tsv", *_JSON):
         raise DataError(
@@ -163,20 +172,42 @@ def _refuse_missing(
         return
     listing = ", ".join(_shown(name) for name in names[:_MOST_NAMES]) or "none"
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    remedies = [_instead(column, names, keys.get(column)) for column in missing]
-    if what == "column" and len(missing) == len(columns):
-        remedies.append("the first line must name the columns")
     wanted = f" and no {what} ".join(map(repr, missing))
-    raise DataError(f"{where}: no {what} {wanted}; {what}s: {listing}{more}; {'; '.join(remedies)}")
+    raise DataError(
+        f"{where}: no {what} {wanted}; {what}s: {listing}{more}; {_remedy(what, columns, missing, names, keys)}"
+    )
 
 
-def _instead(wanted: str, names: Sequence[str], key: str | None) -> str:
-    """What to do about a missing name: nearest is another case of it, then another spelling."""
+def _remedy(
+    what: str, columns: Sequence[str], missing: Sequence[str], names: Sequence[str], keys: Mapping[str, str]
+) -> str:
+    """What to do about missing names; where none is like another, the names may be a row."""
+    near = {column: _near(column, names) for column in missing}
+    named = "; ".join(_instead(column, near[column], keys.get(column)) for column in missing)
+    if what == "key" or len(missing) < len(columns) or any(near.values()):
+        return named
+    header = "add a first line that names the columns" + (f" ({','.join(columns)})" if len(columns) > 1 else "")
+    if any(_is_of_a_row(name) for name in names):
+        return f"this looks like a row: {header}"
+    return f"if this is a row, {header}; if it names them, {named}"
+
+
+def _is_of_a_row(cell: str) -> bool:
+    """Whether a cell is hardly the name of a column."""
+    return len(cell) > _MOST_CHARS or len(cell.split()) > _MOST_WORDS or cell.strip(" -+.,").isdigit()
+
+
+def _near(wanted: str, names: Sequence[str]) -> str:
+    """The name that may be meant, another case of it before another spelling; "" for none."""
     same = [name for name in names if name.casefold() == wanted.casefold()]
-    near = (same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6))[:1]
+    return next(iter(same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
+
+
+def _instead(wanted: str, near: str, key: str | None) -> str:
+    """What to do about a missing name, where another is near it or none."""
     if key is None:
-        return f"rename {_shown(near[0]) if near else 'the right one'} to {wanted!r}"
-    return f"did you mean --set {key}={_shown(near[0])}?" if near else f"name the right one by --set {key}=..."
+        return f"rename {_shown(near) if near else 'the right one'} to {wanted!r}"
+    return f"did you mean --set {key}={_shown(near)}?" if near else f"name the right one by --set {key}=..."
 
 
 def _shown(name: str) -> str:
