@@ -1,6 +1,7 @@
 """What a run leaves at its end: a plain verdict, and what using the model needs to say where it guesses."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,14 @@ from weft.averaging import average
 from weft.data.known import KnownWords
 from weft.durable import sha256_of
 from weft.errors import FolderError
+from weft.model_card import without_folders
 from weft.model_folder import WORDS, run_files
 from weft.publication import _longer
+from weft.recipe_file import load_recipe
+from weft.run import Request, train
 from weft.run_record import Verdict
 from weft.training.budget import TimePlan
+from weft.training.log import Log
 
 Write = Callable[[int], str]
 
@@ -66,6 +71,46 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert (
         f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said
     )
+
+
+def files_of(folder: Path) -> str:
+    """All text that whoever gets the folder can read."""
+    kept = (path for path in folder.rglob("*") if path.suffix in (".md", ".json") and "run" not in path.parts)
+    return "".join(path.read_text("utf-8") for path in kept)
+
+
+def test_the_folder_names_files_and_not_where_they_lie(
+    run: Path, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "for a client"
+    here.mkdir()
+    shutil.copy(write_pairs(216), here / "memory.en-de.tsv")
+    shutil.copytree(run, here / "before")
+    settings = ("training.max_steps=2", "training.save_every=1", "training.threads=1", "training.kernels=torch")
+    recipe = load_recipe(None, settings)
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("whole", here / "memory.en-de.tsv"), ("near", Path("for a client/memory.en-de.tsv"))):
+        command = shlex.join(["weft", "train", str(text), "--from", str(here / "before")])
+        request = Request(recipe, here / name, (str(text),), start_from=here / "before", command=command)
+        train(request, Log(quiet=True))
+        average([here / name], here / f"mean-{name}")
+        for folder in (here / name, here / f"mean-{name}"):
+            assert "for a client" not in files_of(folder)
+            assert "memory.en-de.tsv" in (folder / "README.md").read_text("utf-8")
+        assert "starts from before: its weights" in (here / name / "README.md").read_text("utf-8")
+    assert "checkpoints and the training text" not in (here / "mean-near" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("weft train /home/jane/a.en,/home/jane/a.de --output ~/models/x", "weft train a.en,a.de --output x"),
+        ("--from=/a/b/c (first: /a/b.tsv:3); /b/c: gone", "--from=c (first: b.tsv:3); c: gone"),
+        ("and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b", "and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b"),
+    ],
+)
+def test_paths_from_the_root_are_cut_to_their_last_names(text: str, cut: str) -> None:
+    assert without_folders(text) == cut
 
 
 def test_without_dev_nothing_is_judged(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,8 @@ def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: 
     assert report["same_translations"] == np.mean([a == b for a, b in zip(*texts.values(), strict=True)])
     assert report["sentences"] == 210
     assert report["bytes_int8"] < 0.7 * report["bytes"]
-    assert "## int8" in (small / "README.md").read_text()
+    card, origin = (small / "README.md").read_text(), (tiny_folder / "model.safetensors").read_bytes()
+    assert f"Made from the model model (its weights' sha256 {sha256(origin).hexdigest()[:16]})" in card
 
 
 def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: Path, tmp_path: Path) -> None:
@@ -116,8 +118,11 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: 
     assert found.notes[0].startswith(
         "contaminated: 1 of 2 pairs (50.0 %) are in the training text as well (first: "
     )
-    assert f"note: {found.notes[0]}" in (tmp_path / "known" / "README.md").read_text("utf-8")
-    assert json.loads((tmp_path / "known" / "parity.json").read_text("utf-8"))["notes"] == list(found.notes)
+    named = found.notes[0].replace(f"{tmp_path}/", "")
+    assert "train.en:2" in named
+    assert f"note: {named}" in (tmp_path / "known" / "README.md").read_text("utf-8")
+    report = json.loads((tmp_path / "known" / "parity.json").read_text("utf-8"))
+    assert report["notes"] == [named, *found.notes[1:]]
 
 
 def test_the_card_has_no_score_of_few_pairs_and_nothing_of_what_is_not_there(

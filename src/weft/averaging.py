@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from weft.errors import FolderError, UsageError
+from weft.model_card import ABOUT_RUN, without_folders
 from weft.model_folder import (
     CARD,
     WEIGHTS,
@@ -107,10 +108,18 @@ def _alike(models: Iterable[Mapping[str, Tensor]], stored: StoredModel) -> Itera
 
 def _write(stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Sequence[str]) -> None:
     card = (stored.folder / CARD).read_text("utf-8") if (stored.folder / CARD).is_file() else "# A model\n"
-    listed = "\n".join(f"- {name}" for name in names)
-    card += (
-        f"\n## Averaged\n\nThe weights are the mean of those of:\n\n{listed}\n\nThe scores above are not of it.\n"
-    )
+    listed = "\n".join(f"- {Path(name).name}" for name in names)
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    card += f"""
+
+## Averaged
+
+The weights are the mean of those of:
+
+{listed}
+
+The scores above are not of it.
+"""
     facts = {"averaged": len(names), "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest()}
     words = read_words(stored.folder / WORDS) if stored.config.known_words else None
     save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts, words=words)

@@ -1,6 +1,9 @@
 """README.md of a model folder: what it is, how it was made, what it scores, how to use it."""
 
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from weft.config import RecurrentSection
@@ -13,6 +16,38 @@ before the folder is handed on.
 """
 
 
+_FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")  # of a path from the root
+
+
+def without_folders(text: str, files: Iterable[str] = ()) -> str:
+    """The text with paths cut to their last names: who gets a model need not learn where its maker keeps things.
+
+    Cut are `files`, as they were named, and all paths from the root.
+    """
+    for name in sorted(set(files), key=len, reverse=True):
+        text = text.replace(name, Path(name).name or name)
+    return _FOLDERS.sub("", text)
+
+
+def _paths(command: str) -> list[str]:
+    """What in a command may be a path, that of a folder with spaces in its name too."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # written by hand
+        return []
+    parts = (part for word in words for part in re.split("[=,]", word))
+    return [part for part in parts if part.startswith(("/", "~/"))]
+
+
+def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts, the files of each text by their last names."""
+    texts = {
+        part: {**about, "files": [Path(name).name for name in about["files"]]}
+        for part, about in facts["texts"].items()
+    }
+    return {**facts, "texts": texts}
+
+
 def model_card(
     config: FolderConfig,
     facts: Mapping[str, Any],
@@ -21,7 +56,7 @@ def model_card(
     test_lines: Sequence[str],
     command: str,
 ) -> str:
-    """The card as Markdown; `judged` says what the model is good for.
+    """The card as Markdown, without the folders that its files lay in; `judged` says what the model is good for.
 
     `test_lines` are the scores of the test set as a person reads them.
     """
@@ -38,7 +73,8 @@ def model_card(
     which = f"those of step {best:,}, the best on dev" if best else "the last"
     dev = [f"{name.replace('_', ' ')}: {value:.4g}" for name, value in verdict["dev"].items()]
     test = "\n".join(f"    {line}" for line in test_lines) or "No test set."
-    return f"""# {title}
+    files = [name for part in facts["texts"].values() for name in part["files"]]
+    card = f"""# {title}
 
 {shape}, trained with Weft {config.weft_version}.
 
@@ -73,6 +109,7 @@ def model_card(
 {_bullets(verdict["notes"])}
 
 {ABOUT_RUN}"""
+    return without_folders(card, [*files, *_paths(command)])
 
 
 def _teacher_line(teacher: Mapping[str, Any]) -> str:

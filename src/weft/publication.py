@@ -13,7 +13,7 @@ from weft.data.known import KnownWords
 from weft.data.overlap import TextHashes
 from weft.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.judging.verdict import judge_run
-from weft.model_card import model_card
+from weft.model_card import model_card, names_alone
 from weft.model_folder import RunFiles, read_words, run_files
 from weft.run_record import Verdict, enter_stage
 from weft.tasks.language_modelling import LanguageModelling
@@ -55,7 +55,8 @@ def publish(
     task = task.knowing(_known_words(task, files, texts), judged.low_confidence)
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
-    task.save(out, known, model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command))
+    card = model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command)
+    task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(files.metrics))
         seconds = seconds * _share_ahead(verdict, goes_on) + time.monotonic() - began

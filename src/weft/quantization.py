@@ -28,7 +28,7 @@ from weft.evaluation.metrics import translation_scores
 from weft.kernels.decoding import Engine, Rows, Session, quantized
 from weft.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
-from weft.model_card import ABOUT_RUN
+from weft.model_card import ABOUT_RUN, without_folders
 from weft.model_folder import (
     CARD,
     SCALES,
@@ -200,7 +200,7 @@ def quantize(
             f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
             f"more than {max_bleu_loss:g}; nothing was written; --max-bleu-loss allows more"
         )
-    _write(folder, out, small, weights, found)
+    _write(folder, out, small, weights, found, [*data, *shortlist])
     return found
 
 
@@ -328,15 +328,34 @@ def _all_log_probs(session: Session, some: Sequence[tuple[tuple[int, ...], Hypot
     return found
 
 
-def _write(folder: Path, out: Path, task: Translation, weights: Mapping[str, Tensor], found: Parity) -> None:
+def _write(
+    folder: Path,
+    out: Path,
+    task: Translation,
+    weights: Mapping[str, Tensor],
+    found: Parity,
+    data: Sequence[str],
+) -> None:
+    """Write the folder, and the report beside it; both name files without the folders that they lie in."""
     stored = open_model_folder(folder)
-    about = "\n".join(f"- {line}" for line in found.card_lines())
+    files = [name for item in data for name in item.split(",")]
+    about = without_folders("\n".join(f"- {line}" for line in found.card_lines()), files)
+    origin = sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
-    card += f"\n## int8\n\nWeights rounded to int8 after training. On {found.sentences:,} sentences:\n\n{about}\n"
-    card = card.replace(ABOUT_RUN, "")  # nothing of that comes along
-    facts = {"quantized_from": sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    card += f"""
+
+## int8
+
+Made from the model {folder.resolve().name} (its weights' sha256 {origin[:16]}), whose training and scores stand
+above, by rounding its weights to int8 after training. On {found.sentences:,} sentences:
+
+{about}
+"""
+    facts = {"quantized_from": origin}
     tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
     words = None if task.known is None else torch.from_numpy(task.known.hashes)
     save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors, words)
     keep_train_hashes(folder, out)
-    durable.write_json(out / REPORT, asdict(found))
+    notes = [without_folders(note, files) for note in found.notes]
+    durable.write_json(out / REPORT, {**asdict(found), "notes": notes})
