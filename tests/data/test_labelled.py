@@ -307,6 +307,21 @@ class TestLook:
         assert "quotes stay part of the text" in found(text, "as-read").message
         assert "too-small" not in codes(made({"a": 100, "b": 100}))
 
+    @pytest.mark.parametrize("of", ["{}", "T-{}", "#{}.", "2026-01-{}", "1 {} 000", "a{}f9c"])
+    def test_numbers_and_ids_in_place_of_texts_are_named(self, of: str) -> None:
+        rows = [(of.format(i), ["ab"[i % 2]]) for i in range(95)]
+        words = [(f"some text {i}", ["a"]) for i in range(10)]
+        finding = found(from_rows([*rows, *words], "made"), "numbers-as-texts")
+        assert finding.severity == "warning"
+        assert finding.message.startswith("made:1: 95 of 105 texts are bare numbers or ids, such as ")
+        assert "data.text_column" in finding.remedy
+        assert "numbers-as-texts" not in codes(from_rows([*rows, *words, ("more", ["a"])], "made"))
+
+    @pytest.mark.parametrize("of", ["order {}", "我买了{}个苹果", "word", "ticket №{} is open"])
+    def test_texts_with_numbers_are_texts(self, of: str) -> None:
+        rows = [(of.format(i), ["ab"[i % 2]]) for i in range(100)]
+        assert "numbers-as-texts" not in codes(from_rows(rows, "made"))
+
     def test_the_gravest_comes_first(self) -> None:
         severities = [f.severity for f in look_over_labelled(from_rows([("a", ["x"])], "made"))]
         assert severities[0] == "fatal"

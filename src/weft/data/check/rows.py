@@ -13,6 +13,7 @@ from weft.data.split import MIN_PAIRS
 from weft.errors import DataError
 
 LABELS_SHARE = 0.5  # different labels for each row, from which on they are no labels
+NUMBERS_SHARE = 0.9  # of the texts, from which on bare numbers and ids are hardly what is meant
 FEW_ROWS = 5
 _IMBALANCE = 10
 _WEIGHTS = (
@@ -99,6 +100,7 @@ def missing_labels(train_labels: Sequence[str], part: LabelledText, name: str) -
 def _unfit_to_learn(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     yield from _nothing_to_tell_apart(text)
     yield from _labels_are_texts(text, rows)
+    yield from _numbers_as_texts(text, rows)
     yield from _too_small(text)
     yield from _rare(text, rows)
     yield from _imbalance(text)
@@ -131,6 +133,30 @@ def _labels_are_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             (),
             rows.examples([0, 1, 2]),
         )
+
+
+def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    """Running numbers, ids, dates: most likely another column is meant."""
+    found = [i for i, one in enumerate(text.texts) if _is_number_or_id(one)]
+    if len(found) >= max(NUMBERS_SHARE * len(text), FEW_ROWS):
+        many = f"{len(found):,} of {counted(len(text), 'texts')}"
+        yield Finding(
+            "warning",
+            "numbers-as-texts",
+            f"{rows.where(found[0])}: {many} are bare numbers or ids, such as {quoted(text.texts[found[0]])}: there "
+            "is hardly anything to learn from them",
+            "name the column that holds the text with data.text_column; nothing to do if codes are what you mean",
+            len(found),
+            tuple(found),
+            rows.examples(found),
+        )
+
+
+def _is_number_or_id(text: str) -> bool:
+    """Whether a text is digits without letters, or one word of ASCII letters with digits in it."""
+    if not any(map(str.isdigit, text)):
+        return False
+    return (text.isascii() and not any(map(str.isspace, text))) or not any(map(str.isalpha, text))
 
 
 def _too_small(text: LabelledText) -> Iterator[Finding]:
