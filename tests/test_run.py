@@ -678,7 +678,8 @@ def test_from_another_model_is_another_run(tmp_path: Path, write_pairs: Write, t
         "quiet": True,
     }
     weft.train(start_from=tiny_folder, **request)
-    with pytest.raises(UsageError, match=r"the model to start from was .{64}, is .{64}"):
+    before = rf"the model to start from was {tiny_folder} \(weights sha256 [0-9a-f]{{8}}\), is "
+    with pytest.raises(UsageError, match=rf"{before}{tmp_path / 'other'} \(weights sha256 [0-9a-f]{{8}}\)"):
         weft.train(start_from=tmp_path / "other", **request)
 
 

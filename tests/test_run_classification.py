@@ -477,17 +477,23 @@ def test_from_a_model_of_the_same_labels_keeps_it(
     [
         (
             [(text, label.upper()) for text, label in made_rows(60)],
-            "has 'EVEN', 'HIGH', 'LOW' as well and has no ",
+            "has no 'even', 'high', 'low'; write 'EVEN' as 'even', 'HIGH' as 'high', 'LOW' as 'low', or leave",
         ),
-        ([*made_rows(60), ("bird seems odd", "odd")], "the text has 'odd' as well; give"),
-        ([row for row in made_rows(60) if row[1] != "low"], "the text has no 'low'; give"),
+        (
+            [*made_rows(60), ("bird seems odd", "odd")],
+            "the text has 'odd' as well; leave --from out to train a new",
+        ),
+        (
+            [row for row in made_rows(60) if row[1] != "low"],
+            "the text has no 'low'; add rows with what is missing, or leave --from out",
+        ),
     ],
     ids=["others", "more", "fewer"],
 )
 def test_from_a_model_of_other_labels_is_refused(
     train: Train, tmp_path: Path, trained: Path, write: Write, rows: list[Row], difference: str
 ) -> None:
-    with pytest.raises(UsageError, match="knows other labels") as caught:
+    with pytest.raises(UsageError, match=f"--from {trained}: a model's labels are fixed, and the text ") as caught:
         train(text=write(rows), start_from=trained)
     assert difference in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -200,7 +200,7 @@ def _take_folder(
         out,
         recipe,
         origin,
-        sources={"train": [*request.train], "dev": request.dev, "test": request.test, "directory": os.getcwd()},
+        sources=_sources(request),
         command=request.command,
         overrides=overrides,
         allow_data_change=request.allow_data_change,
@@ -286,6 +286,13 @@ def _as_begun(request: Request) -> Request:
         where = f"{request.out} holds a teacher's translations"
         raise UsageError(f"{where}; go on with weft distill, or give another --output")
     return request if request.fresh else replace(request, recipe=with_own_split(request.out, request.recipe))
+
+
+def _sources(request: Request) -> dict[str, Any]:
+    """The files and the folder that the run reads, as they were named, and from where."""
+    start = None if request.start_from is None else str(request.start_from)
+    named = {"train": [*request.train], "dev": request.dev, "test": request.test, "from": start}
+    return {**named, "directory": os.getcwd()}
 
 
 def _teacher(request: Request) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def begin_or_go_on(
     # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that reason alone.
     differences = [*_recipe_lines(begun, recipe)] or [
         *([] if allow_data_change else texts),
-        *_start_lines(old, origin),
+        *_start_lines(old, facts),
     ]
     if differences and not (Checkpoints(files.checkpoints, 1).holds_any or is_finished(out)):
         _begin(files, {**facts, "overrides": [*overrides]})  # nothing is lost: it has never saved a step
@@ -317,10 +317,19 @@ def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
 
 def _start_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old["from"] != new["from"]:
-        yield f"the model to start from was {old['from'] or 'none'}, is {new['from'] or 'none'}"
+        yield f"the model to start from was {_start(old)}, is {_start(new)}"
     before, now = ((facts.get("teacher") or {}).get("teacher", "none") for facts in (old, new))
     if before != now:
         yield f"the teacher was {before}, is {now}"
+
+
+def _start(facts: Mapping[str, Any]) -> str:
+    """The model to start from, by its folder where a record has that, and the beginning of its weights' hash."""
+    if not facts["from"]:
+        return "none"
+    sources = facts.get("sources")
+    folder = sources.get("from") if isinstance(sources, dict) else None
+    return f"{folder or 'another'} (weights sha256 {facts['from'][:8]})"
 
 
 def _size(part: Mapping[str, Any] | None) -> str:

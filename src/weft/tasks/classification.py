@@ -15,10 +15,10 @@ from torch.nn.functional import one_hot
 from weft import model_folder
 from weft.config import ClassificationRecipe
 from weft.data.check.finding import counted
-from weft.data.check.rows import check_against, refuse_untrainable
+from weft.data.check.rows import alike_labels, check_against, refuse_untrainable
 from weft.data.known import KnownWords
 from weft.data.label_batches import LabelBatch, LabelBatches, padded_label_batches
-from weft.data.labelled import LabelledText, named, read_labelled
+from weft.data.labelled import LabelledText, named, quoted, read_labelled
 from weft.data.languages import UNKNOWN
 from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
@@ -52,6 +52,7 @@ from weft.training.loss import ClassLoss, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring
 _SHOWN_CHARS = 200  # of a sample
+_MOST_NAMED = 5  # labels that a remedy names
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,10 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         if start is None:
             return recipe
         assert isinstance(start, ClassificationConfig)
-        if difference := _difference(start.labels, known_labels(texts.train)):
-            raise UsageError(f"{where} knows other labels: the text {difference}; give text with the same labels")
+        given = known_labels(texts.train)
+        if difference := _difference(start.labels, given):
+            remedy = _for_other_labels(start.labels, given)
+            raise UsageError(f"--from {where}: a model's labels are fixed, and the text {difference}; {remedy}")
         return keep_model_of(recipe, start, where)
 
     @classmethod
@@ -348,6 +351,22 @@ def _difference(known: Collection[str], given: Sequence[str]) -> str:
     more, fewer = sorted(set(given) - set(known)), sorted(set(known) - set(given))
     parts = [(more, "has {} as well"), (fewer, "has no {}")]
     return " and ".join(words.format(named(labels)) for labels, words in parts if labels)
+
+
+def _for_other_labels(known: Sequence[str], given: Sequence[str]) -> str:
+    """What to do where a text has not the labels of the model to start from."""
+    anew = (
+        "leave --from out to train a new model of all rows, the old and the new ones (with --fresh where --output "
+        "holds a run)"
+    )
+    alike = alike_labels({**dict.fromkeys(known, 1), **dict.fromkeys(given, 0)})
+    own = [(label, group[0]) for group in alike for label in group if label not in known and group[0] in known]
+    ways = (
+        [f"write {', '.join(f'{quoted(new)} as {quoted(old)}' for new, old in own[:_MOST_NAMED])}"] if own else []
+    )
+    return ", or ".join(
+        [*ways, *(["add rows with what is missing"] if set(known) - set(given) and not own else []), anew]
+    )
 
 
 def _max_len(recipe: ClassificationRecipe) -> int:
