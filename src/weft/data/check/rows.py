@@ -143,8 +143,8 @@ def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "numbers-as-texts",
-            f"{rows.where(found[0])}: {many} are bare numbers or ids, such as {quoted(text.texts[found[0]])}: there "
-            "is hardly anything to learn from them",
+            f"{rows.where(found[0])}: {many} are bare numbers or ids, such as {quoted(text.texts[found[0]])}: "
+            "there is hardly anything to learn from them",
             "name the column that holds the text with data.text_column; nothing to do if codes are what you mean",
             len(found),
             tuple(found),
