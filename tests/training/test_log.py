@@ -274,6 +274,22 @@ def test_a_terminal_breaks_notes_between_words_and_colours_them() -> None:
     assert screen.getvalue() == "\x1b[33mnote:\x1b[0m no test set is\nhere\n"
 
 
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_nothing_is_painted_anew_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A program that asks for colours in its log still gets lines, as from any pipe."""
+    monkeypatch.setenv(name, "1")
+    log = Log()
+    log.note("note: no test set is here")
+    run(log, 1, 10)
+    err = capfd.readouterr().err
+    assert "\x1b" not in err
+    assert "\r" not in err
+    first, last, end = err.split("\n")
+    assert (first, last[:12], end) == ("note: no test set is here", "step 10/10: ", "")
+
+
 def test_the_bar_says_the_same(tmp_path: Path, clock: Clock) -> None:
     log, progress = Log(tmp_path / "m", every=4, verbose=True), Progress(step=3)
     screen = io.StringIO()

@@ -113,7 +113,10 @@ class Log:
         self, metrics: Path | None = None, every: int = 50, quiet: bool = False, verbose: bool = False
     ) -> None:
         self.metrics, self.every, self.quiet, self.verbose = metrics, every, quiet, verbose
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        is_terminal = sys.stderr.isatty()  # whatever FORCE_COLOR says: nothing is painted anew in a file
+        self.console = Console(
+            stderr=True, quiet=quiet, highlight=False, soft_wrap=True, force_terminal=is_terminal
+        )
         self.trackers: list[Tracker] = []
         self.foreseen: Foreseen | None = None
         self.time_left: Callable[[], float] | None = None  # where the clock ends the run
