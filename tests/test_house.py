@@ -96,8 +96,8 @@ planning: config model_files texts training tasks
 run: config durable machine planning texts data model decoding model_files model_folder training predict tasks\
  publication run_record
 finishing: config durable machine model_files model_folder publication recipe_file run_record tasks texts training
-quantization: config durable machine data.corpus data.tokenizer decoding evaluation kernels model\
- model_card model_folder predict tasks
+quantization: config durable finishing machine data.check data.corpus data.tokenizer decoding evaluation\
+ kernels model model_card model_folder predict tasks
 averaging: model_card model_folder recipe_file training.checkpoint
 comparison: data.check data.corpus data.documents data.labelled evaluation machine predict tasks
 distillation: config durable machine recipe_file data.check data.corpus data.languages model_folder predict\

@@ -73,6 +73,24 @@ def finish(out: Path, log: Log | None = None) -> Verdict:
     return verdict
 
 
+def held_out(folder: Path) -> tuple[str, Any]:
+    """What the run in a folder holds out, read once more: its test text, or else dev; and which of them.
+
+    Raises UsageError, with the reason, where there is none.
+    """
+    files = run_files(folder)
+    if not files.recipe.is_file():
+        raise UsageError(f"{folder} holds no run whose held-out text could be taken; give text")
+    record = read_record(files)
+    texts, doubt = _texts_again(record, build_recipe(record["recipe"], str(files.recipe)))
+    parts = {} if texts is None else {"test": texts.test, "dev": texts.dev}
+    for name, part in parts.items():
+        if part is not None and len(part):
+            return name, part
+    why = doubt.removeprefix("no scores on test: ") or "it has none"
+    raise UsageError(f"the run in {folder} gives no held-out text: {why}; give text")
+
+
 def _record_of(out: Path) -> dict[str, Any]:
     """What the run wrote down when it began. Raises FolderError where there is none."""
     refuse_no_folder(out)

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft import durable, stages
+from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.search import Hypothesis
 from weft.decoding.shortlist import learn_shortlist
 from weft.errors import FolderError, UsageError
 from weft.evaluation.metrics import translation_scores
+from weft.finishing import held_out
 from weft.kernels.decoding import Engine, Rows, Session, quantized
 from weft.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
@@ -149,6 +151,7 @@ def quantize(
 ) -> Parity:
     """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of texts.
 
+    Without data it is on what the folder's own run holds out.
     From the pairs in `shortlist` a lexical shortlist is learned, which is on where it pays on `data`.
     Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
     FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
@@ -165,8 +168,14 @@ def quantize(
         raise UsageError(f"{folder}: is in int8 already; give the folder that it was made from")
     if missing := exact.why_no_engine():
         raise UsageError(f"int8 needs the native engine: {missing}")
-    text, trained_on = exact.read(data), training_hashes(folder)
-    notes = (*exact.shared_rows(text, trained_on), *_too_few(len(text)), *exact.doubts(text, trained_on))
+    part, text = ("", exact.read(data)) if data else held_out(folder)
+    trained_on = training_hashes(folder)
+    notes = (
+        *_whose(part, len(text)),
+        *exact.shared_rows(text, trained_on),
+        *_too_few(len(text)),
+        *exact.doubts(text, trained_on),
+    )
     for note in notes:  # before the work, which may take long
         stages.say(f"note: {note}")
     before, engine = _translated(exact, text.src, "as it is")
@@ -211,6 +220,12 @@ def contents(out: Path) -> str:
         return f"weights and vocabularies; {about}"
     what = "hashes that tell overlap with a test text and unseen words"
     return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"
+
+
+def _whose(part: str, pairs: int) -> list[str]:
+    """What the report is on, where nobody said it; dev has chosen the weights."""
+    chose = ", which chose the weights" if part == "dev" else ""
+    return [f"compared on the run's own {part} text ({counted(pairs, 'pairs')}){chose}"] if part else []
 
 
 def _too_few(pairs: int) -> list[str]:

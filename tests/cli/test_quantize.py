@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import weft
 from weft.kernels import decoding, native
 from weft.model_folder import open_model_folder
 
@@ -69,6 +70,33 @@ def test_the_report_and_the_folder(command: Command, tiny_folder: Path, pairs: s
     ended = command("quantize", tiny_folder, pairs, "--output", tmp_path / "third", "--max-bleu-loss", "-100")
     assert ended.code == 5
     assert "nothing was written" in ended.err
+
+
+@pytest.mark.usefixtures("need_engine")
+@pytest.mark.parametrize("held", ["test", "dev"])
+def test_without_pairs_the_report_is_on_what_the_run_held_out(
+    command: Command, write_pairs: Callable[[int], str], tmp_path: Path, tiny_settings: tuple[str, ...], held: str
+) -> None:
+    text = tmp_path / "text.en-de.tsv"
+    text.write_bytes(Path(write_pairs(216)).read_bytes())
+    sizes = ("data.dev_size=24", f"data.test_size={30 if held == 'test' else 0}", "training.max_steps=2")
+    weft.train(out=tmp_path / "model", train=str(text), settings=(*tiny_settings, *sizes), quiet=True)
+    asked = ("quantize", tmp_path / "model", "--max-bleu-loss", "100", "--json", "--output")
+    ended = command(*asked, tmp_path / "int8")
+    chose, size = ("", 30) if held == "test" else (", which chose the weights", 24)
+    note = f"compared on the run's own {held} text ({size} pairs){chose}"
+    assert (ended.code, json.loads(ended.lines[0])["sentences"]) == (0, size)
+    assert f"weft: note: {note}" in ended.messages
+    assert f"note: {note}" in (tmp_path / "int8" / "README.md").read_text("utf-8")
+    assert not any("contaminated" in line for line in ended.messages)
+    text.unlink()
+    ended = command(*asked, tmp_path / "again")
+    assert (ended.code, len(ended.messages)) == (2, 1)
+    assert "the text was not found again" in ended.messages[0]
+    assert str(text) in ended.messages[0]
+    assert ended.messages[0].endswith("; give text")
+    ended = command("quantize", tmp_path / "int8", "--output", tmp_path / "again")
+    assert (ended.code, "is in int8 already" in ended.err) == (2, True)
 
 
 def test_without_an_engine_translate_says_so_and_goes_on(

@@ -17,8 +17,11 @@ from weft.model_files import refuse_no_model
 
 def quantize(
     folder: Folder,
-    data: Annotated[list[str], typer.Argument(help="Pairs to compare on: text that was not trained on.")],
     output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Pairs to compare on, not trained on; else what the run held out, where it is found."),
+    ] = None,
     shortlist: Annotated[
         list[str] | None,
         typer.Option(help="Pairs, as for training: learn from them which words a text can become; repeatable."),
@@ -28,7 +31,7 @@ def quantize(
 ) -> None:
     """Make a translator a quarter as large, and faster, in int8; only where it translates as well."""
     refuse_no_model(folder)
-    refuse_missing_text([*data, *(shortlist or ())])
+    refuse_missing_text([*(data or ()), *(shortlist or ())])
     from dataclasses import asdict
 
     with stages.showing("loading PyTorch"):
@@ -36,7 +39,7 @@ def quantize(
         from weft.quantization import contents
         from weft.quantization import quantize as make
 
-        found = make(folder, data, output, machine_for_command(), max_bleu_loss, shortlist or ())
+        found = make(folder, data or (), output, machine_for_command(), max_bleu_loss, shortlist or ())
     if as_json:
         print_json({**asdict(found), "folder": str(output)})
         return
