@@ -1,5 +1,7 @@
 """The command line's door: errors of the user become one line and an exit code."""
 
+import atexit
+import gc
 import io
 import os
 import signal
@@ -20,6 +22,7 @@ def main() -> None:
 
     A library that is being imported may turn Ctrl-C into an error of its own, which is no news then.
     """
+    atexit.register(gc.freeze)  # else Python looks over all that PyTorch has loaded once more, for a second or so
     came: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:

@@ -85,6 +85,16 @@ def test_help_is_quick(process: Command) -> None:
     assert statistics.median(processor) < 2
 
 
+def test_leaving_looks_nothing_over_once_more() -> None:
+    """What makes a verb linger behind its last word, without the clock: the handler that is asked runs last."""
+    code = (
+        "import atexit, gc, sys\natexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+        "from weft.__main__ import main\nsys.argv = ['weft', '--version']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split("\n")[1:] == ["True", ""]
+
+
 def test_help_loads_nothing_heavy() -> None:
     """What the time above depends on, without the clock."""
     heavy = ("torch", "numpy", "tokenizers", "pydantic", "sacrebleu")
