@@ -169,7 +169,8 @@ class MultiHeadAttention(nn.Module):
 
     def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None) -> Float[Tensor, "B _ L K"]:
         if norm is not None:
-            heads = self._heads(x).transpose(1, 2).float()  # B L _ K
+            precise = torch.promote_types(x.dtype, torch.float32)
+            heads = self._heads(x).transpose(1, 2).to(precise)  # B L _ K
             x = operations.normed(heads, norm).type_as(x).flatten(2)
         return rotate(self._heads(x), first) if self.rotary else self._heads(x)
 

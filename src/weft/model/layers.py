@@ -81,7 +81,8 @@ class Residual(nn.Module):
         if not self.norm_first:
             return self.norm(operations.add_dropped(x, f(x), self.dropout))
         y = f(operations.normed(x, self.norm))
-        y = y if self.after is None else operations.normed(y.float(), self.after)
+        if self.after is not None:
+            y = operations.normed(y.to(torch.promote_types(y.dtype, torch.float32)), self.after)
         return operations.add_dropped(x, y, self.dropout)
 
 
