@@ -16,7 +16,8 @@ def verdict_on(rows: list[tuple[str, str, int]], by_words: int | None = None, im
     wanted = [label for label, _, count in rows for _ in range(count)]
     given = [answer(said) for _, said, count in rows for _ in range(count)]
     words = None if by_words is None else [*wanted[:by_words], *["?"] * (len(wanted) - by_words)]
-    return judge(["a text"] * len(wanted), [[label] for label in wanted], given, words, improves, ["more rows"])
+    found = judge(["a text"] * len(wanted), [[label] for label in wanted], given, words)
+    return found.with_curve("rises" if improves else "", ["more rows"])
 
 
 @pytest.mark.parametrize(

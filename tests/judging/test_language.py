@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from weft.judging.judgement import NOT_YET, USABLE
+from weft.judging.judgement import NOT_YET, USABLE, not_judged
 from weft.judging.language import PAIRS, Yardsticks, judge, yardsticks
 
 BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
@@ -21,17 +21,17 @@ BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
     ],
 )
 def test_the_rules(loss: float, verdict: str, why: str) -> None:
-    found = judge(loss, BESIDE, "token", still_improves=False, by_heart=False, helps=())
+    found = judge(loss, BESIDE, "token", by_heart=False)
     assert found.verdict == verdict
     assert why in found.says[0]
 
 
 def test_what_is_said_beside_it() -> None:
-    letters = judge(3.5, BESIDE, "character", still_improves=False, by_heart=False, helps=())
+    letters = judge(3.5, BESIDE, "character", by_heart=False)
     assert (
         letters.says[0] == "worse than counting which character follows which: 3.50 against 3.00 nats a character"
     )
-    found = judge(2.0, BESIDE, "token", still_improves=True, by_heart=True, helps=())
+    found = judge(2.0, BESIDE, "token", by_heart=True).with_curve("falls", ["more text"])
     assert found.says[0].endswith("; the curve still falls: train it for longer")
     assert (
         "as one among 7 equally likely ones; among 20 where pairs are counted, 55 where tokens are, 403"
@@ -39,6 +39,9 @@ def test_what_is_said_beside_it() -> None:
     )
     assert "by heart" in found.says[2]
     assert found.figures["tokens_loss"] == 4.0
+    assert (found.still_improves, found.helps) == (True, ()), "what is usable needs no help"
+    nothing = not_judged("dev was not scored")
+    assert nothing.with_curve("falls", ["more text"]) == nothing
 
 
 def test_yardsticks_by_hand() -> None:

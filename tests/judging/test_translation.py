@@ -29,7 +29,8 @@ def verdict_on(counts: dict[str, int], copies: str = "nothing alike", improves: 
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     some = [said(kind) for kind in kinds]
     references = [REFERENCE] * len(kinds)
-    return judge(kinds, some, references, [copies] * len(kinds), "en", improves, ["more text"])
+    found = judge(kinds, some, references, [copies] * len(kinds), "en")
+    return found.with_curve("rises" if improves else "", ["more text"])
 
 
 def test_every_outcome_is_counted_once() -> None:

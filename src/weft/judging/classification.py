@@ -29,15 +29,13 @@ NEVER = 3  # rows of dev that a label has, none of which gets it, from which on 
 SHOWN_CHARS, MOST_LABELS = 120, 5
 
 
-def judge_classifier(
-    task: Classification, train: LabelledText, dev: LabelledText, still_improves: bool, helps: Sequence[str]
-) -> Judgement:
+def judge_classifier(task: Classification, train: LabelledText, dev: LabelledText) -> Judgement:
     """Classify some of dev and judge."""
     counts, judged = label_counts(train), label_counts(dev)
     dev, train = dev.select(places(len(dev), MOST_JUDGED)), train.select(places(len(train), MOST_COUNTED))
     answers = task.predictor().classify(dev.texts)
     counted = None if task.config.multi_label else _by_words(task, train, dev)
-    found = judge(dev.texts, dev.labels, answers, counted, still_improves, helps)
+    found = judge(dev.texts, dev.labels, answers, counted)
     return with_labels(found, counts, judged)
 
 
@@ -63,8 +61,6 @@ def judge(
     labels: Sequence[Sequence[str]],
     answers: Sequence[Answer],
     by_words: Sequence[str] | None,
-    still_improves: bool,
-    helps: Sequence[str],
 ) -> Judgement:
     """The verdict on some answers; `by_words` are those of naive Bayes, where there is one label a text."""
     count = len(labels)
@@ -77,8 +73,6 @@ def judge(
     counted = None if by_words is None else _right(by_words, wanted)
     missing = _never_given(labels, answers)
     verdict, first = _verdict(count, right, frequent, counted, missing)
-    if still_improves:
-        first += "; the curve still rises: train it for longer"
     words = "" if counted is None else f", counting words (naive Bayes) {counted}"
     says = [
         first,
@@ -90,7 +84,7 @@ def judge(
         for i in places(count, NUM_EXAMPLES)
     ]
     sure = sorted(answer.probability for answer in answers)
-    return Judgement(verdict, says, figures, helps, shown, still_improves, round(sure[count // 20], 4))
+    return Judgement(verdict, says, figures, examples=shown, low_confidence=round(sure[count // 20], 4))
 
 
 def naive_bayes(

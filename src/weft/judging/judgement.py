@@ -1,7 +1,7 @@
 """What a model is good for, in plain words: the verdict at the end of a run."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from weft.judging.words import shorten_runs
@@ -28,6 +28,18 @@ class Judgement:
     examples: Sequence[dict[str, str]] = ()
     still_improves: bool = False
     low_confidence: float | None = None
+
+    def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
+        """The same with what its run's curve shows: how it still goes on getting better, if so; what would help.
+
+        What is not judged stays as it is, and what is usable needs no help.
+        """
+        if self.verdict == NOT_JUDGED:
+            return self
+        first, *rest = self.says
+        first += f"; the curve still {goes_on}: train it for longer" if goes_on else ""
+        helps = () if self.verdict == USABLE else helps
+        return replace(self, says=[first, *rest], helps=helps, still_improves=bool(goes_on))
 
     def summary(self) -> list[str]:
         """The verdict and what would help, for a person to read: without any of the text."""

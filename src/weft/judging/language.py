@@ -29,9 +29,7 @@ def judge_language_model(
     train: Documents,
     dev: Documents,
     loss: float | None,
-    still_improves: bool,
     by_heart: bool,
-    helps: Sequence[str],
 ) -> Judgement:
     """By the `loss` on dev of the step that is the model."""
     if loss is None:
@@ -42,12 +40,10 @@ def judge_language_model(
         return not_judged("dev has no text to tell by")
     unit = "character" if task.config.tokenizer.kind == "character" else "token"
     beside = yardsticks(seen, unseen, task.config.vocab_size)
-    return judge(loss, beside, unit, still_improves, by_heart, helps)
+    return judge(loss, beside, unit, by_heart)
 
 
-def judge(
-    loss: float, beside: Yardsticks, unit: str, still_improves: bool, by_heart: bool, helps: Sequence[str]
-) -> Judgement:
+def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgement:
     """The verdict by a loss on dev, in nats a token, which is called `unit`."""
     if loss >= beside.tokens:
         verdict, first = NOT_YET, _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit)
@@ -55,8 +51,6 @@ def judge(
         verdict, first = NOT_YET, _no_better(loss, beside.pairs, f"which {unit} follows which", unit)
     else:
         verdict, first = USABLE, f"for text like the training text: it foretells more than pairs of {unit}s tell"
-    if still_improves:
-        first += "; the curve still falls: train it for longer"
     own, tokens, pairs, guessing = (_among(one) for one in (loss, beside.tokens, beside.pairs, beside.guessing))
     unsure = (
         f"the next {unit} of dev is as unsure to it as one among {own} equally likely ones; among {pairs} where "
@@ -72,7 +66,7 @@ def judge(
         **{f"{name}_loss": round(getattr(beside, name), 4) for name in ("guessing", "tokens", "pairs")},
         "by_heart": by_heart,
     }
-    return Judgement(verdict, says, figures, helps, (), still_improves)
+    return Judgement(verdict, says, figures)
 
 
 def yardsticks(seen: Sequence[Sequence[int]], unseen: Sequence[Sequence[int]], vocab_size: int) -> Yardsticks:

@@ -64,15 +64,13 @@ class Outcomes:
         yield from (f"{count} of {self.count} translations {what}" for count, what in named if count)
 
 
-def judge_translator(
-    task: Translation, train: ParallelText, dev: ParallelText, still_improves: bool, helps: Sequence[str]
-) -> Judgement:
+def judge_translator(task: Translation, train: ParallelText, dev: ParallelText) -> Judgement:
     """Translate some of dev, as `weft translate` does, and judge."""
     dev = dev.select(places(len(dev), MOST_JUDGED))
     predictions = task.predictor().translate(dev.src)
     references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
     copies = _copies(task, train.select(places(len(train), MOST_REMEMBERED)), dev.src)
-    return judge(dev.src, predictions, references, copies, task.config.tgt_lang, still_improves, helps)
+    return judge(dev.src, predictions, references, copies, task.config.tgt_lang)
 
 
 def judge(
@@ -81,8 +79,6 @@ def judge(
     references: Sequence[str],
     copies: Sequence[str],
     language: str,
-    still_improves: bool,
-    helps: Sequence[str],
 ) -> Judgement:
     """The verdict on some translations; `copies` are the translations of the nearest training sentences."""
     count = len(references)
@@ -92,8 +88,6 @@ def judge(
     found = outcomes(predictions, references, language)
     mine, copied = (translation_scores(some, references, language).bleu for some in (texts, copies))
     verdict, first = _verdict(found, mine, copied, language)
-    if still_improves:
-        first += "; the curve still rises: train it for longer"
     figures = {
         **{name: getattr(found, name) for name in ("count", "repeated", "empty", "cut", "short", "near", "half")},
         "bleu": round(mine, 2),
@@ -107,7 +101,7 @@ def judge(
         for i in places(count, NUM_EXAMPLES)
     ]
     confidence = _low_confidence(predictions)
-    return Judgement(verdict, [first, beside], figures, helps, shown, still_improves, confidence)
+    return Judgement(verdict, [first, beside], figures, examples=shown, low_confidence=confidence)
 
 
 def outcomes(predictions: Sequence[Prediction], references: Sequence[str], language: str) -> Outcomes:

@@ -1,7 +1,6 @@
 """What to say of a model when its run ends, by its task and by what the run wrote down."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from weft.inspection.diagnosis import Run, of_run
 from weft.inspection.history import History, read_history
 from weft.judging.classification import judge_classifier
 from weft.judging.curve import before_decay, deciding, learned_by_heart, still_improves
-from weft.judging.judgement import USABLE, Judgement, not_judged
+from weft.judging.judgement import Judgement, not_judged
 from weft.judging.language import judge_language_model
 from weft.judging.translation import judge_translator
 from weft.tasks.classification import Classification
@@ -27,10 +26,9 @@ def judge_run(
 ) -> Judgement:
     """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev."""
     try:
-        found = _judge(folder, task, texts, scores)
+        return _judge(folder, task, texts, scores)
     except WeftError as error:  # a run that is done is not to fail here
         return not_judged(str(error))
-    return replace(found, helps=()) if found.verdict == USABLE else found
 
 
 def _judge(
@@ -44,14 +42,17 @@ def _judge(
     values, _ = deciding(history.evaluations) if history else ([], False)
     improves = still_improves(*deciding(before_decay(history.evaluations, history.rates))) if history else False
     helps = _helps(folder, task, improves)
+    how = "rises"
     if isinstance(task, Translation):
-        return judge_translator(task, texts.train, texts.dev, improves, helps)
-    if isinstance(task, Classification):
-        return judge_classifier(task, texts.train, texts.dev, improves, helps)
-    assert isinstance(task, LanguageModelling)
-    by_heart = history is not None and learned_by_heart(values, [loss for _, loss in history.losses])
-    loss = scores.get("dev_loss")
-    return judge_language_model(task, texts.train, texts.dev, loss, improves, by_heart, helps)
+        found = judge_translator(task, texts.train, texts.dev)
+    elif isinstance(task, Classification):
+        found = judge_classifier(task, texts.train, texts.dev)
+    else:
+        assert isinstance(task, LanguageModelling)
+        by_heart = history is not None and learned_by_heart(values, [loss for _, loss in history.losses])
+        found = judge_language_model(task, texts.train, texts.dev, scores.get("dev_loss"), by_heart)
+        how = "falls"
+    return found.with_curve(how if improves else "", helps)
 
 
 def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool) -> list[str]:
