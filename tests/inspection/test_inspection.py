@@ -162,14 +162,22 @@ def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
     assert inspect_translation(greedy, text).tgt_ids != inspect_translation(task, text).tgt_ids
 
 
-@pytest.fixture(scope="module")
-def recurrent() -> TranslationInspection:
-    model = {"kind": "recurrent", "d_model": 10, "d_hidden": 7, "num_decoder_layers": 2}
+@pytest.fixture(scope="module", params=["additive", "dot"])
+def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
+    model = {
+        "kind": "recurrent",
+        "attention": request.param,
+        "d_model": 10,
+        "d_hidden": 7,
+        "num_decoder_layers": 2,
+    }
     recipe = TranslationRecipe.model_validate({"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}})
     texts = Texts(from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"), None, None, "pairs", fingerprint)
     tokenizers = Translation.learn_tokenizers(recipe, texts)
     task = Translation.build(recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small"))
-    return inspect_translation(task, "ein Haus", beam_size=1)
+    found = inspect_translation(task, "ein Haus", beam_size=1)
+    assert found.family == found.to_json()["family"] == request.param
+    return found
 
 
 def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) -> None:
@@ -178,3 +186,15 @@ def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) 
     torch.testing.assert_close(recurrent.cross.sum(-1), torch.ones(shape[:-1]))
     maps = recurrent.to_json()["attention"]
     assert (maps["encoder"], maps["decoder"], len(maps["cross"])) == ([], [], 1)
+
+
+def test_a_picture_of_one_head_is_no_mean(
+    inspection: TranslationInspection, recurrent: TranslationInspection
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
+    from weft.inspection.pictures import draw_inspection
+
+    assert "the mean of the heads" in draw_inspection(inspection).get_suptitle()
+    alone = draw_inspection(recurrent)
+    assert "mean" not in alone.get_suptitle()
+    assert [panel.get_title() for panel in alone.axes[:1]] == [""]  # nor is there a layer to be told from others

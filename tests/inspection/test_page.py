@@ -281,6 +281,51 @@ def test_a_model_that_looks_across_alone_offers_nothing_else(open_page, inspecti
     assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("family", "paper", "others"),
+    [
+        ("additive", ("Bahdanau et al. 2015, section 3.1", "Bahdanau 等 2015，3.1 节"), "Luong"),
+        ("dot", ("Luong et al. 2015, section 3.1", "Luong 等 2015，3.1 节"), "Bahdanau"),
+    ],
+)
+def test_one_head_has_no_mean_and_its_own_paper(open_page, inspection, family, paper, others):
+    """A recurrent model: one map, so there is nothing to choose, and no word of heads in either language."""
+    nothing = inspection.encoder[:0]
+    vectors = {side: replace(getattr(inspection, side), positions=None) for side in ("src_vectors", "tgt_vectors")}
+    maps = {"encoder": nothing, "decoder": nothing, "cross": inspection.cross[-1:, :1]}
+    alone = replace(inspection, **maps, **vectors, family=family)
+    page = open_page(alone)
+    for words, cited in zip((["mean", "head", "Head"], ["平均", "各头", "个头", "的头"]), paper, strict=True):
+        shown = page.locator("main").inner_text()
+        assert not [word for word in words if word in shown]
+        assert cited in page.locator("#map-caption").inner_text()
+        captions = [page.locator(f"#{name}-caption").inner_text() for name in ("tokens", "vectors", "map")]
+        assert not [caption for caption in captions if "Vaswani" in caption or others in caption]
+        choose(page, "中文")
+    assert page.locator("#overview-box").is_hidden()
+    assert page.locator("#keep").is_hidden()
+    assert shades(page) == pytest.approx(expected_shades(alone.cross[0, 0]), abs=0.01)
+
+
+def test_layers_of_one_head_are_chosen_without_a_mean(open_page, inspection):
+    one = {kind: getattr(inspection, kind)[:, :1] for kind in ("cross", "encoder", "decoder")}
+    page = open_page(replace(inspection, **one))
+    assert page.locator("#overview button").count() == len(inspection.cross)
+    assert page.locator("input[name=head]").count() == 0
+    page.locator("#overview button").first.click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.title") == "Layer 2"
+    assert shades(page) == pytest.approx(expected_shades(one["cross"][1, 0]), abs=0.01)
+    assert "mean" not in page.locator("#attention-section").inner_text()
+    choose(page, "Encoder")
+    assert page.locator("#overview-caption").inner_text().startswith("Every layer")
+
+
+def test_one_token_after_the_other_is_section_3(page):
+    assert page.locator("#steps-section .caption").inner_text().endswith("(Vaswani et al. 2017, section 3).")
+
+
 def choose(page, name: str) -> None:
     page.get_by_role("radio", name=name, exact=True).check(force=True)
 

@@ -32,19 +32,19 @@ def draw_inspection(inspection: Inspection) -> Figure:
 def draw_maps(
     maps: Float[Tensor, "layers H T S"], keys: Sequence[str], queries: Sequence[str], title: str
 ) -> Figure:
-    """The mean of the heads of each layer, a panel a layer."""
-    means = maps.mean(1).numpy()
+    """The mean of the heads of each layer, or its only head, a panel a layer."""
+    means, several = maps.mean(1).numpy(), maps.shape[1] > 1
     src, tgt = ([short_label(piece) for piece in pieces] for pieces in (keys, queries))
     figure, panels = _page(len(means), src, tgt)
     for layer, (panel, weights) in enumerate(zip(panels, means, strict=True), start=1):
         image = panel.imshow(weights, cmap=SHADES, vmin=0, vmax=means.max(), interpolation="nearest")
-        panel.set_title(f"Layer {layer}")
+        panel.set_title(f"Layer {layer}" if len(means) > 1 else "")
         panel.set_xticks(range(len(src)), src, rotation=90)
         panel.set_yticks(range(len(tgt)), tgt)
         panel.tick_params(labelsize=9 * _cell(src, tgt) / WIDEST, length=0)
         panel.spines[:].set_visible(False)
     figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=30)
-    figure.suptitle(f"{title}: the mean of the heads")
+    figure.suptitle(f"{title}: the mean of the heads" if several else title)
     return figure
 
 

@@ -5,7 +5,7 @@ Shapes: the legend in `weft.model.attention`.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -24,10 +24,12 @@ from weft.inspection.tokens import (
     stacked,
 )
 from weft.model.attention import AttentionRecord
-from weft.model.recurrent import Seq2SeqRecurrent
+from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
 from weft.predict.alignment import WordAlignment, align_words
 from weft.predict.text import evaluating, one_line
 from weft.tasks.translation import Translation
+
+Family: TypeAlias = Literal["transformer", "additive", "dot"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,8 @@ class TranslationInspection:
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and `decoder` is what
     the model looked at while it wrote target token t. The keys of `cross` and `encoder` are the source tokens;
     those of `decoder` are what was written before: bos at first, then target token t at key t + 1. Recurrent
-    models have `cross` alone, of one layer and one head; the others are empty.
+    models have `cross` alone, of one layer and one head; the others are empty. `family` is the kind of model: a
+    Transformer, or a recurrent one with additive or dot-product attention.
 
     `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target token but the
     last. `alignment` is that of the decoder's last layer, the mean of its heads.
@@ -57,6 +60,7 @@ class TranslationInspection:
     tgt_pieces: list[str]
     chosen: list[Choice]
     alternatives: list[list[Choice]]
+    family: Family
     encoder: Float[Tensor, "layers H S S"]
     decoder: Float[Tensor, "layers H T T"]
     cross: Float[Tensor, "layers H T S"]
@@ -81,6 +85,7 @@ class TranslationInspection:
         """The same as a plain dictionary; weights and probabilities are rounded to four decimals."""
         return {
             "task": "translation",
+            "family": self.family,
             "text": self.text,
             "translation": self.translation,
             "src_lang": self.src_lang,
@@ -138,6 +143,7 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         tgt_pieces=pieces,
         chosen=[Choice(p, i, float(row[i])) for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)],
         alternatives=alternatives(task.tokenizers[1], probabilities),
+        family=_family(task),
         encoder=stacked(record.encoder),
         decoder=stacked(record.decoder),
         cross=cross,
@@ -149,6 +155,12 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         cut=len(ids) >= limit,
         finished=found.finished,
     )
+
+
+def _family(task: Translation) -> Family:
+    if not isinstance(task.model, Seq2SeqRecurrent):
+        return "transformer"
+    return "dot" if isinstance(task.model.attention, DotAttention) else "additive"
 
 
 def _look(task: Translation, src: list[int], tgt: list[int]) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:

@@ -28,7 +28,16 @@ function kindsOf() {
   return Object.fromEntries(there.map(([name, [rows, cols, caption]]) => [name, kind(name, rows, cols, caption)]));
 }
 
-const nameOf = (layer, head) => say(head === MEAN ? "name-mean" : "name-head", { layer: layer + 1, head: head + 1 });
+// What can be shown of each layer of a kind: the mean of its heads and every head, of one head that alone.
+function headsOf(kind = shown.kind) {
+  const heads = [...data.attention[kind][0].keys()];
+  return heads.length > 1 ? [MEAN, ...heads] : heads;
+}
+
+function nameOf(layer, head, kind = shown.kind) {
+  const name = headsOf(kind).length === 1 ? "name-layer" : head === MEAN ? "name-mean" : "name-head";
+  return say(name, { layer: layer + 1, head: head + 1 });
+}
 
 function weightsOf(kind, layer, head) {
   const heads = data.attention[kind][layer];
@@ -76,7 +85,7 @@ function drawMap(id = "map", kind = shown.kind) {
 function paintMap(id = "map", { kind, layer, head } = shown) {
   const weights = weightsOf(kind, layer, head);
   weights.forEach((row, i) => row.forEach((w, j) => cells(id)[i].cells[j + 1].style.setProperty("--shade", shade(w))));
-  byId(id).setAttribute("aria-label", `${say(`map-${kind}`)}, ${nameOf(layer, head)}`);
+  byId(id).setAttribute("aria-label", `${say(`map-${kind}`)}, ${nameOf(layer, head, kind)}`);
 }
 
 function describeMap() {
@@ -92,7 +101,7 @@ function keep(what) {
   byId("kept-box").hidden = !kept;
   byId("kept-caption").textContent = "";
   if (!kept) return;
-  const values = { kind: say(`map-${kept.kind}`), name: nameOf(kept.layer, kept.head) };
+  const values = { kind: say(`map-${kept.kind}`), name: nameOf(kept.layer, kept.head, kept.kind) };
   byId("kept-caption").textContent = say("kept-caption", values);
   drawMap("kept", kept.kind);
   paintMap("kept", kept);
@@ -217,10 +226,16 @@ function drawThumbnail(canvas, weights) {
 
 function drawOverview() {
   const layers = data.attention[shown.kind];
-  const heads = [MEAN, ...layers[0].keys()];
+  const heads = headsOf();
+  const nothingToChoose = layers.length * heads.length === 1;
+  byId("overview-box").hidden = nothingToChoose;
+  byId("pictures").classList.toggle("alone", nothingToChoose);
+  byId("keep").hidden = nothingToChoose && Object.keys(KINDS).length === 1;
+  byId("overview-caption").textContent = say(heads.length > 1 ? "overview-caption" : "overview-layers");
   const grid = byId("overview");
   grid.style.setProperty("--columns", heads.length);
-  grid.replaceChildren(make("span"), ...heads.map((head) => make("span", {}, head === MEAN ? say("mean") : `${head + 1}`)));
+  const above = (head) => (head === MEAN ? say("mean") : heads.length > 1 ? `${head + 1}` : "");
+  grid.replaceChildren(make("span"), ...heads.map((head) => make("span", {}, above(head))));
   grid.setAttribute("aria-label", say("layer-head"));
   layers.forEach((_, layer) => {
     grid.append(make("span", {}, `${layer + 1}`));
@@ -241,9 +256,9 @@ function moveInOverview(event) {
   if (!(event.key in steps)) return;
   event.preventDefault();
   const [down, right] = steps[event.key];
-  const layers = data.attention[shown.kind];
+  const [layers, heads] = [data.attention[shown.kind], headsOf()];
   const layer = Math.min(Math.max(shown.layer + down, 0), layers.length - 1);
-  const head = Math.min(Math.max(shown.head + right, MEAN), layers[layer].length - 1);
+  const head = Math.min(Math.max(shown.head + right, heads[0]), heads.at(-1));
   show({ layer, head });
   byId("overview").querySelector('[aria-checked="true"]').focus();
 }
@@ -254,11 +269,11 @@ function drawControls() {
   const layers = data.attention[shown.kind];
   const choose = (name) => (value) => show({ [name]: value });
   const kinds = Object.keys(KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
-  byId("controls").replaceChildren(
-    choices(say("kind"), "kind", kinds, shown.kind, choose("kind")),
-    choices(say("layer"), "layer", layers.map((_, layer) => [layer, layer + 1]), shown.layer, choose("layer")),
-    choices(say("head"), "head", [[MEAN, say("mean")], ...layers[0].map((_, head) => [head, head + 1])], shown.head, choose("head")),
-  );
+  const heads = headsOf().map((head) => [head, head === MEAN ? say("mean") : head + 1]);
+  const numbers = layers.map((_, layer) => [layer, layer + 1]);
+  byId("controls").replaceChildren(choices(say("kind"), "kind", kinds, shown.kind, choose("kind")));
+  if (layers.length > 1) byId("controls").append(choices(say("layer"), "layer", numbers, shown.layer, choose("layer")));
+  if (heads.length > 1) byId("controls").append(choices(say("head"), "head", heads, shown.head, choose("head")));
 }
 
 function checkControls() {
@@ -283,9 +298,9 @@ function show(changes) {
 
 // Another kind has other tokens, and may have other layers and heads.
 function startKind(before) {
-  const layers = data.attention[shown.kind];
+  const [layers, heads] = [data.attention[shown.kind], headsOf()];
   shown.layer = Math.min(shown.layer, layers.length - 1);
-  shown.head = Math.min(shown.head, layers[0].length - 1);
+  shown.head = Math.min(Math.max(shown.head, heads[0]), heads.at(-1));
   pinned = carried(pinned, before, KINDS[shown.kind]);
   const focused = document.activeElement?.name;
   drawControls();

@@ -186,6 +186,7 @@ function drawAlignment() {
   if (data.task !== "translation" || data.alignment.pairs.length === 0) return;
   const { source, target, pairs } = data.alignment;
   byId("alignment-section").hidden = false;
+  byId("alignment-caption").textContent = say(headsOf("cross").length > 1 ? "alignment-caption" : "alignment-alone");
   byId("alignment").replaceChildren(
     ...target.map((word, t) => {
       const from = pairs.filter(([, other]) => other === t).map(([s]) => source[s]);

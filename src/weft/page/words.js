@@ -12,11 +12,10 @@ const WORDS = {
     "title-classification": "How the model labelled this",
     "tokens-title": "Tokens",
     "tokens-caption":
-      "The text is cut into the pieces of the model’s vocabulary, each with its number; ▁ marks a space " +
-      "(Vaswani et al. 2017, section 5.1).",
+      "The text is cut into the pieces of the model’s vocabulary, each with its number; ▁ marks a space{cited}.",
     "tokens-probability":
       "The line under a token is the probability that the model gave it, out of all tokens it knows; below stand the " +
-      "most probable ones at the marked place (Vaswani et al. 2017, section 3.4).",
+      "most probable ones at the marked place{cited}.",
     "tokens-tint":
       "The stronger the colour of a token, the more attention there is between it and the marked one, in the picture that " +
       "is chosen under Attention.",
@@ -27,7 +26,7 @@ const WORDS = {
       "et al. 2017, sections 3.4 and 3.5).",
     "vectors-alone":
       "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
-      "below. This model adds no positions to them (Vaswani et al. 2017, section 3.4).",
+      "below. This model adds no positions to them{cited}.",
     "vector-tokens": "token",
     "vector-positions": "position",
     "vector-sum": "sum",
@@ -46,9 +45,11 @@ const WORDS = {
     "layer-head": "Layer and head",
     "name-mean": "Layer {layer}, mean of heads",
     "name-head": "Layer {layer}, head {head}",
+    "name-layer": "Layer {layer}",
     "overview-caption":
       "Every head of every layer: a row for each layer, the mean of its heads first; choose one to see it large " +
       "(Vaswani et al. 2017, section 3.2.2).",
+    "overview-layers": "Every layer, which has one head: choose one to see it large.",
     scale: "Colours from weight 0, faint, to weight 1, strong",
     keep: "Keep to compare",
     forget: "Put away",
@@ -62,7 +63,7 @@ const WORDS = {
     "map-decoder": "Decoder self-attention",
     "caption-cross":
       "Each row is a target token and each column a source token: the stronger the colour, the more the decoder looked " +
-      "at that source token while it wrote the target token (Vaswani et al. 2017, section 3.2.3).",
+      "at that source token while it wrote the target token{cited}.",
     "caption-encoder":
       "Rows and columns are the tokens that are read: the stronger the colour, the more the encoder looked at the " +
       "column’s token to understand the row’s (Vaswani et al. 2017, section 3.2.3).",
@@ -84,7 +85,7 @@ const WORDS = {
     after: "Next step",
     "steps-caption":
       "The decoder writes one token after the other: it has what stands before the marked place, looks at the source, " +
-      "tinted by the chosen head, and gives every token it knows a probability (Vaswani et al. 2017, section 3.1).",
+      "tinted by the attention that is chosen above, and gives every token it knows a probability{cited}.",
     "beam-title": "Beam search",
     "beam-caption":
       "Of all beginnings the search keeps the {beam} most probable at each step. Bold is the way to the translation; × " +
@@ -102,6 +103,9 @@ const WORDS = {
     "alignment-caption":
       "For each word of the translation the source words that its tokens looked at most, by the last layer’s mean of " +
       "heads: a hint, not a dictionary (Bahdanau et al. 2015, section 5.2.1).",
+    "alignment-alone":
+      "For each word of the translation the source words that its tokens looked at most: a hint, not a dictionary " +
+      "(Bahdanau et al. 2015, section 5.2.1).",
     "next-title": "What comes next",
     "next-caption":
       "The most probable tokens after the text, with their probabilities (Vaswani et al. 2017, section 3.4).",
@@ -119,6 +123,7 @@ const WORDS = {
     "left-out": "Left out",
     "note-cut": "The text was longer: what is shown, the answer too, is of its first {count} tokens alone.",
     "note-unfinished": "The translation found no end and was cut at its limit.",
+    cited: " ({names} et al. {year}, section {section})",
   },
   zh: {
     language: "语言",
@@ -128,17 +133,16 @@ const WORDS = {
     "title-language-modelling": "模型是怎样阅读的",
     "title-classification": "模型是怎样分类的",
     "tokens-title": "词元",
-    "tokens-caption": "文字被切成模型词表中的片段，每个片段都有编号；▁ 表示空格（Vaswani 等 2017，5.1 节）。",
+    "tokens-caption": "文字被切成模型词表中的片段，每个片段都有编号；▁ 表示空格{cited}。",
     "tokens-probability":
-      "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元（Vaswani 等 2017，3.4 节）。",
+      "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元{cited}。",
     "tokens-tint": "词元的颜色越深，在“注意力”一节所选的图中，它与标记的词元之间的注意力就越强。",
     "vectors-title": "向量",
     "vectors-caption":
       "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零：词元自身的向量、位置的向量，" +
       "以及两者之和，即第一层读到的内容（Vaswani 等 2017，3.4 和 3.5 节）。",
     "vectors-alone":
-      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零。这个模型不加位置向量" +
-      "（Vaswani 等 2017，3.4 节）。",
+      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零。这个模型不加位置向量{cited}。",
     "vector-tokens": "词元",
     "vector-positions": "位置",
     "vector-sum": "和",
@@ -157,7 +161,9 @@ const WORDS = {
     "layer-head": "层与头",
     "name-mean": "第 {layer} 层，各头平均",
     "name-head": "第 {layer} 层，第 {head} 个头",
+    "name-layer": "第 {layer} 层",
     "overview-caption": "每一层的每个头：一行一层，先是各头的平均；选一个放大来看（Vaswani 等 2017，3.2.2 节）。",
+    "overview-layers": "每一层，各有一个头：选一个放大来看。",
     scale: "颜色由浅到深，表示权重从 0 到 1",
     keep: "留作比较",
     forget: "收起",
@@ -170,7 +176,7 @@ const WORDS = {
     "map-encoder": "编码器自注意力",
     "map-decoder": "解码器自注意力",
     "caption-cross":
-      "每行是一个译文词元，每列是一个源文词元：颜色越深，解码器在写这个译文词元时越关注那个源文词元（Vaswani 等 2017，3.2.3 节）。",
+      "每行是一个译文词元，每列是一个源文词元：颜色越深，解码器在写这个译文词元时越关注那个源文词元{cited}。",
     "caption-encoder":
       "行和列都是读入的词元：颜色越深，编码器在理解该行的词元时越关注该列的词元（Vaswani 等 2017，3.2.3 节）。",
     "caption-decoder":
@@ -190,8 +196,8 @@ const WORDS = {
     before: "上一步",
     after: "下一步",
     "steps-caption":
-      "解码器一个接一个地写词元：它已有标记位置之前的内容，按所选的头关注源文（以深浅表示），并给每个已知词元一个概率" +
-      "（Vaswani 等 2017，3.1 节）。",
+      "解码器一个接一个地写词元：它已有标记位置之前的内容，按上面所选的注意力关注源文（以深浅表示），并给每个已知词元" +
+      "一个概率{cited}。",
     "beam-title": "束搜索",
     "beam-caption":
       "搜索在每一步只保留最可能的 {beam} 个开头。粗体是通向译文的路径；× 表示分支在此被放弃；数字是已结束者的得分，" +
@@ -207,6 +213,7 @@ const WORDS = {
     "alignment-title": "词对齐",
     "alignment-caption":
       "译文的每个词，以及写它时最关注的源文词（最后一层各头的平均）：只是线索，不是词典（Bahdanau 等 2015，5.2.1 节）。",
+    "alignment-alone": "译文的每个词，以及写它时最关注的源文词：只是线索，不是词典（Bahdanau 等 2015，5.2.1 节）。",
     "next-title": "接下来是什么",
     "next-caption": "这段文字之后最可能的词元及其概率（Vaswani 等 2017，3.4 节）。",
     "labels-title": "标签",
@@ -222,12 +229,38 @@ const WORDS = {
     "left-out": "去掉后",
     "note-cut": "文字更长：这里显示的一切，连同结果，都只来自前 {count} 个词元。",
     "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
+    cited: "（{names} 等 {year}，{section} 节）",
   },
 };
 
 let language = navigator.language.startsWith("zh") ? "zh" : "en";
 
+// Where each kind of model is described: the paper, and its section for each sentence that cites one.
+const PAPERS = {
+  transformer: { names: "Vaswani", year: 2017 },
+  additive: { names: "Bahdanau", year: 2015 },
+  dot: { names: "Luong", year: 2015 },
+};
+const SECTIONS = {
+  transformer: {
+    "tokens-caption": "5.1",
+    "tokens-probability": "3.4",
+    "vectors-alone": "3.4",
+    "caption-cross": "3.2.3",
+    "steps-caption": "3",
+  },
+  additive: { "tokens-probability": "3.1", "caption-cross": "3.1", "steps-caption": "3.1" },
+  dot: { "tokens-probability": "3", "caption-cross": "3.1", "steps-caption": "2" },
+};
+
+// The paper and section of a sentence, as far as it has one for this model.
+function cited(key) {
+  const family = data.family ?? "transformer";
+  const section = SECTIONS[family][key];
+  return section ? say("cited", { ...PAPERS[family], section }) : "";
+}
+
 // A sentence of the page with its values filled in.
 function say(key, values = {}) {
-  return WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => (name === "cited" ? cited(key) : values[name]));
 }
