@@ -1,4 +1,4 @@
-"""How the cost of decoding grows: `python benchmarks/decoding_cost.py --out FOLDER`.
+"""How the cost of decoding grows: `python benchmarks/decoding_cost.py --output FOLDER`.
 
 Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam, the budget of
 a batch and the size of the vocabulary (with and without shortlists of 500 ids), each varied alone: a
@@ -132,7 +132,7 @@ def draw(found: Found) -> Figure:
 def main() -> None:
     """Measure, and write figure and table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=Path, required=True, help="where figure and table go")
+    parser.add_argument("--output", "--out", type=Path, required=True, help="where figure and table go")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     different = dict.fromkeys(
@@ -140,9 +140,9 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
         found = in_turns([contestant(one, Path(scratch)) for one in different], asked.rounds, LIMIT)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "decoding-cost.md").write_text(table(found), "utf-8", newline="\n")
-    write_figure(draw(found), asked.out / "decoding-cost.svg")
+    asked.output.mkdir(parents=True, exist_ok=True)
+    (asked.output / "decoding-cost.md").write_text(table(found), "utf-8", newline="\n")
+    write_figure(draw(found), asked.output / "decoding-cost.svg")
     print(table(found))
 
 

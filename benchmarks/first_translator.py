@@ -35,11 +35,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=3_000)
     parser.add_argument("--minutes", type=float, default=7)
-    parser.add_argument("--out", type=Path, default=None, help="a new folder for all of it; else a temporary one")
+    parser.add_argument(
+        "--output", "--out", type=Path, default=None, help="a new folder for all of it; else a temporary one"
+    )
     asked = parser.parse_args()
     if not (DATA / "train.en").is_file():
         sys.exit(f"skipped: {DATA / 'train.en'} is absent")
-    out = (asked.out or Path(tempfile.mkdtemp(prefix="weft-first-"))).resolve()
+    out = (asked.output or Path(tempfile.mkdtemp(prefix="weft-first-"))).resolve()
     out.mkdir(parents=True, exist_ok=True)
     (out / "memory.tmx").write_text(memory(asked.pairs), "utf-8")
     python = out / "env" / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Does the fast way of training learn as the plain one does? `python benchmarks/loss_curves.py --out FOLDER`.
+"""Does the fast way of training learn as the plain one does? `python benchmarks/loss_curves.py --output FOLDER`.
 
 `weft train` on Multi30k, English to German, at its defaults, in several seeds, and as many times in float32 with
 PyTorch's own operations: the loss on sentences held out of the training text, after every hundred steps. The two
@@ -35,7 +35,7 @@ def curve(settings: Sequence[str]) -> dict[int, float]:
     """Of one run. Raises RuntimeError with its last words where it fails."""
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
         out = Path(scratch) / "run"
-        command = [sys.executable, "-m", "weft", "train", "--train", TEXT, "--out", str(out)]
+        command = [sys.executable, "-m", "weft", "train", "--train", TEXT, "--output", str(out)]
         done = subprocess.run([*command, *as_settings(*settings)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])
@@ -75,7 +75,7 @@ def draw(curves: Curves) -> Figure:
 def main() -> None:
     """Train, write the figure and the table, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", "--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, with a thread each where more than one")
@@ -99,10 +99,10 @@ def main() -> None:
     with ThreadPoolExecutor(asked.jobs) as pool:
         found = dict(zip(runs, pool.map(train, runs), strict=True))
     curves = {name: [found[name, seed] for seed in asked.seeds] for name in FORMS}
-    asked.out.mkdir(parents=True, exist_ok=True)
+    asked.output.mkdir(parents=True, exist_ok=True)
     text = table(curves)
-    (asked.out / "loss-curves.md").write_text(text, "utf-8")
-    write_figure(draw(curves), asked.out / "loss-curves.svg")
+    (asked.output / "loss-curves.md").write_text(text, "utf-8")
+    write_figure(draw(curves), asked.output / "loss-curves.svg")
     print(text)
 
 

@@ -1,4 +1,4 @@
-"""Whether `--minutes` is kept: `python benchmarks/minutes_kept.py [NAME:MINUTES ...] [--out FOLDER]`.
+"""Whether `--minutes` is kept: `python benchmarks/minutes_kept.py [NAME:MINUTES ...] [--output FOLDER]`.
 
 Each run is the command line that a person would type, in a process of its own, timed from outside; MINUTES may be
 `own`, for the recipe as it comes. Prints a row each: the time asked for, the real time over it, the score. Corpora
@@ -27,11 +27,11 @@ def main() -> None:
     """Run the plan, or what the command line names of it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("runs", nargs="*", metavar="NAME:MINUTES", default=PLAN)
-    parser.add_argument("--out", type=Path, default=Path("runs/minutes-kept"))
+    parser.add_argument("--output", "--out", type=Path, default=Path("runs/minutes-kept"))
     asked = parser.parse_args()
     for run in asked.runs:
         name, _, minutes = run.partition(":")
-        print(row(name, minutes, asked.out / run.replace(":", "-")), flush=True)
+        print(row(name, minutes, asked.output / run.replace(":", "-")), flush=True)
 
 
 def row(name: str, minutes: str, folder: Path) -> str:

@@ -1,10 +1,10 @@
-"""Is the modern block better? `python benchmarks/modern_block.py [TASK ...] --out FOLDER`.
+"""Is the modern block better? `python benchmarks/modern_block.py [TASK ...] --output FOLDER`.
 
 The modern recipe of a task beside the same recipe with the classic block, whose feed-forward has the width that
 makes both equal in parameters. A short run of each, both at once on a thread each, tells their speeds; then the
 modern one takes the steps that fit into the classic one's time. Each is trained with each learning rate, the two
 blocks side by side; dev chooses the rate, which other seeds take too, and only then is the test text scored. Model
-folders are kept in --out: what is there is not trained again, and a run that was stopped goes on.
+folders are kept in --output: what is there is not trained again, and a run that was stopped goes on.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"of {', '.join(CONTESTS)}; else all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", "--out", type=Path, required=True)
     asked = parser.parse_args()
     if unknown := sorted(set(asked.tasks) - CONTESTS.keys()):
         parser.error(f"{unknown[0]!r} is none of {', '.join(CONTESTS)}")
@@ -99,7 +99,7 @@ def main() -> None:
         for name in (f for part in (contest.train, contest.dev, contest.test) for f in part.split(",")):
             if not (DATA / name).is_file():
                 raise SystemExit(f"skipped: {DATA / name} is absent")
-        print_contest(task, contest, asked.seeds, asked.out)
+        print_contest(task, contest, asked.seeds, asked.output)
 
 
 def print_contest(task: str, contest: Contest, seeds: list[int], out: Path) -> None:
@@ -114,7 +114,7 @@ def print_contest(task: str, contest: Contest, seeds: list[int], out: Path) -> N
         rest = (f"training.eval_every={every}", "training.threads=1", "training.num_samples=0")
         settings = as_settings(*contest.fixed, *blocks[block], *fixed, *rest)
         data = ["--train", paths(contest.train), "--dev", paths(contest.dev)]
-        weft("train", "--recipe", contest.recipe, *data, *settings, "--out", str(folder))
+        weft("train", "--recipe", contest.recipe, *data, *settings, "--output", str(folder))
         return folder
 
     def at_once(steps: dict[str, int], rates: dict[str, float], seed: int) -> dict[str, Path]:

@@ -47,7 +47,7 @@ def speed(form: str, size: str, steps: int, warm: int) -> float:
     ]
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
         out = Path(scratch) / "run"
-        command = [*program, "train", "--train", TEXT, "--out", str(out), *as_settings(*common, *settings)]
+        command = [*program, "train", "--train", TEXT, "--output", str(out), *as_settings(*common, *settings)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])

@@ -1,4 +1,4 @@
-"""Measure Weft on this machine: `python benchmarks/run.py [NAME ...] [--seeds N ...] [--out FOLDER]`.
+"""Measure Weft on this machine: `python benchmarks/run.py [NAME ...] [--seeds N ...] [--output FOLDER]`.
 
 Each measurement is the command line that a user would type, in a process of its own, timed from outside, and
 prints one row of a table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data; what
@@ -90,9 +90,9 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[1], help="train en-de, en-zh and imdb with each of these"
     )
-    parser.add_argument("--out", type=Path, default=None, help="keep the model folders here")
+    parser.add_argument("--output", "--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
-    out = asked.out or Path(tempfile.mkdtemp(prefix="weft-bench-"))
+    out = asked.output or Path(tempfile.mkdtemp(prefix="weft-bench-"))
     for name in asked.names or MEASUREMENTS:
         if name not in MEASUREMENTS:
             parser.error(f"{name!r} is none of {', '.join(MEASUREMENTS)}")
@@ -106,7 +106,7 @@ def measured(name: str, seed: int, out: Path) -> str:
     if missing := what.missing():
         return f"| {name} | skipped: {DATA / missing[0]} is absent | |"
     folder = out / f"{name}-{seed}"
-    seconds = weft("train", *what.arguments(), "--set", f"training.seed={seed}", "--out", str(folder))
+    seconds = weft("train", *what.arguments(), "--set", f"training.seed={seed}", "--output", str(folder))
     ended = json.loads((folder / "run" / "verdict.json").read_text("utf-8"))
     dev = ", ".join(f"{key} {value:.4g}" for key, value in ended["dev"].items())
     found = f"{ended['test_summary']}; dev, step {ended['best_step']}: {dev}"

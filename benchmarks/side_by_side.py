@@ -61,7 +61,7 @@ class Contestant:
 def weft(*arguments: str) -> list[str]:
     """The end of a command line: `weft train` on all of a text, with nothing between the steps."""
     settings = ("training.max_steps=1000000", "training.save_every=1000000")
-    return ["weft", "--", "train", "--out", "{scratch}/run", *arguments, *as_settings(*settings)]
+    return ["weft", "--", "train", "--output", "{scratch}/run", *arguments, *as_settings(*settings)]
 
 
 def as_settings(*settings: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How fast translators are, and how good: `python benchmarks/speed_and_quality.py TEACHER FOLDER... --out FOLDER`.
+"""How fast translators are, and how good: `python benchmarks/speed_and_quality.py TEACHER MODEL... --output DIR`.
 
 Each model folder is decoded by Weft in int8, with its shortlist too where it has one; the first one, the teacher,
 in float32 as well, and by CTranslate2 in int8. Sentences a second and cased BLEU on Multi30k's test_2016_flickr,
@@ -110,7 +110,7 @@ def main() -> None:
     """Print a table for each beam, and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("folders", nargs="+", type=Path, help="model folders, the teacher first")
-    parser.add_argument("--out", type=Path, required=True, help="where the picture goes")
+    parser.add_argument("--output", "--out", type=Path, required=True, help="where the picture goes")
     parser.add_argument("--beams", nargs="+", type=int, default=[5, 1])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=1000)
@@ -132,8 +132,8 @@ def main() -> None:
                 f"{p.times_peer:.2f} | {p.bleu:.2f} |",
                 flush=True,
             )
-    asked.out.mkdir(parents=True, exist_ok=True)
-    write_figure(draw(found), asked.out / "speed-and-quality.svg")
+    asked.output.mkdir(parents=True, exist_ok=True)
+    write_figure(draw(found), asked.output / "speed-and-quality.svg")
 
 
 if __name__ == "__main__":

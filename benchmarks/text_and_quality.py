@@ -30,14 +30,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[*SIZES])
     parser.add_argument("--minutes", type=float, nargs="+", default=None, help="one a size; else those of README")
-    parser.add_argument("--out", type=Path, default=Path("runs/text-and-quality"))
+    parser.add_argument("--output", "--out", type=Path, default=Path("runs/text-and-quality"))
     parser.add_argument("--table", action="store_true", help="train nothing, print the rows of runs that are done")
     asked = parser.parse_args()
     if not (DATA / "train.en.gz").is_file():
         sys.exit(f"skipped: {DATA / 'train.en.gz'} is absent")
     minutes = asked.minutes or [SIZES[n] for n in asked.pairs]
     for pairs, limit in zip(asked.pairs, minutes, strict=True):
-        folder = asked.out / f"{pairs}"
+        folder = asked.output / f"{pairs}"
         if not asked.table:
             train(pairs, limit, folder)
         print(row(pairs, folder), flush=True)

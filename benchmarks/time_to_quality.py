@@ -118,7 +118,7 @@ def train_weft(asked: argparse.Namespace, seed: int, scratch: Path, limit: float
     settings = as_settings(f"training.eval_every={asked.weft_every}", f"training.seed={seed}", *asked.set)
     command = [sys.executable, "-m", "weft", "train", "--recipe", "en-de", *given, *settings]
     out = scratch / "run"
-    run = Run([*command, "--out", str(out)], {"CUDA_VISIBLE_DEVICES": ""}, scratch / "log")
+    run = Run([*command, "--output", str(out)], {"CUDA_VISIBLE_DEVICES": ""}, scratch / "log")
     told, over = 0, False
 
     def news() -> Reached | None:

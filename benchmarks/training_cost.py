@@ -1,4 +1,4 @@
-"""How the cost of training grows: `python benchmarks/training_cost.py --out FOLDER`.
+"""How the cost of training grows: `python benchmarks/training_cost.py --output FOLDER`.
 
 Speed and peak memory of an encoder-decoder over its width, its layers, the length of sentences and the size of the
 vocabulary, each varied alone: Weft's trainer at its defaults, on random ids, in updates of 4,096 tokens. Then the
@@ -175,7 +175,7 @@ def settle(axes: Axes, values: Sequence[int], linear: bool) -> None:
 def main() -> None:
     """Measure, write the figure and the table, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", "--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=VARIED, default=list(VARIED), help="vary no other of these")
     parser.add_argument("--lines", type=int, nargs="*", default=list(LINES), help="of text that is prepared")
@@ -188,10 +188,10 @@ def main() -> None:
         contestants = [model.contestant(timing) for model in points.values()]
         contestants += [corpus(Path(scratch), lines) for lines in asked.lines]
         found = in_turns(contestants, asked.rounds, LIMIT)
-    asked.out.mkdir(parents=True, exist_ok=True)
+    asked.output.mkdir(parents=True, exist_ok=True)
     text = table(found, asked.only, asked.lines)
-    (asked.out / "training-cost.md").write_text(text, "utf-8")
-    write_figure(draw(found, asked.only, asked.lines), asked.out / "training-cost.svg")
+    (asked.output / "training-cost.md").write_text(text, "utf-8")
+    write_figure(draw(found, asked.only, asked.lines), asked.output / "training-cost.svg")
     print(text)
 
 

@@ -1,10 +1,10 @@
-"""Does a way of training help? `python benchmarks/training_methods.py [METHOD ...] --out FOLDER`.
+"""Does a way of training help? `python benchmarks/training_methods.py [METHOD ...] --output FOLDER`.
 
 Each method is trained with each learning rate, everything else alike, and the rate chosen by greedy BLEU on dev.
 Said is that BLEU at the end, at the time that the plain method took in all, and how long the method took; then the
-test text is scored, once a method, with the recipe's beam. Model folders are kept in --out: what is there already
-is not trained again, and a run that was stopped goes on. `--at-once` trains so many at a time, each on one thread:
-scores hardly change, times do.
+test text is scored, once a method, with the recipe's beam. Model folders are kept in --output: what is there
+already is not trained again, and a run that was stopped goes on. `--at-once` trains so many at a time, each on one
+thread: scores hardly change, times do.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="else the recipe's")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=1)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", "--out", type=Path, required=True)
     asked = parser.parse_args()
     if unknown := sorted(set(asked.methods) - METHODS.keys()):
         parser.error(f"{unknown[0]!r} is none of {', '.join(METHODS)}")
@@ -111,14 +111,14 @@ def main() -> None:
     if absent := [name for name in missing if not (DATA / name).is_file()]:
         raise SystemExit(f"skipped: {DATA / absent[0]} is absent")
     folders = {
-        (m, r): asked.out / f"{asked.pair}-{m.replace(' ', '-').replace(',', '')}-{r:g}-{asked.seed}"
+        (m, r): asked.output / f"{asked.pair}-{m.replace(' ', '-').replace(',', '')}-{r:g}-{asked.seed}"
         for m, r in product(methods, asked.rates)
     }
     with ThreadPoolExecutor(asked.at_once) as pool:
         jobs = [pool.submit(trained, pair, METHODS[m], r, folder, asked) for (m, r), folder in folders.items()]
         for job in jobs:
             job.result()
-    print_table(pair, {m: {r: folders[m, r] for r in asked.rates} for m in methods}, asked.out)
+    print_table(pair, {m: {r: folders[m, r] for r in asked.rates} for m in methods}, asked.output)
 
 
 def trained(pair: Pair, settings: Sequence[str], rate: float, folder: Path, asked: argparse.Namespace) -> None:
@@ -130,7 +130,7 @@ def trained(pair: Pair, settings: Sequence[str], rate: float, folder: Path, aske
     fixed = (f"training.learning_rate={rate}", f"training.seed={asked.seed}", "data.test_size=0")
     every = as_settings(*PLAIN, *settings, *steps, *threads, *fixed, f"training.keep_checkpoints={LAST}")
     dev = ["--dev", paths(pair.dev)] if pair.dev else []
-    weft("train", "--recipe", pair.recipe, "--train", paths(pair.train), *dev, *every, "--out", str(folder))
+    weft("train", "--recipe", pair.recipe, "--train", paths(pair.train), *dev, *every, "--output", str(folder))
     say(f"{folder.name}: BLEU on dev {Curve.of(folder).best():.2f} after {Curve.of(folder).seconds:,.0f} s")
 
 
