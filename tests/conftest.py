@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from torch import Tensor
 
 import weft
 from weft.kernels import operations
+from weft.model import attention
 
 # A push is judged by the same examples each time; by hand every run draws new ones.
 settings.register_profile("push", derandomize=True)
@@ -75,3 +78,16 @@ def _plain_operations() -> Iterator[None]:
     """What a test's run switched on is off for the next."""
     yield
     operations.enable(False)
+
+
+@pytest.fixture
+def attention_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the number of queries whenever `weft.model.attention.attention` is called."""
+    written, calls = attention.attention, []
+
+    def counted(query: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+        calls.append(query.shape[2])
+        return written(query, *others)
+
+    monkeypatch.setattr(attention, "attention", counted)
+    return calls

@@ -55,18 +55,19 @@ _LAZY = {
 }
 
 
-def load(folder: str | Path, precision: str = "float32") -> Any:
+def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
     """The model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier, by what it holds.
 
     `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a GPU "float16", or
-    "auto", the fastest; what has no engine on this machine, as classifiers, computes in float32. Raises
-    weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's, UsageError for a
-    precision that the machine does not have.
+    "auto", the fastest; what has no engine on this machine, as classifiers, computes in float32. `kernels` "torch"
+    takes the model's own steps, as `weft.model` has them, in the place of an engine: slower, but a debugger can
+    stop in them. Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
+    UsageError for a precision that the machine does not have.
     """
     from weft.machine import machine_for_use
     from weft.tasks.choice import load_task
 
-    return load_task(Path(folder), machine_for_use(precision)).predictor()
+    return load_task(Path(folder), machine_for_use(precision, kernels)).predictor()
 
 
 def train(

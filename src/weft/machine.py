@@ -26,6 +26,7 @@ class Machine:
     `products` is whose products in float32 native kernels use: "blas", PyTorch's default, or "onednn".
     `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
     `parts` is into how many a run cuts each batch, so that it fits into memory; 0: not decided yet.
+    With `plain` a model in use takes the steps of `weft.model` as they are written: no engine, no fused attention.
     """
 
     device: str
@@ -36,6 +37,7 @@ class Machine:
     products: str = "blas"
     peak_flops: float = 0.0
     parts: int = 1
+    plain: bool = False
 
     @property
     def packs(self) -> bool:
@@ -112,25 +114,31 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
     )
 
 
-def machine_for_use(precision: str = "float32") -> Machine:
+def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machine:
     """That of a model which is not trained: products in `precision`, "auto" the fastest.
 
-    Its threads are those of the decoding engine, which has its own; torch's stay as they are, for the process is
-    not ours. Raises UsageError for a precision that this machine does not have.
+    `kernels`: "auto", an engine where there is one, or "torch", the model's own steps in PyTorch's operations,
+    which are slower and can be watched. Its threads are those of the engine, which has its own; torch's stay as
+    they are, for the process is not ours. Raises UsageError for other kernels and a precision that there is not.
     """
-    _refuse_for_use(precision)
-    device = _device()
-    precision, reason = _settled_precision(precision, device)
-    return Machine(device, precision, threads_asked() or usable_cores(), reason)
+    _refuse_for_use(precision, kernels)
+    device, plain = _device(), kernels == "torch"
+    precision, reason = _settled_precision("float32" if plain else precision, device)
+    return Machine(device, precision, threads_asked() or usable_cores(), reason, plain=plain)
 
 
-def machine_for_command(precision: str = "float32") -> Machine:
+def machine_for_command(precision: str = "float32", kernels: str = "auto") -> Machine:
     """The same for a command, whose process is its own: it also sets how many threads torch has."""
-    _refuse_for_use(precision)
-    return choose_machine(precision)
+    _refuse_for_use(precision, kernels)
+    plain = kernels == "torch"
+    return replace(choose_machine("float32" if plain else precision), plain=plain)
 
 
-def _refuse_for_use(precision: str) -> None:
+def _refuse_for_use(precision: str, kernels: str) -> None:
+    if kernels not in ("auto", "torch"):
+        raise UsageError(f"kernels = {kernels}: it must be auto or torch")
+    if kernels == "torch" and precision not in ("float32", "auto"):
+        raise UsageError(f"kernels = torch: they compute in float32, not in {precision}; leave the precision out")
     if precision not in ("float32", "bfloat16", "float16", "auto"):
         raise UsageError(f"precision = {precision}: it must be float32, bfloat16, float16 or auto")
     if precision == "float16" and not torch.cuda.is_available():

@@ -560,3 +560,14 @@ def test_other_names_and_json_are_lines_as_ever(
     arguments = ("classify", folder, "--input", tmp_path / "in.csv", *more)
     command(*arguments, "--output", tmp_path / name)
     assert (tmp_path / name).read_bytes() == command(*arguments).out
+
+
+@pytest.mark.parametrize("verb", ["classify", "evaluate"])
+def test_kernels_torch_reaches_the_model(
+    command: Command, folder: Path, tmp_path: Path, attention_calls: list[int], verb: str
+) -> None:
+    given = ["the cat was happy"] if verb == "classify" else [write(tmp_path / "new.csv", NEW)]
+    assert command(verb, folder, *given).code == 0
+    assert attention_calls == []
+    assert command(verb, folder, *given, "--kernels", "torch").code == 0
+    assert attention_calls

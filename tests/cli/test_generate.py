@@ -366,3 +366,15 @@ def test_there_is_nothing_to_search_with_a_beam(command: Command, folder: Path, 
     assert ended.messages == [
         f"weft: --beam-size: {folder} holds a model for language-modelling, which searches nothing"
     ]
+
+
+@pytest.mark.parametrize("verb", [("generate", "--prompt", "the cat", "--temperature", 0), ("score",)])
+def test_kernels_torch_reaches_the_model(
+    command: Command, folder: Path, attention_calls: list[int], verb: tuple[Any, ...]
+) -> None:
+    name, *rest = verb
+    usual = command(name, folder, *rest, stdin=b"the cat sees it.\n")
+    assert (usual.code, attention_calls) == (0, [])
+    watched = command(name, folder, *rest, "--kernels", "torch", stdin=b"the cat sees it.\n")
+    assert (watched.code, watched.out) == (0, usual.out)
+    assert attention_calls

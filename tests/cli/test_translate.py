@@ -454,6 +454,12 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         (["cat.", "--output", "absent/file"], 5, "absent/file: cannot be written (there is no folder absent)"),
         (["cat.", "--precision", "float16"], 2, "--precision = float16: only GPUs have it"),
         (["cat.", "--precision", "int4"], 2, "--precision = int4: it must be float32, bfloat16"),
+        (["cat.", "--kernels", "native"], 2, "--kernels = native: it must be auto or torch"),
+        (
+            ["cat.", "--kernels", "torch", "--precision", "bfloat16"],
+            2,
+            "--kernels = torch: they compute in float32",
+        ),
         (["cat.", "--exhaustive", "3", "--beam-size", "2"], 2, "--beam-size is for a beam"),
         (["cat.", "--input"], 2, "see weft translate --help"),
     ],
@@ -673,3 +679,11 @@ def test_what_was_guessed_is_summed_up() -> None:
     for number in range(20):  # as many as are to be expected
         guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 2), number + 1)
     assert guesses.lines() == []
+
+
+def test_kernels_torch_reaches_the_model_and_says_the_same(
+    command: Command, tiny_folder: Path, expected: list[str], attention_calls: list[int]
+) -> None:
+    ended = command("translate", tiny_folder, "--kernels", "torch", *SENTENCES)
+    assert (ended.code, ended.lines, ended.err) == (0, expected, "")
+    assert attention_calls

@@ -5,12 +5,14 @@ import itertools
 import json
 from dataclasses import dataclass, replace
 from functools import cache as memo
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import weft
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.captured import CapturedEngine
@@ -894,3 +896,17 @@ def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_
     assert three.translate(TEXTS, settings, batch_tokens=60) == found
     assert [one.translate(text, settings)[0] for text in TEXTS] == found
     assert len({a.text for a in found[1].n_best}) > 1
+
+
+def test_kernels_torch_takes_the_steps_that_are_written(tiny_folder: Path, attention_calls: list[int]) -> None:
+    """One encoder layer, and for each new token the one decoder layer's two looks, at itself and at the source."""
+    (usual,) = weft.load(tiny_folder).translate(["cat sees dog."], beam_size=1)
+    assert not attention_calls
+    (watched,) = weft.load(tiny_folder, kernels="torch").translate(["cat sees dog."], beam_size=1)
+    num_tokens = len(watched.token_log_probs)
+    queries_of_source = 5  # three words, the dot and eos
+    assert attention_calls == [queries_of_source] + [1, 1] * num_tokens
+    assert watched.text == usual.text
+    assert watched.token_log_probs == pytest.approx(usual.token_log_probs, abs=1e-4)
+    with pytest.raises(UsageError, match="kernels = native: it must be auto or torch"):
+        weft.load(tiny_folder, kernels="native")

@@ -16,6 +16,7 @@ from weft.cli.use import (
     Ensemble,
     Folder,
     IsShort,
+    Kernels,
     LengthPenalty,
     Mbr,
     Precision,
@@ -44,6 +45,7 @@ def evaluate(
     ensemble: Ensemble = None,
     shortlist: IsShort = None,
     precision: Precision = "float32",
+    kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
@@ -53,7 +55,7 @@ def evaluate(
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
     asked |= {} if precision == "float32" else {"precision": precision}
     with stages.showing("loading PyTorch"):
-        scored, notes = _scored(folder, data, asked, precision, as_json)
+        scored, notes = _scored(folder, data, asked, (precision, kernels), as_json)
     if as_json:
         print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
         return
@@ -62,16 +64,20 @@ def evaluate(
 
 
 def _scored(
-    folder: Path, data: list[str], asked: dict[str, Any], precision: str, as_json: bool
+    folder: Path, data: list[str], asked: dict[str, Any], computing: tuple[str, str], as_json: bool
 ) -> tuple["Scored", list[str]]:
-    """The scores and what else is to be said of them; a person hears first whether the text was trained on."""
+    """The scores and what else is to be said of them; a person hears first whether the text was trained on.
+
+    `computing`: in which precision, and by whose kernels.
+    """
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
     stages.enter("loading the model")
-    task = load_task(folder, machine_for_command(precision))
+    with naming_options(["precision", "kernels"]):
+        task = load_task(folder, machine_for_command(*computing))
     strays = [name for name, value in asked.items() if value is not None]
     if strays and not isinstance(task, Translation):
         option = strays[0].replace("_", "-")
@@ -84,7 +90,7 @@ def _scored(
     if isinstance(task, Translation):
         decoding = {name: value for name, value in asked.items() if name not in ("ensemble", "precision")}
         model = together(task, asked["ensemble"] or [])
-        refuse_idle(precision, model.engine)
+        refuse_idle(computing[0], model.engine)
         with naming_options(decoding):
             found = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
             scores: Any = task.scores_of(text, list(stages.counted(found, task.unit, every=1)))
@@ -124,6 +130,7 @@ def compare(
 def score(
     folder: Folder,
     data: Annotated[Path | None, typer.Argument(help="One text a line; else standard input.")] = None,
+    kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
     """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
@@ -135,7 +142,8 @@ def score(
         from weft.tasks.language_modelling import LanguageModelling
 
         stages.enter("loading the model")
-        model = LanguageModelling.load(folder, machine_for_command()).predictor()
+        with naming_options(["kernels"]):
+            model = LanguageModelling.load(folder, machine_for_command(kernels=kernels)).predictor()
         stages.enter("")  # a terminal may be asked for lines
         total, num_tokens = _score_lines(model, data, as_json)
     if num_tokens:

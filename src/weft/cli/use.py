@@ -57,6 +57,9 @@ Precision = Annotated[
     str,
     typer.Option(help="Of products: float32, bfloat16, on a GPU float16; auto: the fastest. int8 folders: int8."),
 ]
+Kernels = Annotated[
+    str, typer.Option(help="auto: an engine where there is one; torch: the model's own steps, to watch them.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -97,6 +100,7 @@ def translate(
     ] = 0,
     shortlist: IsShort = None,
     precision: Precision = "float32",
+    kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Translate: one line out for each line or table row in, in order."""
@@ -118,8 +122,8 @@ def translate(
         else reading_lines(text, input_file, output_file, has_columns=True)
     )
     with reading as source:
-        with naming_options(["precision"]):
-            machine = machine_for_command(precision)
+        with naming_options(["precision", "kernels"]):
+            machine = machine_for_command(precision, kernels)
         task = Translation.load(folder, machine)
         model = together(task, ensemble or [])
         refuse_idle(precision, model.engine)
@@ -150,6 +154,7 @@ def classify(
     all_labels: Annotated[
         bool, typer.Option("--all", help="Every label's probability, not only the best.")
     ] = False,
+    kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Classify: label and probability for each line or row in; of a table to a table the rows with both beside."""
@@ -158,7 +163,8 @@ def classify(
     from weft.tasks.classification import Classification
 
     def load() -> Classification:
-        return Classification.load(folder, machine_for_command())
+        with naming_options(["kernels"]):
+            return Classification.load(folder, machine_for_command(kernels=kernels))
 
     table = input_file if input_file is not None and not text and is_table(input_file) else None
     task = load() if table else None
@@ -202,6 +208,7 @@ def generate(
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another text.")] = 1,
     precision: Precision = "float32",
+    kernels: Kernels = "auto",
     draft: Annotated[
         str | None,
         typer.Option(help='The folder of a smaller model, or "prompt": proposes tokens; the text stays the same.'),
@@ -217,8 +224,8 @@ def generate(
         raise UsageError("--prompt is given more than once; give one, and run the command once for each")
     prompt = "".join(prompts or ())
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
-    with naming_options(["precision"]):
-        machine = machine_for_command(precision)
+    with naming_options(["precision", "kernels"]):
+        machine = machine_for_command(precision, kernels)
 
     def load(where: Path) -> "LanguageModel":
         return LanguageModelling.load(where, machine).predictor()

@@ -109,6 +109,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.head_dim, self.dropout, self.rotary = num_heads, head_dim, dropout, rotary
         self.key_value_heads = key_value_heads or num_heads
+        self.plain = False  # whether `attention` is called even where a fused kernel computes the same sooner
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.key = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
         self.value = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
@@ -159,7 +160,7 @@ class MultiHeadAttention(nn.Module):
             context = packed_attention(query, key, value, mask, dropout)
         elif maps is None and query.requires_grad and operations.fits_attention(query, key, value):
             context = operations.attention(query, key, value, mask, dropout)
-        elif maps is None and not (query.requires_grad and query.device.type == "cpu"):
+        elif maps is None and not self.plain and not (query.requires_grad and query.device.type == "cpu"):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
         else:  # to be looked at; or to be differentiated on a processor, where the fused kernel's backward is slow
             context, weights = attention(query, key, value, mask, dropout)
@@ -182,3 +183,10 @@ class MultiHeadAttention(nn.Module):
         if self.key_value_heads == self.num_heads:
             return x
         return x.repeat_interleave(self.num_heads // self.key_value_heads, dim=1)
+
+
+def attend_plainly(model: nn.Module) -> None:
+    """Let all that a model looks at go through `attention`, where a reader can watch it, and no fused kernel."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.plain = True

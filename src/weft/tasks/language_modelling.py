@@ -186,14 +186,15 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return [(document,) for document in text.texts]
 
     def predictor(self) -> LanguageModel:
+        where = self.machine
         return LanguageModel(
             self.model,
             self.tokenizers[0],
             decoding=self.config.decoding,
             packed=self.config.packing == "packed",
             window_len=self.config.window_len,
-            device=torch.device(self.machine.device),
-            writer=build_writer(self.model, self.machine.device, self.machine.precision),
+            device=torch.device(where.device),
+            writer=None if where.plain else build_writer(self.model, where.device, where.precision),
         )
 
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:

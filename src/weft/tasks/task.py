@@ -23,6 +23,7 @@ from weft.data.signature import signature
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.machine import Machine
+from weft.model.attention import attend_plainly
 from weft.model_folder import FolderConfig, RunFiles, StoredModel
 from weft.recipe_file import recipe_difference
 from weft.texts import Corpus, Sources, Texts
@@ -277,6 +278,8 @@ def load_into(stored: StoredModel, build: Callable[[], M], machine: Machine) -> 
     with _OwnNumbers():
         model = build()
     stored.load_weights(model)
+    if machine.plain:
+        attend_plainly(model)
     return model.to(machine.for_use()).eval()
 
 

@@ -256,7 +256,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def _engine(self) -> Engine | None:
         """Of native kernels on a processor, of captured steps on a GPU."""
-        if not isinstance(self.model, Seq2SeqTransformer) or is_sharded(self.model):
+        if not isinstance(self.model, Seq2SeqTransformer) or is_sharded(self.model) or self.machine.plain:
             return None
         if self.machine.device == "cpu":
             return build_engine(self.model, "cpu", self._kind)
@@ -272,9 +272,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return record.cross[-1].mean(1)  # B H T S -> B T S
 
     def why_no_engine(self) -> str:
-        """Why this processor translates without one, in words; empty where nothing is missing."""
-        is_transformer = isinstance(self.model, Seq2SeqTransformer)
-        return why_no_engine(self.machine.device, self._kind) if is_transformer else ""
+        """Why this processor translates without one, in words; empty where nothing is missing or wanted."""
+        would_have = isinstance(self.model, Seq2SeqTransformer) and not self.machine.plain
+        return why_no_engine(self.machine.device, self._kind) if would_have else ""
 
     @property
     def _kind(self) -> str:
