@@ -62,7 +62,7 @@ def test_positions_take_a_width_and_a_length(command: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["posters"], "'positions', 'mask', 'smoothing', 'schedule', 'history'"),
+        (["posters"], "'positions', 'mask', 'smoothing', 'schedule' or 'history'"),
         (["history"], "needs the folder of a run"),
         (["mask", "runs/a"], "weft plot mask takes no FOLDERS"),
         (["positions", "--recipe", "demo"], "weft plot positions takes no --recipe"),
