@@ -91,7 +91,8 @@ predict: config data.known data.normalize data.scripts data.segment data.tokeniz
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
 run_record: config recipe_file recipe_problems durable model_folder training.checkpoint
 judging: data evaluation inspection judging predict tasks texts
-publication: data.known data.overlap judging model_card model_folder run_record tasks texts training
+publication: durable machine data.known data.overlap judging model_card model_folder\
+ run_record tasks texts training
 planning: config model_files texts training tasks
 run: config durable machine planning texts data model decoding model_files model_folder training predict tasks\
  publication run_record

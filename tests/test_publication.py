@@ -14,12 +14,15 @@ from weft.averaging import average
 from weft.data.known import KnownWords
 from weft.durable import sha256_of
 from weft.errors import FolderError
+from weft.machine import machine_for_use
 from weft.model_card import without_folders
 from weft.model_folder import WORDS, run_files
 from weft.publication import _longer
 from weft.recipe_file import load_recipe
 from weft.run import Request, train
 from weft.run_record import Verdict
+from weft.tasks.choice import load_task
+from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan
 from weft.training.log import Log
 
@@ -249,3 +252,19 @@ def test_a_classifier_says_where_nothing_is_known(tmp_path: Path) -> None:
     assert [one.nothing_known for one in found] == [False, True, True, False]
     assert [one.unknown_words for one in found] == [[], ["asdf", "qwer", "zxcv"], [], ["asdf"]]
     assert isinstance(model.known, KnownWords)
+
+
+def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(
+    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write
+) -> None:
+    """`weft evaluate` must give the scores of the card; and the card says in what the run computed."""
+    settings = [*tiny_settings, "training.max_steps=40", "training.precision=bfloat16"]
+    pairs = write_pairs(60)
+    more = {"settings": settings, "quiet": True, "allow_bad_data": True}  # the test is a part of training
+    verdict = weft.train(out=tmp_path / "m", train=write_pairs(216), test=pairs, **more)
+    assert verdict.test["computed"] == {"precision": "float32", "beam_size": 5, "length_penalty": 1.0}
+    task = load_task(tmp_path / "m", machine_for_use())
+    text = task.read([pairs])
+    again = task.scored(text, task.evaluate(text), training_hashes(tmp_path / "m"))
+    assert again.to_json() == verdict.test
+    assert "(products in bfloat16, torch kernels, 1 thread)" in (tmp_path / "m" / "README.md").read_text("utf-8")

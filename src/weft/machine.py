@@ -3,19 +3,18 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import torch
-from torch import nn
 
 from weft.errors import UsageError
 from weft.kernels import native, operations, training, varlen
 
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
 WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
-NATIVE_WORTHWHILE = 1.1  # and native kernels as PyTorch's own operations
 IMITATED = 0.1  # times float32's speed: what is slower is no type of this processor's
 
 
@@ -39,6 +38,10 @@ class Machine:
     parts: int = 1
     plain: bool = False
 
+    def as_used(self) -> "Machine":
+        """Return the same with products in float32, as a model has them in use where nothing else is said."""
+        return replace(self, precision="float32")
+
     @property
     def packs(self) -> bool:
         """Whether texts are trained on end to end, without padding: where attention has a kernel for that."""
@@ -47,6 +50,12 @@ class Machine:
     def in_short(self) -> str:
         """Where a run computes: "a GPU", "2 threads"."""
         return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
+
+    def as_settings(self, asked: Mapping[str, object]) -> str:
+        """Return --set options for what the recipe's section `training` left open and this machine chose."""
+        chosen = {"precision": self.precision, "kernels": self.kernels, "threads": self.threads}
+        opened = [name for name in chosen if asked[name] in ("auto", None)]
+        return " ".join(f"--set training.{name}={chosen[name]}" for name in opened)
 
     def describe(self) -> str:
         """One line with all that was chosen, and why."""
@@ -276,54 +285,45 @@ def _allow_tf32(allowed: bool) -> None:
 
 
 def _with_kernels(machine: Machine, wanted: str) -> Machine:
-    """Native kernels where they were asked for, or can be had and are faster; why, is said."""
+    """Choose native kernels where they were asked for, or can be had with all threads; say why.
+
+    No clock decides: native dropout draws other masks, so that the choice is one between two runs, and the same
+    command on the same machine must be the same run, whatever else the machine does.
+    """
     try:
-        gain = _native_gain(machine)
+        has_threads = native.has_threads()
     except native.UnavailableError as error:
         if wanted == "native":
             raise UsageError(f"training.kernels = native: {error} (or use auto)") from error
         return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
-    finally:
-        operations.enable(False)
-    reason = f"{machine.reason}, native kernels at {gain:.1f} times PyTorch's"
-    if wanted != "native" and gain < NATIVE_WORTHWHILE:
-        return replace(machine, reason=reason)
-    products = "blas"
-    if machine.precision == "float32" and (gain := _onednn_gain()) >= NATIVE_WORTHWHILE:
-        products, reason = "onednn", f"{reason}, oneDNN's float32 products at {gain:.1f} times the default's"
-    return replace(machine, kernels="native", products=products, reason=reason)
+    if wanted != "native" and machine.threads > 1 and not has_threads:
+        return replace(machine, reason=f"{machine.reason}; native kernels, as compiled here, have one thread")
+    products = "onednn" if machine.precision == "float32" and _prefers_onednn() else "blas"
+    return replace(machine, kernels="native", products=products)
 
 
-def _native_gain(machine: Machine) -> float:
-    """How many times faster a residual step is. Raises UnavailableError where there are no kernels."""
-    norm, layer, dropout = nn.LayerNorm(256), nn.Linear(256, 256), nn.Dropout(0.1)
-    x = torch.randn(128, 16, 256, requires_grad=True)
+@cache
+def _prefers_onednn() -> bool:
+    """Tell whether oneDNN's float32 products are faster than those of PyTorch's default BLAS.
 
-    def step(is_native: bool) -> None:
-        operations.enable(is_native)
-        with machine.autocast():
-            y = operations.linear(operations.normed(x, norm), layer)
-            operations.add_dropped(x, y, dropout).sum().backward()  # type: ignore[no-untyped-call]
-
-    return _times_as_fast(lambda: step(True), lambda: step(False), torch.device("cpu"))
-
-
-def _onednn_gain() -> float:
-    """How many times faster oneDNN makes a product of typical size in float32; 0 where PyTorch has no oneDNN."""
-    if not training.HAS_ONEDNN:
-        return 0.0
-    x, w, cpu = torch.randn(2048, 512), torch.randn(512, 2048), torch.device("cpu")
-    return _times_as_fast(lambda: training.onednn_product(x, w), lambda: x @ w, cpu)
+    The default is Intel's library, which is slow on AMD's processors: there oneDNN was measured at 1.6 to 3.2
+    times its speed. On an Intel Xeon whole steps took 4 to 8 % longer with it.
+    """
+    try:
+        about = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return training.HAS_ONEDNN and "AuthenticAMD" in about
 
 
 def _times_as_fast(work: Callable[[], object], other: Callable[[], object], device: torch.device) -> float:
     """How many times as fast as the other; taken in turns, so that what else runs disturbs both alike."""
-    seconds = [(_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(5)]
+    seconds = [(_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(9)]
     return min(slow for _, slow in seconds) / min(quick for quick, _ in seconds)
 
 
 def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:
-    """The fastest of some rounds, after one to warm up."""
+    """The fastest of some rounds, after one to warm up; of a single one, the faster of both."""
     times = []
     for _ in range(rounds + 1):
         started = time.perf_counter()
@@ -331,4 +331,4 @@ def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) 
         if device.type == "cuda":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - started)
-    return min(times[1:])
+    return min(times[1:] if rounds > 1 else times)

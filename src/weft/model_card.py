@@ -55,10 +55,12 @@ def model_card(
     judged: Sequence[str],
     test_lines: Sequence[str],
     command: str,
+    computed: str = "",
 ) -> str:
     """The card as Markdown, without the folders that its files lay in; `judged` says what the model is good for.
 
-    `test_lines` are the scores of the test set as a person reads them.
+    `test_lines` are the scores of the test set as a person reads them; `computed` says in which precision and by
+    which kernels the run computed.
     """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "
@@ -94,7 +96,7 @@ def model_card(
 
     {command or "weft.train(...)"}
 
-{verdict["step"]:,} steps; the weights are {which}.
+{verdict["step"]:,} steps{f" ({computed})" if computed else ""}; the weights are {which}.
 
 ## Scores on dev
 

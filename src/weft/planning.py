@@ -141,7 +141,7 @@ def _costs(
     for name, (text, on_dev) in found.items():
         if text is not None:
             with contextlib.suppress(WeftError, RuntimeError, MemoryError):
-                seconds[name] = task.scoring_seconds(text, on_dev)
+                seconds[name] = (task if on_dev else task.as_used()).scoring_seconds(text, on_dev)
     task.model.train()
     return Costs(step, seconds["evaluation"], seconds["test"] + seconds["verdict"] + PUBLISHING)
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
+from weft import durable
 from weft.data.known import KnownWords
 from weft.data.overlap import TextHashes
 from weft.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.judging.verdict import judge_run
+from weft.machine import counted_threads
 from weft.model_card import model_card, names_alone
 from weft.model_folder import RunFiles, read_words, run_files
 from weft.run_record import Verdict, enter_stage
@@ -44,6 +46,7 @@ def publish(
     files, began = run_files(out), time.monotonic()
     enter_stage(files.verdict, verdict, "scoring")
     seconds = _take_best(task, checkpoints, verdict)
+    task = task.as_used()  # so that `weft evaluate` gives the scores of the card
     test_lines: list[str] = []
     if texts is not None and texts.test is not None:
         scored = task.scored(texts.test, task.evaluate(texts.test), TextHashes.load(files.train_hashes))
@@ -55,7 +58,8 @@ def publish(
     task = task.knowing(_known_words(task, files, texts), judged.low_confidence)
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
-    card = model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command)
+    computed = machine_in_words(files)
+    card = model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command, computed)
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(files.metrics))
@@ -80,6 +84,15 @@ def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Ver
     verdict.notes += checkpoints.notes
     task.model.eval()
     return seconds
+
+
+def machine_in_words(files: RunFiles) -> str:
+    """Return how the run computed, as it was written down; "" where that is lost."""
+    if not files.machine.is_file():
+        return ""
+    found = durable.read_json(files.machine)
+    kernels = f"{found['kernels']} kernels" if found["device"] == "cpu" else "a GPU"
+    return f"products in {found['precision']}, {kernels}, {counted_threads(found['threads'])}"
 
 
 def _share_ahead(verdict: Verdict, goes_on: bool) -> float:

@@ -171,7 +171,7 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         finally:
             verdict.stands_at(trainer.progress, checkpoints.newest_step)
             verdict.max_steps = trainer.plan.max_steps
-        _tell_settings(files, recipe, verdict, log)
+        _tell_settings(files, recipe, machine, verdict, log)
         if world.is_first:
             published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
             _publish(request, published, checkpoints, verdict, texts, log)
@@ -467,11 +467,13 @@ def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> li
     return notes
 
 
-def _tell_settings(files: RunFiles, recipe: Recipe, verdict: Verdict, log: Log) -> None:
-    """Say and keep what repeats a run by the clock without one."""
+def _tell_settings(files: RunFiles, recipe: Recipe, machine: Machine, verdict: Verdict, log: Log) -> None:
+    """Say and keep what repeats a run by the clock without one: its plan, and what the machine chose."""
     planned = read_time_plan(files.plan)
     if planned is not None and planned.repeats:
-        verdict.notes.append(f"planned by the clock; the same without it: {planned.as_settings(recipe.training)}")
+        asked = recipe.training
+        settings = f"{planned.as_settings(asked)} {machine.as_settings(asked.model_dump())}".strip()
+        verdict.notes.append(f"planned by the clock; the same without it: {settings}")
         log.note(f"note: {verdict.notes[-1]}")
 
 

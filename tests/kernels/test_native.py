@@ -327,14 +327,33 @@ def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.Mon
         chosen.prepare()
 
 
-def test_kernels_are_chosen_by_measuring_and_set_by_prepare(kept: Path) -> None:
+def test_no_clock_chooses_the_kernels(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the same command would be one of two runs, by what else the machine does."""
+
+    def refuse(*work: object) -> float:
+        raise AssertionError("the clock was asked")
+
+    monkeypatch.setattr("weft.machine._seconds", refuse)
+    chosen = [choose_machine("float32", 1, kernels) for kernels in ("auto", "native")]
+    assert {machine.kernels for machine in chosen} == {"native"}
+    assert len({machine.products for machine in chosen}) == 1
+
+
+def test_without_threads_auto_takes_them_for_one_alone(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "has_threads", lambda: False)
+    assert choose_machine("float32", 1, "auto").kernels == "native"
+    several = choose_machine("float32", 2, "auto")
+    assert several.kernels == "torch"
+    assert "as compiled here, have one thread" in several.describe()
+    assert choose_machine("float32", 2, "native").kernels == "native"
+
+
+def test_kernels_are_set_by_prepare(kept: Path) -> None:
     machine = choose_machine("float32", 1, "native")
     assert machine.kernels == "native"
     assert not operations.is_native(torch.ones(1))
     assert "native kernels, 1 thread" in machine.describe()
-    assert "times PyTorch's" in machine.describe()
     machine.prepare()
     assert operations.is_native(torch.ones(1))
-    assert (machine.products == "onednn") == ("oneDNN's float32 products at" in machine.reason)
     replace(machine, kernels="torch").prepare()
     assert not operations.is_native(torch.ones(1))

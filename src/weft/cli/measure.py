@@ -87,6 +87,7 @@ def _scored(
     for mark in [] if as_json else task.shared_rows(text, trained_on):
         stages.say(f"note: {mark}")
     stages.enter(f"scoring {len(text):,} {task.unit}")
+    decoding: dict[str, Any] = {}
     if isinstance(task, Translation):
         decoding = {name: value for name, value in asked.items() if name not in ("ensemble", "precision")}
         model = together(task, asked["ensemble"] or [])
@@ -96,7 +97,7 @@ def _scored(
             scores: Any = task.scores_of(text, list(stages.counted(found, task.unit, every=1)))
     else:
         scores = task.evaluate(text)
-    scored = task.scored(text, scores, trained_on)
+    scored = task.scored(text, scores, trained_on, decoding)
     return scored, [*task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
 
 

@@ -89,6 +89,11 @@ def load() -> ctypes.CDLL:
     return library
 
 
+def has_threads() -> bool:
+    """Tell whether the kernels of training use several threads. Raises UnavailableError."""
+    return bool(load().has_threads())
+
+
 @cache
 def library(name: str) -> ctypes.CDLL:
     """The functions of a source beside this file that needs no threads of its own. Raises UnavailableError."""

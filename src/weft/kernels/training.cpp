@@ -825,6 +825,14 @@ typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
     }
 
 extern "C" {
+// Whether loops run on several threads: Clang takes none from GNU's OpenMP.
+int has_threads() {
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
 int sums_of_squares_float32(const float* const* pieces, const int64_t* sizes, int64_t count, double* sums) {
     return guarded([&] { sums_of_squares(pieces, sizes, count, sums); });
 }

@@ -5,7 +5,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -51,6 +51,7 @@ class Scored:
     scores: Scores
     signature: str
     contamination: tuple[str, ...] = ()
+    computed: Mapping[str, Any] = field(default_factory=dict)  # the precision, and how outputs were searched for
 
     def summary(self) -> str:
         """One line."""
@@ -58,13 +59,16 @@ class Scored:
 
     def lines(self) -> list[str]:
         """For a person to read."""
-        return [*self.scores.lines(), f"text  {self.signature}", *(f"note: {mark}" for mark in self.contamination)]
+        how = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.computed.items())
+        marks = [f"note: {mark}" for mark in self.contamination]
+        return [*self.scores.lines(), f"text  {self.signature}", f"by    {how}", *marks]
 
     def to_json(self) -> dict[str, Any]:
         """The scores' own dictionary, with `data_signature` and `contaminated` (a sentence or none)."""
         return {
             **self.scores.to_json(),
             "data_signature": self.signature,
+            "computed": dict(self.computed),
             "contaminated": self.contamination[0] if self.contamination else None,
         }
 
@@ -188,10 +192,19 @@ class Task(ABC, Generic[R, C, B]):
     def overlap_rows(text: C) -> Sequence[Sequence[str]]:
         """What must not occur in training as well, for a score to mean something: pairs, or texts."""
 
-    def scored(self, text: C, scores: Scores, trained_on: TextHashes | None) -> Scored:
-        """The scores of a text, with its signature and, where the training text is known, what they share."""
+    def scored(
+        self, text: C, scores: Scores, trained_on: TextHashes | None, asked: Mapping[str, Any] | None = None
+    ) -> Scored:
+        """Return the scores of a text with its signature and, where the training text is known, what they share.
+
+        `asked` are settings of the search that take the place of the model's own.
+        """
         marks = self.shared_rows(text, trained_on)
-        return Scored(scores, signature(text.rows(), self.tokenizers), tuple(marks))
+        return Scored(scores, signature(text.rows(), self.tokenizers), tuple(marks), self.computed(asked or {}))
+
+    def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what scores depend on besides model and text."""
+        return {"precision": self.machine.precision}
 
     def shared_rows(self, text: C, trained_on: TextHashes | None) -> list[str]:
         """What to say of a text of which some was trained on; nothing where the training text is not known."""
@@ -220,6 +233,11 @@ class Task(ABC, Generic[R, C, B]):
         files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
         words = None if self.known is None else torch.from_numpy(self.known.hashes)
         model_folder.save_model_folder(folder, self.config, weights, files, card, facts, words=words)
+
+    def as_used(self) -> Self:
+        """Return the same with products in float32, as `weft translate` and `weft evaluate` have them."""
+        task: Any = self  # each task is a dataclass
+        return replace(task, machine=self.machine.as_used())
 
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
         """The same, with what it takes to say at use where it guesses; for tasks that say it."""

@@ -216,6 +216,12 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         """The scores of translations of the sources."""
         return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)
 
+    def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the precision, and how translations are searched for."""
+        search = self.config.decoding.model_dump(include={"beam_size", "length_penalty"})
+        changed = {key: value for key, value in asked.items() if value is not None}
+        return {"precision": self._kind, **search, **changed}
+
     def doubts(self, text: ParallelText, trained_on: TextHashes | None) -> list[str]:
         """Also a table of texts and labels, which reads like one of pairs."""
         notes = super().doubts(text, trained_on)
