@@ -98,7 +98,7 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     monkeypatch.setattr("weft.publication._take_best", lambda *given: 3600.0)
     weft.finish(tmp_path / "out")
     said = " ".join(capfd.readouterr().err.split())
-    assert "try next: the same call, which goes on (about 20 minutes more)" in said
+    assert "try next, about 20 minutes more: the same call, which goes on" in said
 
 
 def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ ROOT = Path(weft.__file__).parent
 # A module is ruled by the most specific row that names it; rows of data, model and training lean only leftwards.
 MAY_IMPORT = """
 errors:
-stages:
+wording:
+stages: wording
 config:
 foreign_keys:
 recipe_problems: config foreign_keys
@@ -83,7 +84,7 @@ training.optimizer: config machine training.distributed
 training.moving_average: training.distributed
 training.checkpoint: config machine durable
 training.trackers:
-training.log: config machine durable training.checkpoint training.trackers
+training.log: config machine durable wording training.checkpoint training.trackers
 training.trainer: config machine durable training
 training.budget: config durable training.schedule training.trainer
 

@@ -121,8 +121,8 @@ def _next(
     if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
         planned = read_time_plan(run_files(out).plan)
         is_known = seconds and (verdict.max_steps or not goes_on)
-        how_long = f" ({roughly(seconds)} more)" if is_known else ""
-        yield f"try next: {_longer(command, verdict, goes_on, planned)}{how_long}"
+        yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
+        yield f"  {_longer(command, verdict, goes_on, planned)}"
     instead = ", or hand on what weft quantize writes" if isinstance(task, Translation) else ""
     yield (
         f"{run_files(out).folder} holds the checkpoints and your training text: delete it before you hand the "

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO, TypeVar
 
+from weft.wording import remark
+
 TICK = 0.25  # seconds between two pictures of the live line
 SLOW = 1.0  # seconds that a stage may take before a pipe is told of it
 AGAIN = 10.0  # seconds between two lines of one stage in a pipe
@@ -147,7 +149,7 @@ def say(message: str) -> None:
     """A line of its own on standard error, beside what is being done."""
     for line in _shown:
         with line.aside():
-            print(f"weft: {message}", file=sys.stderr, flush=True)
+            remark(f"weft: {message}")
 
 
 def aside() -> contextlib.AbstractContextManager[None]:

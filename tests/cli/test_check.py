@@ -139,3 +139,17 @@ def test_wrong_usage(command: Command, tmp_path: Path, arguments: list[str], mes
     ended = command("check", write(tmp_path / "p.tsv", [("a", "b")]), *arguments)
     assert (ended.code, ended.out) == (2, b"")
     assert message in ended.err
+
+
+def test_a_terminal_shows_few_examples_and_says_where_the_others_are(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    rows = "".join(f"the text <b>number</b> {i} is like this\t{'good' if i % 2 else 'bad'}\n" for i in range(300))
+    (tmp_path / "r.tsv").write_text(f"text\tlabel\n{rows}" + "the same text again\tgood\n" * 9)
+    ended = command("check", tmp_path / "r.tsv")
+    blocks = "\n".join(ended.lines).split("\n\n")[1:-1]
+    assert blocks
+    for block in blocks:
+        examples = [line for line in block.split("\n") if line.startswith(" " * 11)]
+        assert len(examples) <= (1 if block.startswith("NOTE") else 3), block
+    assert " more examples, lengths and scripts: --output report.html" in ended.lines[-2]

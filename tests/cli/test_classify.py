@@ -414,10 +414,9 @@ def test_training_says_how_to_use_it(command: Command, tmp_path: Path) -> None:
     ended = command("train", "--train", train, "--test", test, "--out", tmp_path / "m", *settings)
     assert (ended.code, ended.out) == (0, b"")
     assert any(line.startswith("64 texts, ") and "2 labels: high 32, low 32" in line for line in ended.messages)
-    assert ended.messages[-2].startswith("test: accuracy ")
-    assert ended.messages[-1].endswith(
-        f'the model is in {tmp_path / "m"}; try: weft classify {tmp_path / "m"} "..."'
-    )
+    assert ended.messages[-3].startswith("test: accuracy ")
+    assert ended.messages[-2].endswith(f"the model is in {tmp_path / 'm'}; try:")
+    assert ended.messages[-1] == f'  weft classify {tmp_path / "m"} "..."'
     assert "--set task=classification" in (tmp_path / "m" / "README.md").read_text("utf-8")
 
 

@@ -30,7 +30,10 @@ def test_a_student_from_the_command_line(
     ended = command(*arguments)
     assert (ended.code, ended.out) == (0, b""), ended.err
     assert f"{tiny_folder} translates 60 sentences" in ended.messages
-    assert ended.messages[-1].startswith(f"done after 3 steps; the model is in {out}; try: weft translate")
+    assert ended.messages[-2:] == [
+        f"done after 3 steps; the model is in {out}; try:",
+        f'  weft translate {out} "..."',
+    ]
     assert (out / "README.md").read_text().count("    weft distill ") == 1
     assert command("translate", out, "cat sees dog.").code == 0
     again = command(*arguments)

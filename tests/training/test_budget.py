@@ -212,10 +212,9 @@ def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
     text: Any = {"pairs": 216}
     held = ("data.dev_size=24", "data.test_size=0")
     ended = by_clock("run", *held, **text, command="weft train text --minutes 1 --output run")
-    (proposed,) = [line for line in said if line.startswith("try next: ")]
-    assert proposed.startswith(
-        f"try next: weft train text --output run --set training.max_steps={2 * ended.step} ("
-    )
+    (place,) = [i for i, line in enumerate(said) if line.startswith("try next, ")]
+    assert said[place].endswith(" more:")
+    assert said[place + 1] == f"  weft train text --output run --set training.max_steps={2 * ended.step}"
     said.clear()
     longer = by_clock("run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None)
     assert longer.step == 2 * ended.step

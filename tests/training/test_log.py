@@ -271,7 +271,21 @@ def test_a_terminal_breaks_notes_between_words_and_colours_them() -> None:
     log, screen = Log(), io.StringIO()
     log.console = Console(file=screen, force_terminal=True, width=20, color_system="standard")
     log.note("note: no test set is here")
-    assert screen.getvalue() == "\x1b[33mnote:\x1b[0m no test set is\nhere\n"
+    assert screen.getvalue() == "\x1b[33mnote:\x1b[0m no test set is\n  here\n"
+
+
+def test_a_terminal_breaks_no_command_and_leaves_no_blank_at_an_end() -> None:
+    log, screen = Log(), io.StringIO()
+    log.console = Console(file=screen, force_terminal=True, width=40, color_system=None)
+    command = "  weft train pairs.tsv --output runs/a-long-name --set training.max_steps=9000"
+    log.note(command)
+    log.note("  what would help: more text than this, or a longer training of it")
+    assert screen.getvalue().split("\n") == [
+        command,
+        "  what would help: more text than this,",
+        "    or a longer training of it",
+        "",
+    ]
 
 
 @pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])

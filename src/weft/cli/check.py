@@ -10,8 +10,8 @@ import typer
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
-from weft.cli.wording import say_lines
 from weft.data.languages import direction, how_to_name
+from weft.wording import remark, say_lines
 
 if TYPE_CHECKING:
     from weft.checkup import Checkup
@@ -54,7 +54,7 @@ def check(
         from weft.inspection.check_page import write_checkup
 
         write_checkup(found, output)
-        print(f"written to {output}", file=sys.stderr)
+        remark(f"written to {output}")
     if as_json:
         print_json(found.to_json())
     else:

@@ -12,9 +12,9 @@ from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
-from weft.cli.wording import say_lines
 from weft.errors import UsageError
 from weft.model_files import refuse_no_folder, refuse_no_model
+from weft.wording import remark, say_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,8 +70,8 @@ def inspect(
     else:
         write_report(inspection, output)
     for note in inspection.notes:
-        print(f"weft: {note}", file=sys.stderr)
-    print(f"written to {output}", file=sys.stderr)
+        remark(f"weft: {note}")
+    remark(f"written to {output}")
 
 
 def diagnose(
@@ -110,10 +110,7 @@ def selfcheck(folder: Folder) -> None:
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)
     if failed := sum(not proof.holds for proof in proofs):
-        print(
-            f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here",
-            file=sys.stderr,
-        )
+        remark(f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here")
         raise typer.Exit(FAILED_EXIT)
 
 
@@ -139,7 +136,7 @@ def plot(
     schedule = None if recipe is None else (load_recipe(recipe), recipe)
     _need_matplotlib()
     _write(_drawn(what, folders or [], schedule, d_model or 128, max_len or 100), output)
-    print(f"written to {output}", file=sys.stderr)
+    remark(f"written to {output}")
 
 
 def _refuse_strays(what: Picture, given: list[str]) -> None:
@@ -187,8 +184,7 @@ def _write(figure: "Figure", output: Path) -> None:
     missing = write_figure(figure, output)
     if missing:
         some = missing if len(missing) <= 20 else f"{missing[:20]} and {len(missing) - 20} more"
-        print(
+        remark(
             f"weft: no installed font draws {some}; install one that does (for Chinese, fonts-noto-cjk), "
-            "or write .svg, which takes the fonts of whoever opens it",
-            file=sys.stderr,
+            "or write .svg, which takes the fonts of whoever opens it"
         )

@@ -13,6 +13,7 @@ from weft.cli.streams import print_json, progress
 from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
 from weft.cli.use import AsJson, Folder
 from weft.model_files import refuse_no_model
+from weft.wording import remark
 
 
 def quantize(
@@ -45,7 +46,7 @@ def quantize(
         return
     for line in found.lines():
         print(line)
-    print(f"weft: wrote {output}: {contents(output)}", file=sys.stderr)
+    remark(f"weft: wrote {output}: {contents(output)}")
 
 
 def average(
@@ -60,7 +61,7 @@ def average(
 
     for name in make(folders, output, last):
         print(name)
-    print(f"weft: wrote {output}, the mean of these; weft compare tells whether it is better", file=sys.stderr)
+    remark(f"weft: wrote {output}, the mean of these; weft compare tells whether it is better")
 
 
 def distill(

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TextIO
 import typer
 
 from weft.errors import DataError, FolderError, UsageError
+from weft.wording import remark
 
 CHUNK = 1024  # lines that are worked on together
 
@@ -49,7 +50,7 @@ def reading_lines(
     if text and input_file:
         raise UsageError("give texts or --input, not both")
     for name in filter(os.path.isfile, text or ()):
-        print(f"weft: {name} is taken as a text; --input {name} reads the file", file=sys.stderr)
+        remark(f"weft: {name} is taken as a text; --input {name} reads the file")
     _refuse_same_file(input_file, output_file)
     with source(text, input_file) as stream:
         if not text and not is_terminal(stream):
@@ -93,7 +94,7 @@ def reading_column(input_file: Path, output_file: Path | None, column: str) -> I
     dropped, notes = Counter[str](), list[str]()
     size = _measured(read_column(input_file, column, dropped, notes))
     for note in notes:
-        print(f"weft: {note}", file=sys.stderr)
+        remark(f"weft: {note}")
     _say_dropped(input_file, dropped)
     yield Lines(read_column(input_file, column, Counter(), []), CHUNK, *size, unit="row")
 
@@ -108,7 +109,7 @@ def _measured(texts: Iterable[str]) -> tuple[int, str]:
 
 def _say_dropped(input_file: Path, dropped: Mapping[str, int]) -> None:
     for reason, number in dropped.items():
-        print(f"weft: {input_file}: rows left out: {number:,} ({reason})", file=sys.stderr)
+        remark(f"weft: {input_file}: rows left out: {number:,} ({reason})")
 
 
 def is_table(path: Path | None) -> bool:
@@ -133,14 +134,11 @@ def look_at_kind(stream: BinaryIO, path: Path | None, has_columns: bool = False)
     is_one_column = path is not None and kind is not None and kind.name == "tsv" and b"\t" not in head
     name = path or "standard input"
     if has_columns and kind is None and _has_tabs(head):
-        print(f"weft: {name}: every line has a TAB and is taken as it is; {one_column}", file=sys.stderr)
+        remark(f"weft: {name}: every line has a TAB and is taken as it is; {one_column}")
     if kind is None or is_one_column:
         return
     if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
-        print(
-            f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}",
-            file=sys.stderr,
-        )
+        remark(f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}")
         return
     as_lines = "; or give it as standard input, for its lines as they are" if is_table(path) else ""
     remedy = f"for {one_column}" if has_columns and is_table(path) else kind.remedy
@@ -166,7 +164,7 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():
-        print("weft: reading from the terminal, a line each; Ctrl-D ends", file=sys.stderr)
+        remark("weft: reading from the terminal, a line each; Ctrl-D ends")
         yield sys.stdin.buffer
     else:
         with tempfile.SpooledTemporaryFile(max_size=2**26) as spool:
@@ -229,13 +227,13 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
     _refuse_no_file(path)
     with durable.growing(path, facts) as (file, done):
         if done:
-            print(f"weft: {path}: goes on after line {done:,}", file=sys.stderr)
+            remark(f"weft: {path}: goes on after line {done:,}")
         out = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield out, done
             out.flush()
         except KeyboardInterrupt:
-            print(f"weft: {path}: interrupted; the same command goes on with it", file=sys.stderr)
+            remark(f"weft: {path}: interrupted; the same command goes on with it")
             raise
         finally:
             out.detach()

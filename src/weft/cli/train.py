@@ -11,9 +11,9 @@ import typer
 
 from weft import stages
 from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
-from weft.cli.wording import say_lines
 from weft.errors import UsageError
 from weft.model_files import refuse_no_folder
+from weft.wording import say_lines
 
 if TYPE_CHECKING:
     from weft.run_record import Verdict
@@ -148,7 +148,8 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
     weights = (
         f"; its weights are those of step {verdict.best_step:,}" if 0 < verdict.best_step < verdict.step else ""
     )
-    say(f"{verdict.reason}; the model is in {out}{weights}; try: {TRIES[task].format(out)}")
+    say(f"{verdict.reason}; the model is in {out}{weights}; try:")
+    say(f"  {TRIES[task].format(shlex.quote(str(out)))}")
 
 
 def is_first_process() -> bool:

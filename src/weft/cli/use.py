@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -27,6 +26,7 @@ from weft.cli.streams import (
 )
 from weft.errors import UsageError
 from weft.model_files import refuse_no_model
+from weft.wording import remark
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -128,7 +128,7 @@ def translate(
         model = together(task, ensemble or [])
         refuse_idle(precision, model.engine)
         if reason := task.why_no_engine():
-            print(f"weft: without native kernels ({reason}) this takes longer", file=sys.stderr)
+            remark(f"weft: without native kernels ({reason}) this takes longer")
         is_line_by_line = input_file is not None and (n_best == 1 or as_json)
         others = [_digest(other) for other in ensemble or []]
         facts = {**_facts(folder, source), **asked, "json": as_json, "engine": model.engine is not None}
@@ -250,7 +250,7 @@ def generate(
             return
         pieces = model.stream(prompt, **asked)  # refuses what is wrong before anything is written
         if not model.fits(prompt):
-            print("weft: the prompt is longer than the window; only its end is in sight", file=sys.stderr)
+            remark("weft: the prompt is longer than the window; only its end is in sight")
         out.write(prompt)
         for piece in pieces:
             out.write(piece)
@@ -283,12 +283,12 @@ def _write(
             for doubt in [] if as_json else doubts:
                 told += 1
                 if told <= MOST_DOUBTS or source.chunk == 1:
-                    print(f"weft: {unit} {number}: {doubt}", file=sys.stderr)
+                    remark(f"weft: {unit} {number}: {doubt}")
     if told > MOST_DOUBTS and source.chunk > 1:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
-        print(f"weft: {more}; with --json each line says what is doubtful about it", file=sys.stderr)
+        remark(f"weft: {more}; with --json each line says what is doubtful about it")
     for line in [] if as_json else guesses.lines():
-        print(f"weft: {line}", file=sys.stderr)
+        remark(f"weft: {line}")
 
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:

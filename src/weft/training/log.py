@@ -16,6 +16,7 @@ from rich.text import Text
 from weft import durable, stages
 from weft.training import checkpoint
 from weft.training.trackers import Tracker
+from weft.wording import WIDEST, wrapped
 
 EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
@@ -129,8 +130,10 @@ class Log:
 
     def note(self, text: str) -> None:
         """One line for the person who waits; a terminal breaks it between words."""
+        width = min(self.console.width, WIDEST) if self.console.is_terminal else None
         with stages.aside():
-            self.console.print(_coloured(text), soft_wrap=not self.console.is_terminal)
+            for part in wrapped(text, width):
+                self.console.print(_coloured(part), soft_wrap=True)
 
     @contextlib.contextmanager
     def running(

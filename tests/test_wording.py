@@ -1,13 +1,10 @@
 """Lines for a person: wrapped at words with a hanging indent and coloured on a terminal, untouched in a pipe."""
 
 import io
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from weft.cli.wording import columns, painted, say_lines, wrapped
+from weft.wording import columns, painted, remark, say_lines, wrapped
 
 LINE = (
     "FATAL    shifted-lines (train): from here on each source line fits the target one line before its own better"
@@ -36,6 +33,23 @@ def test_words_stay_whole_and_the_rest_hangs(width: int) -> None:
     assert " ".join(line.strip() for line in lines) == LINE
     deep = list(wrapped("    " + "word " * 30, width, 2))
     assert {len(line) - len(line.lstrip()) for line in deep[1:]} == {6}
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_command_is_never_broken(width: int) -> None:
+    command = f'  weft translate runs/demo "{"She has a new bicycle. " * 4}" --output a.txt'
+    assert list(wrapped(command, width)) == [command]
+
+
+def test_remarks_are_wrapped_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for stream, count in ((Terminal(), 2), (io.StringIO(), 1)):
+        monkeypatch.setattr("sys.stderr", stream)
+        remark(LINE)
+        said = stream.getvalue().split("\n")[:-1]
+        assert " ".join(line.strip() for line in said) == LINE
+        assert len(said) == count
+        assert said[0] == said[0].rstrip()
 
 
 def test_a_pipe_gets_the_line_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,17 +81,3 @@ def test_columns_stand_beside_each_other() -> None:
         "       x",
         "  bcd  y",
     ]
-
-
-def test_a_terminal_shows_few_examples_and_says_where_the_others_are(
-    command: Callable[..., Any], tmp_path: Path
-) -> None:
-    rows = "".join(f"the text <b>number</b> {i} is like this\t{'good' if i % 2 else 'bad'}\n" for i in range(300))
-    (tmp_path / "r.tsv").write_text(f"text\tlabel\n{rows}" + "the same text again\tgood\n" * 9)
-    ended = command("check", tmp_path / "r.tsv")
-    blocks = "\n".join(ended.lines).split("\n\n")[1:-1]
-    assert blocks
-    for block in blocks:
-        examples = [line for line in block.split("\n") if line.startswith(" " * 11)]
-        assert len(examples) <= (1 if block.startswith("NOTE") else 3), block
-    assert " more examples, lengths and scripts: --output report.html" in ended.lines[-2]

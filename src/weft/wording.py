@@ -1,11 +1,13 @@
 """How lines for a person look on a terminal: wrapped at words with a hanging indent, some of them in colour.
 
-Where nobody watches, a line stays as it is: it may be searched for, or read by a program.
+Where nobody watches, a line stays as it is: it may be searched for, or read by a program. A command is never
+broken, on a terminal neither: it is there to be copied.
 """
 
 import os
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TextIO
@@ -21,6 +23,7 @@ MARKS = {
 }  # a line's first word
 
 _INDENT = re.compile(r" *")
+_COMMAND = re.compile(r" *weft [a-z]")  # how a line begins that is a command and nothing else
 
 
 def width_of(stream: TextIO) -> int | None:
@@ -29,8 +32,8 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
-    """The line in as many as it takes; each but the first `hanging` deeper. Long words stay whole."""
-    if width is None or len(line) <= width:
+    """The line in as many as it takes; each but the first `hanging` deeper. Long words and commands stay whole."""
+    if width is None or len(line) <= width or _COMMAND.match(line):
         yield line
         return
     first = _INDENT.match(line)
@@ -55,6 +58,12 @@ def say_lines(lines: Iterable[str], stream: TextIO, hanging: int = 2) -> None:
             is_marked = i == 0 and mark in MARKS
             print(painted(mark, MARKS[mark], stream) + part[len(mark) :] if is_marked else part, file=stream)
     stream.flush()
+
+
+def remark(text: str) -> None:
+    """Say on standard error what is to be noticed beside the work of a verb; it is no error and has no colour."""
+    for part in wrapped(text, width_of(sys.stderr)):
+        print(part, file=sys.stderr, flush=True)
 
 
 def columns(pairs: Iterable[tuple[str, str]], width: int, indent: int = 2, most: int = 26) -> Iterator[str]:
