@@ -189,6 +189,13 @@ def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
         durable.make_folder(tmp_path / "file" / "x")
 
 
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        FolderError, match=r"new/a\.txt: cannot be written \(there is no folder .*new\); make it first"
+    ):
+        durable.write_text(tmp_path / "new" / "a.txt", "x")
+
+
 def test_nothing_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="cannot be written"), durable.replacing(tmp_path / "a"):
         pass

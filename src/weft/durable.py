@@ -76,6 +76,12 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def refuse_no_place(path: Path) -> None:
+    """Raise FolderError where the folder is missing in which a file is to be written."""
+    if not path.parent.is_dir():
+        raise FolderError(f"{path}: cannot be written (there is no folder {path.parent}); make it first")
+
+
 def _usual_mode(path: Path) -> int:
     """What a new file may be used for here, found by making one: the umask cannot be asked without being set."""
     path.touch()
@@ -318,6 +324,8 @@ def _as_folder_error(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:  # a full disk under safetensors' own writing is the latter
+        if isinstance(error, FileNotFoundError):
+            refuse_no_place(path)
         reason = getattr(error, "strerror", None) or str(error)
         full = any(word in reason for word in ("No space", "too large", "quota"))
         remedy = "make room, and give the same command again" if full else "what was there before is untouched"

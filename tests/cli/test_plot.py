@@ -95,6 +95,24 @@ def test_other_suffixes_are_refused_before_any_work(command: Command, tmp_path: 
     assert ".png (a picture) or .svg (a drawing)" in ended.messages[0]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["plot", "mask"], ["inspect", "model", "tea"], ["check", "pairs.tsv"]],
+    ids=lambda value: value[0],
+)
+def test_a_missing_folder_is_said_before_any_work(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """Neither the model nor the text is there, and the folder is said."""
+    monkeypatch.chdir(tmp_path)
+    suffix = "html" if arguments[0] == "check" else "png"
+    ended = command(*arguments, "--output", f"new/p.{suffix}")
+    assert (ended.code, ended.messages) == (
+        5,
+        [f"weft: new/p.{suffix}: cannot be written (there is no folder new); make it first"],
+    )
+
+
 def test_missing_run_is_one_line(command: Command, tmp_path: Path) -> None:
     ended = command(
         "plot", "history", write_run(tmp_path / "a"), tmp_path / "nowhere", "--output", tmp_path / "h.png"

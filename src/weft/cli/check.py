@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft import durable
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
@@ -44,6 +45,7 @@ def check(
         from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
         refuse_other_suffixes(output, FORMATS)
+        durable.refuse_no_place(output)
     chosen = choose_recipe(recipe, settings or [], data)
     wanted, notes = chosen.recipe, [*chosen.said, *chosen.doubts]
     if wanted.task == "language-modelling" and len(data) == 2:

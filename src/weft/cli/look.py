@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft import stages
+from weft import durable, stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
@@ -52,6 +52,7 @@ def inspect(
     from weft.inspection.suffixes import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes
 
     refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
+    durable.refuse_no_place(output)
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
         _need_matplotlib()
@@ -131,6 +132,7 @@ def plot(
     from weft.recipe_file import load_recipe
 
     refuse_other_suffixes(output, PICTURES)
+    durable.refuse_no_place(output)
     given = {"FOLDERS": folders, "--recipe": recipe, "--d-model": d_model, "--max-len": max_len}
     _refuse_strays(what, [name for name, value in given.items() if value])
     schedule = None if recipe is None else (load_recipe(recipe), recipe)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO
 
 import typer
 
-from weft.errors import DataError, FolderError, UsageError
+from weft.errors import DataError, UsageError
 from weft.wording import remark
 
 CHUNK = 1024  # lines that are worked on together
@@ -240,10 +240,11 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def _refuse_no_file(path: Path) -> None:
+    from weft import durable
+
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise FolderError(f"{path}: cannot be written (there is no folder {path.parent}); make it first")
+    durable.refuse_no_place(path)
 
 
 @contextlib.contextmanager
