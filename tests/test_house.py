@@ -75,7 +75,7 @@ decoding: kernels.decoding model.cache decoding
 
 model_files: durable
 model_folder: config machine durable model_files recipe_file version
-model_card: config data.languages model_folder
+model_card: config data.check data.languages model_folder
 training.loss: config kernels machine
 training.memory: kernels training.distributed training.loss training.trainer
 training.schedule: config machine
@@ -90,14 +90,15 @@ training.budget: config durable training.schedule training.trainer
 
 predict: config data.known data.normalize data.scripts data.segment data.tokenizer data.windows decoding predict
 tasks: config recipe_file durable machine evaluation texts data model decoding model_folder training predict tasks
-run_record: config recipe_file recipe_problems durable model_folder training.checkpoint
+run_record: data.check config recipe_file recipe_problems durable model_folder training.checkpoint
 judging: data evaluation inspection judging predict tasks texts
 publication: durable machine data.known data.overlap judging model_card model_folder\
  run_record tasks texts training
 planning: config model_files texts training tasks
 run: config durable machine planning texts data model decoding model_files model_folder training predict tasks\
  publication run_record
-finishing: config durable machine model_files model_folder publication recipe_file run_record tasks texts training
+finishing: config durable inspection machine model_files model_folder publication recipe_file run_record tasks\
+ texts training
 quantization: config durable finishing machine data.check data.corpus data.tokenizer decoding evaluation\
  kernels model model_card model_folder predict tasks
 averaging: model_card model_folder recipe_file training.checkpoint

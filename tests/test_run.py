@@ -756,3 +756,10 @@ def test_another_number_of_threads_goes_on_with_a_note(
     monkeypatch.setattr(run, "usable_cores", lambda: 1)
     train("training.max_steps=15", "training.threads=none")
     assert durable.read_json(files.machine)["threads"] == 1
+
+
+@pytest.mark.parametrize(("step", "said"), [(1, "done after 1 step"), (1200, "done after 1,200 steps")])
+def test_steps_are_counted_as_people_do(step: int, said: str) -> None:
+    verdict = Verdict(step=step)
+    verdict.ends("done")
+    assert verdict.reason == said

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import RecurrentSection
+from weft.data.check.finding import counted
 from weft.data.languages import direction
 from weft.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
 
@@ -96,7 +97,7 @@ def model_card(
 
     {command or "weft.train(...)"}
 
-{verdict["step"]:,} steps{f" ({computed})" if computed else ""}; the weights are {which}.
+{counted(verdict["step"], "steps")}{f" ({computed})" if computed else ""}; the weights are {which}.
 
 ## Scores on dev
 

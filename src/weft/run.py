@@ -482,7 +482,7 @@ def _announce(log: Log, task: AnyTask, planned: Planned, length: str, notes: lis
     log.foreseen = planned.costs
     log.time_left = planned.keeper.time_left if planned.keeper else None
     numbers = in_words(count_parameters(task.model))
-    steps = f"{'about ' if planned.plan.is_open else ''}{planned.plan.max_steps:,} steps"
+    steps = f"{'about ' if planned.plan.is_open else ''}{counted(planned.plan.max_steps, 'steps')}"
     log.note(f"{numbers} numbers to learn, {steps}, {length} on {task.machine.in_short()}")
     if log.verbose:
         log.note(f"{count_parameters(task.model):,} parameters on {task.machine.describe()}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft import durable, stages
 from weft.config import Recipe
+from weft.data.check.finding import counted
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.model_folder import VERSION, RunFiles, is_finished, run_files
 from weft.recipe_file import build_recipe, recipe_difference, with_values
@@ -70,7 +71,7 @@ class Verdict:
 
     def ends(self, outcome: str) -> None:
         """Say that training came to its end: "done" or "stopped early"."""
-        self.outcome, self.exit_code, self.reason = outcome, 0, f"{outcome} after {self.step:,} steps"
+        self.outcome, self.exit_code, self.reason = outcome, 0, f"{outcome} after {counted(self.step, 'steps')}"
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ def _scored(
 
     `computing`: in which precision, and by whose kernels.
     """
+    from weft.data.check.finding import counted
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
@@ -86,7 +87,7 @@ def _scored(
     text, trained_on = task.read(data), training_hashes(folder)
     for mark in [] if as_json else task.shared_rows(text, trained_on):
         stages.say(f"note: {mark}")
-    stages.enter(f"scoring {len(text):,} {task.unit}")
+    stages.enter(f"scoring {counted(len(text), task.unit)}")
     decoding: dict[str, Any] = {}
     if isinstance(task, Translation):
         decoding = {name: value for name, value in asked.items() if name not in ("ensemble", "precision")}
