@@ -101,6 +101,21 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     assert "try next, about 20 minutes more: the same call, which goes on" in said
 
 
+def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(train: Train, tmp_path: Path) -> None:
+    """Also by diagnose, later; no loss was logged since the step before."""
+    from weft.inspection.diagnosis import diagnose
+    from weft.machine import Machine
+
+    out = tmp_path / "out"
+    with pytest.raises(Interrupted):
+        train("training.save_every=1", "training.eval_every=9", "training.warmup_steps=400", stop=9)
+    helps = weft.finish(out, quiet=True).judgement["helps"]
+    assert helps[0] == "stopped at step 9 of 12; the same command goes on"
+    assert not any("max_steps" in line for line in helps)
+    found = diagnose(out, [], Machine("cpu", "float32", 1, "", "torch"))
+    assert (found[0].code, found[0].evidence) == ("too-few-steps", "stopped at step 9 of 12")
+
+
 def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train("data.dev_size=0", "data.test_size=0", stop=7)

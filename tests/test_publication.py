@@ -70,6 +70,7 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert "verdict: not usable yet: " in said
     assert "copying the translation of the nearest training sentence gives BLEU" in said
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
+    assert "warm-up" not in said
     assert "try next, a few seconds more: the same call with training.max_steps=8" in said
     assert (
         f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said
@@ -268,3 +269,15 @@ def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(
     again = task.scored(text, task.evaluate(text), training_hashes(tmp_path / "m"))
     assert again.to_json() == verdict.test
     assert "(products in bfloat16, torch kernels, 1 thread)" in (tmp_path / "m" / "README.md").read_text("utf-8")
+
+
+def test_a_warm_up_that_takes_the_whole_run_is_named_before_the_first_step_and_at_the_end(
+    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write, capfd: pytest.CaptureFixture[str]
+) -> None:
+    length = ("training.max_steps=20", "training.eval_every=10", "training.warmup_steps=400", "data.test_size=0")
+    found = weft.train(out=tmp_path / "out", train=write_pairs(216), settings=(*tiny_settings, *length))
+    before, _ = capfd.readouterr().err.split("step 10: ")
+    said = "the warm-up (400) takes 20 of the 20 steps, and the learning rate only rises in it"
+    assert f"note: {said}; --set training.warmup_steps=2\n" in before
+    assert f"{said}; --set training.warmup_steps=2" in found.notes
+    assert any(line.startswith(said) for line in found.judgement["helps"])

@@ -13,6 +13,7 @@ import torch
 from weft import durable, model_folder
 from weft.config import Recipe
 from weft.errors import DataError, FolderError, UsageError
+from weft.inspection.diagnosis import STOPPED
 from weft.machine import Machine, machine_for_use
 from weft.model_files import going_on, refuse_no_folder
 from weft.model_folder import RunFiles, run_files
@@ -32,8 +33,6 @@ from weft.tasks.task import Task, read_tokenizers
 from weft.texts import Sources, Texts
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
-
-FINISHED_EARLY = "finished early"
 
 
 def finish(out: Path, log: Log | None = None) -> Verdict:
@@ -69,7 +68,7 @@ def finish(out: Path, log: Log | None = None) -> Verdict:
             publish(
                 out, task, checkpoints, verdict, texts, facts, str(record.get("command", "")), log, goes_on=True
             )
-            verdict.exit_code, verdict.outcome, verdict.reason = 0, FINISHED_EARLY, _how_far(verdict)
+            verdict.exit_code, verdict.outcome, verdict.reason = 0, STOPPED, _how_far(verdict)
     return verdict
 
 
@@ -101,7 +100,7 @@ def _record_of(out: Path) -> dict[str, Any]:
 
 def _how_far(verdict: Verdict) -> str:
     whole = f" of {verdict.max_steps:,}" if verdict.max_steps else ""
-    return f"{FINISHED_EARLY} at step {verdict.step:,}{whole}"
+    return f"{STOPPED} at step {verdict.step:,}{whole}"
 
 
 def _doubts(earlier: Verdict, doubt: str) -> list[str]:

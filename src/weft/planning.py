@@ -24,6 +24,7 @@ from weft.training.budget import (
 )
 from weft.training.distributed import World
 from weft.training.log import evaluation_seconds, roughly, seconds_left
+from weft.training.schedule import about_long_warmup, shorter_warmup
 from weft.training.trainer import Batches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
@@ -78,7 +79,8 @@ def settle_plan(
     costs = _costs(task, batches, recipe, parts, texts, world) if world.is_first else Costs(1.0)
     by_clock = _settle_time(asked, files, recipe, task, costs, world)
     if by_clock is None:
-        return Planned(recipe.training, make_plan(recipe, batches, texts), costs)
+        plan = make_plan(recipe, batches, texts)
+        return Planned(recipe.training, plan, costs, notes=_of_warmup(asked, recipe.training, plan))
     settings, plan = by_clock.applied(recipe.training), by_clock.plan()
     keeper = Budget(files.plan, by_clock, settings, costs, asked.began, texts.dev is not None)
     mine = keeper if plan.is_open and world.is_first else None
@@ -127,6 +129,12 @@ def _replaced(asked: Asked, settings: TrainingSection, by_clock: TimePlan) -> tu
     ways = [] if settings.schedule == "wsd" else [f"the schedule {settings.schedule} becomes wsd"]
     steps = [f"training.max_steps = {settings.max_steps} is left out"] if settings.max_steps else []
     return (f"by the clock: {' and '.join([*ways, *steps])}",) if ways or steps else ()
+
+
+def _of_warmup(asked: Asked, settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
+    """Of a run that begins: that its warm-up leaves little of it to the schedule."""
+    said = about_long_warmup(settings.warmup_steps, plan.max_steps)
+    return (f"{said}; {shorter_warmup(plan.max_steps)}",) if said and not asked.goes_on else ()
 
 
 def _costs(

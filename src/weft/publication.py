@@ -53,7 +53,7 @@ def publish(
         verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
         verdict.notes += scored.contamination
     enter_stage(files.verdict, verdict, "judging")
-    judged = judge_run(out, task, texts, verdict.dev)
+    judged = judge_run(out, task, texts, verdict.dev, goes_on)
     verdict.judgement = judged.to_json()
     task = task.knowing(_known_words(task, files, texts), judged.low_confidence)
     enter_stage(files.verdict, verdict, "publishing")

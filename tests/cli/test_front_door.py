@@ -320,7 +320,7 @@ def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
     assert (ended.code, ended.messages) == (5, [f"weft: {out}: training has not finished; {both}"])
     ended = command("finish", out)
     assert (ended.code, ended.out) == (0, b"")
-    assert ended.messages[-1].startswith(f"finished early at step 4 of 9; the model is in {out}")
+    assert ended.messages[-2].startswith(f"finished early at step 4 of 9; the model is in {out}")
     assert command("translate", out, "cat sees dog.").code == 0
     ended = command(*shlex.split(whole)[1:])
     assert ended.messages[-1].startswith("done after 9 steps")

@@ -213,7 +213,9 @@ def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
     )
     found = diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN)
     assert found[0].code == "too-few-steps"
-    assert "within its warm-up of 4,000" in found[0].evidence
+    assert "the warm-up (4,000) takes 20 of the 20 steps" in found[0].evidence
+    assert "--set training.warmup_steps=2, or raise" in found[0].remedy
+    assert "long-warm-up" not in codes(found)
     blaming_else = {"not-learning", "knows-nothing-of-this", "source-ignored", "no-end-symbol"}
     assert not blaming_else & set(codes(found))
 

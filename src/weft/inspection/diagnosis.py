@@ -27,6 +27,7 @@ from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
 from weft.tasks.task import Task, training_hashes
 from weft.tasks.translation import Translation
+from weft.training.schedule import about_long_warmup, shorter_warmup
 
 POOR_BLEU = 15.0
 POOR_GAIN = 0.25  # of what a classifier could win over always naming the most frequent label
@@ -35,6 +36,7 @@ MOST_ROWS = 400  # of a text are looked at, spread over all of it
 MOST_CHARACTERS = 20_000  # of documents, of which one may be a whole library
 FEW_PAIRS, FEW_ROWS = 5000, 200
 _ENDED = ("done", "stopped early")
+STOPPED = "finished early"  # by the person, who had a model made of it
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
 ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
 WORSE = 1.3  # times the loss of guessing: what had steps enough and is worse than that takes too large ones
@@ -101,6 +103,17 @@ class Run:
     def training(self) -> dict[str, Any]:
         """The recipe's section of that name."""
         return (self.settings or {}).get("training") or {}
+
+    @property
+    def steps(self) -> int:
+        """That it has made; the last that a loss was logged of, where no verdict says more."""
+        logged = max((step for step, _ in [*self.train_losses, *self.dev_losses]), default=0)
+        return int((self.verdict or {}).get("step") or logged)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a person stopped it, and its command goes on."""
+        return (self.verdict or {}).get("outcome") == STOPPED
 
     @property
     def train_losses(self) -> list[tuple[int, float]]:
@@ -221,8 +234,9 @@ def _of_unfinished(run: Run) -> Iterator[Cause]:
 def of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
     """What its own figures say of the run of a model that does badly."""
     chance, blind = _chance(task), _blind_chance(task)
-    hurried = list(_of_haste(run, chance, blind))
+    hurried = list(_of_stop(run) if run.is_stopped else _of_haste(run, chance, blind))
     yield from hurried or _of_level(run, chance, blind)
+    yield from _of_warmup(run, hurried)
     yield from _of_curves(run)
     few = {Translation: FEW_PAIRS, Classification: FEW_ROWS}.get(type(task), 0)
     if run.num_rows is not None and run.num_rows < few:
@@ -233,15 +247,34 @@ def of_run(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
         )
 
 
+def _of_stop(run: Run) -> Iterator[Cause]:
+    """Stopped by the person, not ended by its plan."""
+    whole = (run.verdict or {}).get("max_steps")
+    far = f"stopped at step {run.steps:,}" + (f" of {whole:,}" if whole else "")
+    yield Cause("too-few-steps", far, "the same command goes on")
+
+
+def _of_warmup(run: Run, hurried: Sequence[Cause]) -> Iterator[Cause]:
+    """A warm-up that takes most of the run; of one that ended within it, that is said already."""
+    warmup, whole = run.training.get("warmup_steps") or 0, (run.verdict or {}).get("max_steps") or 0
+    if (
+        whole
+        and (said := about_long_warmup(warmup, whole))
+        and not any(said in cause.evidence for cause in hurried)
+    ):
+        yield Cause("long-warm-up", said, f"begin anew (--fresh) with {shorter_warmup(whole)}")
+
+
 def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     """Ended before it could learn: while the loss fell, in the warm-up or soon after it."""
     what, curve = ("dev", run.dev_losses) if len(run.dev_losses) >= 3 else ("training", run.train_losses)
     if not curve:
         return
     losses = [loss for _, loss in curve]
+    remedy = "raise training.max_steps; the same command then goes on from where it ended"
     if losses[-1] > WORSE * blind and curve[-1][0] >= (run.training.get("warmup_steps") or 0) + ENOUGH_STEPS:
         return  # not for want of steps
-    steps, before = curve[-1][0], next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
+    steps, before = run.steps, next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
     lowest = losses[-1] <= min(losses) * 1.001
     warmup = run.training.get("warmup_steps") or 0
     if len(curve) >= 3 and lowest and losses[-1] < 0.97 * before:
@@ -250,16 +283,13 @@ def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
             f"from {before:.2f} to {losses[-1]:.2f}"
         )
     elif lowest and steps <= warmup:
-        evidence = (
-            f"the run ended after {steps:,} steps, within its warm-up of {warmup:,}, in which the learning rate "
-            f"only rises; the {what} loss was {losses[-1]:.2f}"
-        )
+        evidence = f"{about_long_warmup(warmup, steps)}; the {what} loss was {losses[-1]:.2f} in the end"
+        remedy = f"begin anew (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
     elif steps < warmup + ENOUGH_STEPS and lowest and (len(curve) < 3 or losses[-1] > 0.9 * chance):
         after = f" after {warmup:,} of warm-up" if warmup else ""
         evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {losses[-1]:.2f} then"
     else:
         return
-    remedy = "raise training.max_steps; the same command then goes on from where it ended"
     rate = run.training.get("learning_rate")
     if losses[-1] > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
         remedy += (

@@ -1,11 +1,12 @@
 """What to say of a model when its run ends, by its task and by what the run wrote down."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from weft.errors import FolderError, WeftError
-from weft.inspection.diagnosis import Run, of_run
+from weft.inspection.diagnosis import STOPPED, Run, of_run
 from weft.inspection.history import History, read_history
 from weft.judging.classification import judge_classifier
 from weft.judging.curve import before_decay, deciding, learned_by_heart, still_improves
@@ -22,17 +23,28 @@ MOST_HELPS = 2
 
 
 def judge_run(
-    folder: Path, task: Task[Any, Any, Any], texts: Texts[Any] | None, scores: Mapping[str, float]
+    folder: Path,
+    task: Task[Any, Any, Any],
+    texts: Texts[Any] | None,
+    scores: Mapping[str, float],
+    is_stopped: bool = False,
 ) -> Judgement:
-    """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev."""
+    """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev.
+
+    `is_stopped` says that the run is not at its end: its command goes on.
+    """
     try:
-        return _judge(folder, task, texts, scores)
+        return _judge(folder, task, texts, scores, is_stopped)
     except WeftError as error:  # a run that is done is not to fail here
         return not_judged(str(error))
 
 
 def _judge(
-    folder: Path, task: Task[Any, Any, Any], texts: Texts[Any] | None, scores: Mapping[str, float]
+    folder: Path,
+    task: Task[Any, Any, Any],
+    texts: Texts[Any] | None,
+    scores: Mapping[str, float],
+    is_stopped: bool,
 ) -> Judgement:
     if texts is None:
         return not_judged("the text is not there")
@@ -41,7 +53,7 @@ def _judge(
     history = _history(folder)
     values, _ = deciding(history.evaluations) if history else ([], False)
     improves = still_improves(*deciding(before_decay(history.evaluations, history.rates))) if history else False
-    helps = _helps(folder, task, improves)
+    helps = _helps(folder, task, improves, is_stopped)
     how = "rises"
     if isinstance(task, Translation):
         found = judge_translator(task, texts.train, texts.dev)
@@ -55,9 +67,13 @@ def _judge(
     return found.with_curve(how if improves else "", helps)
 
 
-def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool) -> list[str]:
+def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool) -> list[str]:
     """What the run's own figures say would make the model better; that it ended early is said already."""
-    causes = [cause for cause in of_run(task, Run.of(folder)) if not (improves and cause.code == "too-few-steps")]
+    run = Run.of(folder)
+    if is_stopped:  # what stands in the folder is of a run that is being published
+        run = replace(run, verdict={**(run.verdict or {}), "outcome": STOPPED})
+    said = improves and not is_stopped
+    causes = [cause for cause in of_run(task, run) if not (said and cause.code == "too-few-steps")]
     return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
 
 

@@ -35,3 +35,16 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
         fallen = math.sqrt(min(max(step - stable, 0.0) / max(steps - stable, 1e-9), 1.0))
         return settings.final_fraction + (1 - settings.final_fraction) * (1 - fallen)
     return 1.0
+
+
+def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
+    """What to say of a warm-up that takes more than half of a run; nothing of a shorter one."""
+    if 2 * warmup_steps <= max_steps:
+        return ""
+    taken = f"{min(warmup_steps, max_steps):,} of the {max_steps:,} steps"
+    return f"the warm-up ({warmup_steps:,}) takes {taken}, and the learning rate only rises in it"
+
+
+def shorter_warmup(max_steps: int) -> str:
+    """The setting of a warm-up that leaves most of a run to what follows it."""
+    return f"--set training.warmup_steps={max_steps // 10}"
