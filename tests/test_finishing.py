@@ -141,7 +141,7 @@ def test_where_the_text_is_gone_the_model_is_finished_without_scores(
     why = {"moved": "pairs.en-de.tsv", "changed": "it has changed since training began"}[change]
     (note,) = (note for note in found.notes if note.startswith("no scores on test: the text was not found again"))
     assert why in note
-    assert note in (tmp_path / "out" / "README.md").read_text()
+    assert note.replace(f"{tmp_path}/", "") in (tmp_path / "out" / "README.md").read_text()  # without its folder
     assert weft.load(tmp_path / "out").translate("cat sees dog.")[0].text is not None
 
 
