@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from decoding_peers import CORES, contestants, prepared
-from side_by_side import say
+from decoding_peers import CORES, TEST, contestants, prepared
+from side_by_side import refuse_missing, say
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
     default.append("transformers")
     parser.add_argument("--names", nargs="+", default=default)
     asked = parser.parse_args()
+    refuse_missing(*TEST)
     asked.forced, asked.alone, asked.batch_tokens = None, 0, 4096
     print(f"| beam {asked.beam} | decodings | other ids | other scores | by at most |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import sacrebleu
 import torch
-from side_by_side import CORES, DATA, INSTALLED, Contestant, in_turns, say
+from side_by_side import CORES, DATA, INSTALLED, Contestant, in_turns, refuse_missing, say
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import EOS_ID
@@ -172,8 +172,7 @@ def main() -> None:
     ]
     parser.add_argument("--names", nargs="+", default=default, help="who takes part, the first as the measure")
     asked = parser.parse_args()
-    if not TEST[0].is_file():
-        parser.exit(0, f"skipped: {TEST[0]} is absent\n")
+    refuse_missing(*TEST)
     for size in ["folder"] if asked.folder else asked.sizes:
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
             job, decode = prepared(asked, size, Path(scratch))

@@ -2,7 +2,8 @@
 
 Each measurement is the command line that a user would type, in a process of its own, timed from outside, and
 prints one row of a table in benchmarks/README.md. Corpora are read from WEFT_DATA, else from ../shared/data; what
-needs one that is absent is skipped, saying so. Nothing else should run meanwhile.
+needs one that is absent is skipped, saying so; exit code 1 where nothing was left to measure. Nothing else should
+run meanwhile.
 """
 
 import argparse
@@ -93,18 +94,31 @@ def main() -> None:
     parser.add_argument("--output", "--out", type=Path, default=None, help="keep the model folders here")
     asked = parser.parse_args()
     out = asked.output or Path(tempfile.mkdtemp(prefix="weft-bench-"))
-    for name in asked.names or MEASUREMENTS:
+    names = asked.names or list(MEASUREMENTS)
+    for name in names:
         if name not in MEASUREMENTS:
             parser.error(f"{name!r} is none of {', '.join(MEASUREMENTS)}")
+    there = [name for name in names if not is_skipped(name)]
+    for name in there:
         for seed in asked.seeds if MEASUREMENTS[name].seeds else [1]:
             print(measured(name, seed, out), flush=True)
+    if not there:
+        raise SystemExit(
+            "nothing was measured; set WEFT_DATA to the folder of the corpora, see benchmarks/README.md"
+        )
+
+
+def is_skipped(name: str) -> bool:
+    """Whether a corpus is absent, which is said."""
+    missing = MEASUREMENTS[name].missing()
+    if missing:
+        print(f"| {name} | skipped: {DATA / missing[0]} is absent | |", flush=True)
+    return bool(missing)
 
 
 def measured(name: str, seed: int, out: Path) -> str:
     """One row: what, parameters, time from the command to its end, scores."""
     what = MEASUREMENTS[name]
-    if missing := what.missing():
-        return f"| {name} | skipped: {DATA / missing[0]} is absent | |"
     folder = out / f"{name}-{seed}"
     seconds = weft("train", *what.arguments(), "--set", f"training.seed={seed}", "--output", str(folder))
     ended = json.loads((folder / "run" / "verdict.json").read_text("utf-8"))

@@ -109,6 +109,15 @@ def print_table(what: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
     sys.stdout.flush()
 
 
+def refuse_missing(*paths: Path) -> None:
+    """End with one line where a corpus is absent."""
+    for path in paths:
+        if not path.is_file():
+            raise SystemExit(
+                f"{path} is absent; set WEFT_DATA to the folder of the corpora, see benchmarks/README.md"
+            )
+
+
 def say(text: str) -> None:
     """One line for the person who waits."""
     print(text, file=sys.stderr, flush=True)
