@@ -1,5 +1,6 @@
 """What the pages say is so: the file tree, every command line, every link, every recipe's first line."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -10,14 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from typer.core import TyperGroup
 
 from weft import samples
 from weft.cli import app
 from weft.cli.command import SECOND_NAMES
-from weft.config import RECIPES, RecurrentSection
+from weft.config import RECIPES, RecurrentSection, Seq2SeqSection, TranslationRecipe
 from weft.data.tokenizer import EOS_ID, build_tokenizers
+from weft.model.attention import AttentionRecord
+from weft.model.transformer import Seq2SeqTransformer, count_parameters
 from weft.recipe_file import load_recipe, recipe_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -253,3 +257,45 @@ def test_the_ids_of_the_tour_are_those_of_the_code() -> None:
         assert f"{[*src.encode(src_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
         assert f"{[*tgt.encode(tgt_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
     assert tgt.decode([275, 276, 274, 277, 273]) == "i want a beer ."
+
+
+def test_the_shapes_of_the_tour_are_those_of_the_code() -> None:
+    """Of a model of the sizes that the tour's own command asks for, read where they come to be."""
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    recipe = load_recipe("toy-de-en", re.findall(r"--set (model\.\S+)", tour))
+    assert isinstance(recipe, TranslationRecipe)
+    assert isinstance(recipe.model, Seq2SeqSection)
+    model = Seq2SeqTransformer(recipe.model, 278, 279, joint=False).eval()
+    src = torch.tensor([[274, 275, 273, 276, EOS_ID], [274, 275, 273, 277, EOS_ID]])
+    tgt_in = torch.tensor([[2, 275, 276, 274, 277, 273], [2, 275, 276, 274, 278, 273]])
+    record, cache = AttentionRecord(), model.prefill(src)
+    states, _ = model.decode(tgt_in, cache, record)
+    layer = cache.layers[0]
+    shown = {
+        "memory": model.encode(src).shape,
+        "memory keys and values": layer.memory.key.shape,
+        "own keys and values": layer.past.key.shape,
+        "states": states.shape,
+        "self-attention weights": record.decoder[0].shape,
+        "cross-attention weights": record.cross[0].shape,
+        "logits": model.output(states).shape,
+    }
+    for name, shape in shown.items():
+        assert f"{name} {tuple(shape)}" in tour
+    for stack in (model.encoder, model.decoder):
+        assert len(stack) == 2
+    assert f"{count_parameters(model):,} numbers" in tour
+
+
+def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    table = tour[tour.index("## From the paper to the code") :]
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+\.py)` \| ([^|]+) \|", table, re.M)
+    assert len(rows) > 15
+    for path, names in rows:
+        tree = ast.parse((ROOT / "src/weft" / path).read_text("utf-8"))
+        there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert set(re.findall(r"`(\w+)`", names)) <= there, path
+    for row in table.split("\n"):
+        settings = re.findall(r"`([a-z]+\.[\w.]+=[^`]+)`", row)
+        load_recipe("en-de", ["model.num_heads=8", *settings])  # raises where there is no such setting

@@ -47,7 +47,10 @@ class GatedFeedForward(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with an activation between them, the same at every position."""
+    """Two linear maps with an activation between them, the same at every position.
+
+    Source: Vaswani et al. 2017, section 3.3, equation 2, whose activation is ReLU.
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()

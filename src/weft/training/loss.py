@@ -30,7 +30,7 @@ CHUNK_ROWS = 256  # of logits made float32 at a time: small enough for a process
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Cross-entropy against a smoothed target.
+    """Cross-entropy against a smoothed target (Vaswani et al. 2017, section 5.4).
 
     The true token has 1 - label_smoothing, padding has nothing, and the V - 2 other tokens share the rest
     (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the Kullback-Leibler
@@ -162,7 +162,7 @@ def _chunk(
 def smoothed_target(
     tgt_out: Int[Tensor, " N"], vocab_size: int, label_smoothing: float, pad_id: int = 0
 ) -> Float[Tensor, "N V"]:
-    """The target distribution itself, a row a token; a padded row is all zeros."""
+    """The target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one all zeros."""
     target = torch.full((len(tgt_out), vocab_size), label_smoothing / (vocab_size - 2))
     target[torch.arange(len(tgt_out)), tgt_out] = 1 - label_smoothing
     target[:, pad_id] = 0.0

@@ -13,7 +13,10 @@ from weft.training.distributed import like, whole
 
 
 def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.Optimizer:
-    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases and norms."""
+    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases and norms.
+
+    Adam with betas 0.9 and 0.98 and eps 1e-9, the defaults, is that of Vaswani et al. 2017, section 5.3.
+    """
     learned = [p for p in model.parameters() if p.requires_grad]
     matrices, vectors = [p for p in learned if p.ndim > 1], [p for p in learned if p.ndim <= 1]
     if settings.optimizer == "muon":

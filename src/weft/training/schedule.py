@@ -9,7 +9,7 @@ def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps:
     """The rate of optimizer step `step`, counted from 1.
 
     `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al. 2017,
-    equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
+    section 5.3, equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
     final_fraction of it at max_steps (Loshchilov and Hutter 2017), `step` is multiplied by decay_factor every
     decay_every steps, `constant` stays, and `wsd` (warm-up, stable, decay) stays until the last decay_fraction
     of max_steps, in which it falls to final_fraction of it as 1 - sqrt does (Haegele et al. 2024, "Scaling Laws
