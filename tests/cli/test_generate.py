@@ -310,6 +310,18 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
 # evaluate
 
 
+def test_one_long_document_is_counted_by_its_batches(
+    command: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[tuple[int, str]] = []
+    monkeypatch.setattr("weft.stages.count", lambda number, unit: counts.append((number, unit)))
+    (tmp_path / "t.txt").write_text("the cat sees a dog. " * 4000)
+    assert command("evaluate", folder, tmp_path / "t.txt").code == 0
+    scored = [number for number, unit in counts if unit == "batches"]
+    assert scored == list(range(1, len(scored) + 1))
+    assert len(scored) > 1
+
+
 def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "new.txt"
     data.write_bytes(b"the fish sees a cat.\n\nwe hear the dog.\n")

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import torch
 
-from weft import model_folder
+from weft import model_folder, stages
 from weft.config import LanguageRecipe
 from weft.data.check.finding import counted
 from weft.data.documents import Documents, from_documents, read_documents
@@ -177,7 +177,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         """As `evaluate`, for text that is encoded already."""
         self.model.eval()
         with torch.inference_mode():
-            sums = [self._loss(batch, CrossEntropy()) for batch in self._windows(store)]
+            windows = stages.counted(self._windows(store), "batches", every=1)
+            sums = [self._loss(batch, CrossEntropy()) for batch in windows]
         loss = math.fsum(float(s.nll_sum) for s in sums)
         return language_scores(loss, sum(s.num_tokens for s in sums), store.num_bytes)
 
