@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.train import GOES_ON, say
 from weft.errors import UsageError
+from weft.wording import say_lines
 
 if TYPE_CHECKING:
     from weft.data.known import KnownWords
@@ -44,7 +45,7 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     )
     verdict = weft.train(recipe="demo", out=out, settings=_settings(src, tgt))
     model = weft.load(out)
-    say(
+    _tell(
         f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
         f"chrF {verdict.test['chrf']:.1f}. None of them, on either side, was seen in training:\n"
     )
@@ -55,12 +56,17 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         _converse(model, text, src)
     example = text.test[SHOWN][0]
-    say(
+    _tell(
         f"\nThe model is in {out}. Next:\n"
         f'  weft translate {out} "{example}"\n'
         f'  weft inspect {out} "{example}" --output inside.html\n'
         "  weft train your-pairs.tsv"
     )
+
+
+def _tell(text: str) -> None:
+    """What the demo shows, on standard output beside the sentences: a file has all of it."""
+    say_lines(text.split("\n"), sys.stdout)
 
 
 def _settings(src: str, tgt: str) -> list[str]:
