@@ -58,9 +58,16 @@ def test_the_languages_and_the_folder(
     model = weft.load(folder)
     assert (model.src_lang, model.tgt_lang) == languages
     held_out = [sentence for sentence, _ in samples.pairs("everyday", *languages).test]
-    assert [line for line in ended.lines if not line.startswith("  ")] == held_out[: demo.SHOWN]
-    assert f'weft translate {folder} "{held_out[demo.SHOWN]}"' in ended.err
+    empty, heading, *rest = ended.lines
+    assert empty == ""
+    assert heading.startswith(f"Held-out sentences ({len(held_out)}): BLEU ")
+    end = rest.index(f"The model is in {folder}. Next:")
+    assert [line for line in rest[:end] if line and not line.startswith("  ")] == held_out[: demo.SHOWN]
+    assert rest[end + 1] == f'  weft translate {folder} "{held_out[demo.SHOWN]}"'
     assert "Your turn" not in ended.err
+    again = command("evaluate", folder)  # the built-in text has no name
+    assert again.code == 0, again.err
+    assert f"{len(held_out)} sentences" in again.out.decode()
 
 
 def test_by_default_it_is_english_to_chinese() -> None:

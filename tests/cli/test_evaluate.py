@@ -163,3 +163,16 @@ def test_a_folder_that_is_no_model(command: Command, tmp_path: Path) -> None:
     ended = command("evaluate", tmp_path / "none", write(tmp_path / "t.tsv", NEW))
     assert (ended.code, ended.out) == (5, b"")
     assert len(ended.messages) == 1
+
+
+def test_without_text_what_the_run_held_out_is_scored(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+    ended = command("evaluate", tiny_folder, "--json")
+    assert (ended.code, ended.messages) == (0, [])
+    found = json.loads(ended.lines[0])
+    verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
+    assert found["bleu"] == verdict["test"]["bleu"]
+    assert found["notes"][0] == "no text was given: this is the run's own test text"
+    alone = shutil.copytree(tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
+    ended = command("evaluate", alone)
+    assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
+    assert "holds no run whose held-out text could be taken; give text" in ended.messages[0]

@@ -164,7 +164,7 @@ def test_an_option_that_is_not_there(command: Command, arguments: list[str], sai
         ("train --verbose=3", "--verbose takes no value"),
         ("plot history", "weft plot needs --output (where to write: .png or .svg)"),
         ("translate", "weft translate needs FOLDER (a model folder)"),
-        ("evaluate m", "weft evaluate needs DATA (text of the kind that the model was trained on)"),
+        ("compare m n", "weft compare needs DATA (text of the kind that the models were trained on)"),
         (
             "inspect m a dog --output x.html",
             "unexpected 'dog': weft inspect takes FOLDER TEXT; a text with spaces stands in quotes",

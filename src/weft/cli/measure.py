@@ -33,11 +33,18 @@ if TYPE_CHECKING:
     from weft.tasks.task import Scored
 
 _AT_A_TIME = 256  # texts that are translated before they are counted
+_HELD_OUT = {
+    "test": "no text was given: this is the run's own test text",
+    "dev": "no text was given, and the run has no test text: this is its dev text, which chose the best step",
+}
 
 
 def evaluate(
     folder: Folder,
-    data: Annotated[list[str], typer.Argument(help="Text of the kind that the model was trained on.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Text of the kind that the model was trained on; else what its run held out."),
+    ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     mbr: Mbr = None,
@@ -50,12 +57,12 @@ def evaluate(
 ) -> None:
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
     refuse_no_model(folder)
-    refuse_missing_text(data)
+    refuse_missing_text(data or ())
     asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
     asked |= {} if precision == "float32" else {"precision": precision}
     with stages.showing("loading PyTorch"):
-        scored, notes = _scored(folder, data, asked, (precision, kernels), as_json)
+        scored, notes = _scored(folder, data or [], asked, (precision, kernels), as_json)
     if as_json:
         print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
         return
@@ -71,6 +78,7 @@ def _scored(
     `computing`: in which precision, and by whose kernels.
     """
     from weft.data.check.finding import counted
+    from weft.finishing import held_out
     from weft.machine import machine_for_command
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
@@ -84,8 +92,10 @@ def _scored(
         option = strays[0].replace("_", "-")
         lacks = "is scored in float32" if option == "precision" else "searches nothing"
         raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which {lacks}")
-    text, trained_on = task.read(data), training_hashes(folder)
-    for mark in [] if as_json else task.shared_rows(text, trained_on):
+    part, text = ("", task.read(data)) if data else held_out(folder)
+    trained_on = training_hashes(folder)
+    own = [_HELD_OUT[part]] if part else []
+    for mark in [] if as_json else [*own, *task.shared_rows(text, trained_on)]:
         stages.say(f"note: {mark}")
     stages.enter(f"scoring {counted(len(text), task.unit)}")
     decoding: dict[str, Any] = {}
@@ -99,7 +109,7 @@ def _scored(
     else:
         scores = task.evaluate(text)
     scored = task.scored(text, scores, trained_on, decoding)
-    return scored, [*task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
+    return scored, [*own, *task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
 
 
 def compare(
