@@ -215,7 +215,7 @@ def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
 
 def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write_pairs: Write) -> None:
     verdict = train("training.eval_every=6", text=write_pairs(210))
-    assert "held out of the text by seed: 20 pairs for dev and 20 pairs for test" in verdict.notes
+    assert "held out of the text by data.seed = 1: 20 pairs for dev and 20 pairs for test" in verdict.notes
     assert verdict.test["num_sentences"] == 20
     assert set(verdict.dev) == {"dev_bleu", "dev_loss", "dev_perplexity"}
     assert verdict.best_step in (6, 12)

@@ -229,7 +229,7 @@ def test_columns_by_any_name(train: Train, tmp_path: Path, write: Write) -> None
 
 def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write: Write) -> None:
     verdict = train("training.eval_every=6", text=write(made_rows()))
-    assert "held out of the text by seed: 20 rows for dev and 20 rows for test" in verdict.notes
+    assert "held out of the text by data.seed = 1: 20 rows for dev and 20 rows for test" in verdict.notes
     assert list(verdict.dev) == ["dev_accuracy", "dev_loss", "dev_macro_f1"]
     keys = {
         "accuracy",

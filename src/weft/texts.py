@@ -134,7 +134,7 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     findings = examine_pairs(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "pairs"),
-        *_split_notes(split_dev, split_test, "pairs"),
+        *_split_notes(split_dev, split_test, "pairs", data.seed),
         *_dev_notes(kept, dev or split_dev, test or split_test, "pairs"),
         *_small_notes(kept),
         *_finding_notes(findings),
@@ -180,7 +180,7 @@ def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     findings = examine_rows(whole, dev, test)
     notes = [
         *_read_notes(whole.notes, whole.dropped, "rows"),
-        *_split_notes(split_dev, split_test, "rows"),
+        *_split_notes(split_dev, split_test, "rows", data.seed),
         *_dev_notes(kept, dev or split_dev, test or split_test, "rows"),
         *_finding_notes(findings),
     ]
@@ -229,10 +229,10 @@ def _read_notes(notes: Sequence[str], dropped: dict[str, int], unit: str) -> Ite
     yield from (f"left out: {counted(count, unit)} ({why})" for why, count in dropped.items() if count)
 
 
-def _split_notes(dev: Corpus | None, test: Corpus | None, unit: str) -> Iterator[str]:
+def _split_notes(dev: Corpus | None, test: Corpus | None, unit: str, seed: int) -> Iterator[str]:
     held = [f"{counted(len(part), unit)} for {name}" for name, part in (("dev", dev), ("test", test)) if part]
     if held:
-        yield f"held out of the text by seed: {' and '.join(held)}"
+        yield f"held out of the text by data.seed = {seed}: {' and '.join(held)}"
 
 
 def _share_notes(whole: Documents, dev: Documents | None, test: Documents | None) -> Iterator[str]:
