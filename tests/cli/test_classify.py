@@ -258,7 +258,7 @@ def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Pat
     [
         (["classify"], "classify"),
         (["translate"], "translate"),
-        (["generate", "--prompt"], "generate or score text"),
+        (["generate", "--prompt"], "generate or score text; weft evaluate scores it"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )

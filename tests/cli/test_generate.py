@@ -199,7 +199,8 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
     ("arguments", "message"),
     [
         (["generate", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
-        (["score", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
+        (["score", "TRANSLATOR"], "cannot generate or score text; weft evaluate scores it"),
+        (["score", "LANGUAGE", "FOLDER"], "is a folder; name a file in it"),
         (["translate", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot translate"),
         (["classify", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot classify"),
         (
@@ -216,7 +217,7 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
 def test_a_folder_of_another_task_or_none(
     command: Command, folder: Path, tiny_folder: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    folders = {"TRANSLATOR": tiny_folder, "LANGUAGE": folder, "NONE": tmp_path / "none"}
+    folders = {"TRANSLATOR": tiny_folder, "LANGUAGE": folder, "NONE": tmp_path / "none", "FOLDER": tmp_path}
     ended = command(*(folders.get(word, word) for word in arguments))
     assert (ended.code, ended.out) == (5 if "NONE" in arguments else 2, b"")
     assert len(ended.messages) == 1

@@ -148,7 +148,8 @@ def score(
     """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
     refuse_no_model(folder)
     if data is not None and not data.is_file():
-        raise UsageError(f"{data}: no such file")
+        why = "is a folder; name a file in it" if data.is_dir() else "no such file"
+        raise UsageError(f"{data}: {why}")
     with stages.showing("loading PyTorch"):
         from weft.machine import machine_for_command
         from weft.tasks.language_modelling import LanguageModelling

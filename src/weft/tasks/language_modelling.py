@@ -116,7 +116,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, LanguageConfig, "generate or score text")
+        config = refuse_other_task(stored, LanguageConfig, "generate or score text; weft evaluate scores it")
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)
