@@ -34,6 +34,7 @@ from weft.tasks.translation import Translation
 _LENGTHS = (10, 20, 30, 50)  # upper ends of groups, in words
 _COUNTS = {0: "never in the training text", 4: "1 to 4 times", 49: "5 to 49 times"}
 _OFTEN = "50 times or more"
+ONE_SEED = "this compares two models: it says nothing of other seeds; train several"
 _AT_A_TIME = 256  # texts that are translated before they are counted
 _FEWEST_DOCUMENTS = 20  # fewer are taken apart into lines
 
@@ -97,11 +98,12 @@ class Comparison:
             f"{self.num_rows:,} rows; each figure ± 95 % of resamples; difference: the second less the first",
             "",
         ]
-        heads = ("", "first", "second", "difference", "p", "verdict")
-        found += _table([heads, *(figure.cells() for figure in self.figures)], to_the_left=(0, 5))
+        found += _table([("", "first", "second", "difference"), *(figure.cells() for figure in self.figures)])
+        found += [f"{figure.name}: {figure.verdict} (p {figure.p_value:.3f})" for figure in self.figures]
+        found += [ONE_SEED]
         for name in dict.fromkeys(group.figure for group in self.groups):
             rows = [group.cells() for group in self.groups if group.figure == name]
-            found += ["", *_table([(name, "count", "first", "second", "difference"), *rows], to_the_left=(0,))]
+            found += ["", name, *_table([("", "count", "first", "second", "difference"), *rows])]
         if self.differences:
             found += [
                 "",
@@ -118,17 +120,14 @@ class Comparison:
         return found
 
 
-def _table(rows: Sequence[Sequence[str]], to_the_left: Sequence[int]) -> list[str]:
-    """Cells under each other; numbers end where their heads end, words begin there."""
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells under each other: first what it is, then numbers, which end where their heads end."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     placed = (
-        [
-            cell.ljust(w) if i in to_the_left else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
+        [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
         for row in rows
     )
-    return ["   ".join(cells).rstrip() for cells in placed]
+    return ["  ".join(cells).rstrip() for cells in placed]
 
 
 def compare(
@@ -219,9 +218,7 @@ def _classifiers(one: Classification, other: Classification, text: LabelledText,
         np.array([set(a.labels) == set(labels) for a, labels in zip(some, text.labels, strict=True)], float)
         for some in (ours, theirs)
     )
-    parts = [
-        (f"by length, in words: {what}", rows) for what, rows in _by_length([len(t.split()) for t in text.texts])
-    ]
+    parts = [(f"by words: {what}", rows) for what, rows in _by_length([len(t.split()) for t in text.texts])]
     parts += [
         (f"by label: {name}", [i for i, labels in enumerate(text.labels) if name in labels])
         for name in one.config.labels

@@ -68,4 +68,4 @@ def test_the_same_seed_draws_the_same() -> None:
 def test_the_verdict(first: float, second: float, p: float, lower: bool, verdict: str) -> None:
     figure = Figure("f", first, second, 0.1, 0.2, p, lower)
     assert figure.verdict == verdict
-    assert figure.cells()[3:] == (f"{second - first:+.3f}", f"{p:.3f}", verdict)
+    assert figure.cells() == ("f", f"{first:.3f} ± 0.100", f"{second:.3f} ± 0.200", f"{second - first:+.3f}")

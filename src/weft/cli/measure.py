@@ -27,6 +27,7 @@ from weft.cli.use import (
 )
 from weft.errors import UsageError
 from weft.model_files import refuse_no_model
+from weft.wording import say_lines
 
 if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
@@ -135,8 +136,7 @@ def compare(
     if as_json:
         print_json(found.to_json())
         return
-    for line in found.lines():
-        print(line)
+    say_lines(found.lines(), sys.stdout)
 
 
 def score(

@@ -34,9 +34,9 @@ class Figure:
         )
 
     def cells(self) -> tuple[str, ...]:
-        """For a person to read: name, both figures, their difference, its chance, and what follows."""
+        """For a person to read: name, both figures, their difference."""
         first, second = f"{self.first:.3f} ± {self.first_ci:.3f}", f"{self.second:.3f} ± {self.second_ci:.3f}"
-        return self.name, first, second, f"{self.second - self.first:+.3f}", f"{self.p_value:.3f}", self.verdict
+        return self.name, first, second, f"{self.second - self.first:+.3f}"
 
 
 def paired_bootstrap(
