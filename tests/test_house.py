@@ -74,7 +74,7 @@ model.flops: model.attention model.causal model.classifier model.layers model.tr
 decoding: kernels.decoding model.cache decoding
 
 model_files: durable
-model_folder: config machine durable model_files recipe_file version
+model_folder: config machine durable model_files recipe_file recipe_problems version
 model_card: config data.check data.languages model_folder
 training.loss: config kernels machine
 training.memory: kernels training.distributed training.loss training.trainer

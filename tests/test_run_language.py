@@ -506,11 +506,13 @@ def refusal(folder: Path) -> str:
     ("change", "message"),
     [
         ({"window_len": 65}, "model: .*max_len = 64 is less than window_len"),
-        ({"window_len": 0}, "window_len"),
+        ({"window_len": 0}, "window_len = 0: must be a whole number from "),
         ({"vocab_size": 400}, "a tokenizer has .* pieces, the model 400|expected F32"),
-        ({"packing": "loose"}, "packing"),
-        ({"more": 1}, "more"),
-        ({"decoding": {"temperature": -1.0}}, "decoding.temperature"),
+        ({"packing": "loose"}, "packing = 'loose': must be '"),
+        ({"more": 1}, "unknown key 'more'$"),
+        ({"model": {"d_model": "x"}}, "model.d_model = 'x': must be a whole number"),
+        ({"tokenizer": None}, "tokenizer = none: must be a section with keys of its own"),
+        ({"decoding": {"temperature": -1.0}}, "decoding.temperature = -1.0: must be a number from 0 to 100"),
         ({"task": "translation"}, "not a config of this version"),
         ({"task": "poetry"}, "task: poetry is none of"),
         ({"vocab_size": 2_000_000, "model": {"d_model": 65_536}}, "describes over|d_model|expected"),
@@ -527,7 +529,18 @@ def test_a_damaged_config_is_refused_in_one_line(
     config = durable.read_json(folder / "config.json")
     durable.write_json(folder / "config.json", {**config, **change})
     durable.write_manifest(folder, files)
-    assert re.search(message, refusal(folder))
+    said = refusal(folder)
+    assert re.search(message, said)
+    assert not re.search("Input should|Field required|Extra inputs|valid ", said), "words of ours"
+
+
+def test_a_config_that_lacks_a_key_is_refused_by_its_name(trained: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run"))
+    config = durable.read_json(folder / "config.json")
+    del config["window_len"]
+    durable.write_json(folder / "config.json", config)
+    durable.write_manifest(folder, ["model.safetensors", "config.json", "tokenizer.json"])
+    assert refusal(folder).endswith("config.json: not a config of this version: lacks window_len")
 
 
 def test_a_model_of_one_task_is_refused_by_another(trained: Path, tiny_folder: Path) -> None:

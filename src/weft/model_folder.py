@@ -46,6 +46,7 @@ from weft.model_files import (
     refuse_no_model,
     run_files,
 )
+from weft.recipe_problems import problems_of, unknown_keys
 from weft.version import installed_version
 
 __all__ = [
@@ -399,14 +400,20 @@ def read_config(path: Path) -> FolderConfig:
             json.dumps(tree, allow_nan=False)
         )  # never indented: may be deep
     except (ValidationError, ValueError, RecursionError) as error:
-        problems = error.errors() if isinstance(error, ValidationError) else []
-        first = ".".join(map(str, problems[0]["loc"])) + ": " + problems[0]["msg"] if problems else str(error)
-        raise FolderError(f"{path}: not a config of this version: {first[:200]}") from None
+        why = _why_refused(error, CONFIGS[task], tree) if isinstance(error, ValidationError) else str(error)
+        raise FolderError(f"{path}: not a config of this version: {why[:200]}") from None
     if config.parameter_bound() > PARAMETER_LIMIT:
         raise FolderError(f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it")
     if config.position_bound() > POSITIONS_LIMIT:
         raise FolderError(f"{path}: its max_len is too long for positions that are computed")
     return config
+
+
+def _why_refused(error: ValidationError, kind: type[FolderConfig], tree: Any) -> str:
+    """The first thing that is wrong with a config."""
+    if unknown := unknown_keys(error):
+        return f"unknown key {'.'.join(min(unknown))!r}"
+    return problems_of(error, kind, tree)[0]
 
 
 def _refuse_newer(path: Path, tree: Any) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from weft.config import RECIPES, Recipe
+from weft.config import RECIPES
 from weft.foreign_keys import OUR_KEYS
 
 LONGEST = 60  # characters of a value that are shown
@@ -22,8 +22,8 @@ Path = tuple[str, ...]
 Schema = Mapping[str, Any]
 
 
-def problems_of(error: ValidationError, recipe: type[Recipe], tree: Any) -> list[str]:
-    """Every problem of a tree that the recipe refuses, each once."""
+def problems_of(error: ValidationError, recipe: type[BaseModel], tree: Any) -> list[str]:
+    """Every problem of a tree that the recipe, or another closed schema, refuses, each once."""
     fields = _fields_of(recipe, tree)
     return list(dict.fromkeys(_problem(found, fields, tree) for found in error.errors()))
 
@@ -122,7 +122,7 @@ _WORDS = {
 }
 
 
-def _fields_of(recipe: type[Recipe], tree: Any) -> Mapping[str, Schema]:
+def _fields_of(recipe: type[BaseModel], tree: Any) -> Mapping[str, Schema]:
     """Of each section and key, dotted, its schema; of the model's, those of the kind that the tree asks for."""
     model = tree.get("model") if isinstance(tree, Mapping) else None
     is_recurrent = isinstance(model, Mapping) and model.get("kind") == "recurrent"
@@ -130,7 +130,7 @@ def _fields_of(recipe: type[Recipe], tree: Any) -> Mapping[str, Schema]:
 
 
 @cache
-def _fields(recipe: type[Recipe], kind: str) -> Mapping[str, Schema]:
+def _fields(recipe: type[BaseModel], kind: str) -> Mapping[str, Schema]:
     whole = recipe.model_json_schema()
     return dict(_walk(whole, whole["$defs"], kind))
 
@@ -170,6 +170,8 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     path, kind = _path(problem), problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
+    if kind == "missing":
+        return f"lacks {'.'.join(path)}"
     if kind == "json_invalid":
         return "holds a character that is no text; write it as UTF-8" if _is_broken(tree) else "nested too deeply"
     while path and ".".join(path) not in fields:  # within a list, or one of several forms of a value
