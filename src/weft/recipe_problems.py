@@ -170,7 +170,7 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     path, kind = _path(problem), problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
-    if kind == "missing":
+    if kind == "missing" and ".".join(path) in fields:  # else it is one of a list's numbers
         return f"lacks {'.'.join(path)}"
     if kind == "json_invalid":
         return "holds a character that is no text; write it as UTF-8" if _is_broken(tree) else "nested too deeply"
