@@ -404,3 +404,42 @@ def test_width_rule(d_model: int, num_heads: int, positions: str) -> None:
         assert build_recipe(tree).model.dim_of_head * num_heads == d_model
     else:
         assert problems(tree)[0].startswith("my.toml: model: ")
+
+
+def test_a_recipe_says_only_what_differs_from_the_one_that_it_extends(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text("[training]\nmax_steps = 7\nseed = 5\n[tokenizer.src]\nvocab_size = 300\n")
+    (tmp_path / "own.toml").write_text(
+        'extends = "base.toml"\n[training]\nseed = 6\n[tokenizer.src]\nkind = "bpe"\n[model]\ndropout = 0.2\n'
+    )
+    settings = ["training.max_steps=7", "training.seed=6", "tokenizer.src.vocab_size=300", "model.dropout=0.2"]
+    assert load_recipe(str(tmp_path / "own.toml")) == load_recipe(None, [*settings, "tokenizer.src.kind=bpe"])
+    (tmp_path / "packaged.toml").write_text('extends = "en-de"\n[training]\nseed = 6\n')
+    assert load_recipe(str(tmp_path / "packaged.toml")) == load_recipe("en-de", ["training.seed=6"])
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ('"own.toml"', "own.toml', which extends a recipe itself"),
+        ('"other.toml"', "other.toml', which extends a recipe itself"),
+        ('"none.toml"', "neither a file nor a packaged recipe"),
+        ("3", "extends = 3: must be the name or the file of a recipe"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused_in_one_line(tmp_path: Path, base: str, message: str) -> None:
+    (tmp_path / "own.toml").write_text(f"extends = {base}\n")
+    (tmp_path / "other.toml").write_text('extends = "own.toml"\n')
+    with pytest.raises(UsageError) as caught:
+        load_recipe(str(tmp_path / "own.toml"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_recipe_that_a_run_has_kept_is_a_recipe(tmp_path: Path) -> None:
+    recipe, kept = load_recipe("en-de", ["training.seed=6"]), tmp_path / "recipe.json"
+    kept.write_text(json.dumps({"run": "1", "recipe": recipe.model_dump(mode="json")}))
+    assert load_recipe(str(kept)) == recipe
+    for broken in ("{", "[]", '{"training": {}}'):
+        kept.write_text(broken)
+        with pytest.raises(UsageError, match=r"recipe\.json: not "):
+            load_recipe(str(kept))

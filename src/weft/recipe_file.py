@@ -29,13 +29,13 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -> Recipe:
-    """Read a packaged recipe by name or a TOML file, apply `section.key=value` settings, validate.
+    """Read a packaged recipe by name, a TOML file or a run's recipe.json; apply `section.key=value` settings.
 
     Its `task` decides which recipe it is; without one it is a translation.
 
     Raises UsageError naming every problem, with the file or setting that it comes from.
     """
-    tree: dict[str, Any] = {} if name_or_file is None else _read_toml(name_or_file)
+    tree: dict[str, Any] = {} if name_or_file is None else _read_recipe(name_or_file)
     for setting in settings:
         _apply_setting(tree, setting)
     return build_recipe(tree, name_or_file or "recipe")
@@ -68,7 +68,51 @@ def with_values(recipe: R, values: Mapping[str, Any]) -> R:
     return changed
 
 
-def _read_toml(name_or_file: str) -> dict[str, Any]:
+def _read_recipe(name_or_file: str) -> dict[str, Any]:
+    """The keys of a recipe, laid over those of the one that it extends."""
+    tree = _read_tree(name_or_file)
+    if "extends" not in tree:
+        return tree
+    base = tree.pop("extends")
+    if not isinstance(base, str):
+        raise UsageError(f"{name_or_file}: extends = {base!r:.60}: must be the name or the file of a recipe")
+    below = _read_tree(base if base in recipe_names() else str(Path(name_or_file).parent / base))
+    if "extends" in below:
+        raise UsageError(
+            f"{name_or_file}: extends {base!r:.80}, which extends a recipe itself; name one that does not"
+        )
+    return _laid_over(below, tree)
+
+
+def _laid_over(below: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Both trees in one: of a key that both have, the value of `tree`."""
+    found = dict(below)
+    for key, value in tree.items():
+        under = below.get(key)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        found[key] = _laid_over(under, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+def _read_tree(name_or_file: str) -> dict[str, Any]:
+    """The keys of one file: TOML, or the recipe that a run has kept as JSON."""
+    text = _text_of(name_or_file)
+    is_json = name_or_file.endswith(".json")
+    try:
+        tree = json.loads(text) if is_json else tomllib.loads(text)
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not only TOMLDecodeError: an endless number, endless nesting
+        raise UsageError(f"{name_or_file}: not valid {'JSON' if is_json else 'TOML'}: {error}") from None
+    if is_json:
+        tree = tree.get("recipe") if isinstance(tree, dict) else None
+    if not isinstance(tree, dict):
+        raise UsageError(f"{name_or_file}: not the recipe.json of a run; a recipe of your own is a TOML file")
+    return tree
+
+
+def _text_of(name_or_file: str) -> str:
     if name_or_file in recipe_names():
         text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(encoding="utf-8")
     else:
@@ -87,13 +131,7 @@ def _read_toml(name_or_file: str) -> dict[str, Any]:
             ) from None
         except OSError as error:
             raise UsageError(f"{name_or_file}: cannot be read ({error.strerror})") from None
-    try:
-        return tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # not only TOMLDecodeError: an endless number, endless nesting
-        raise UsageError(f"{name_or_file}: not valid TOML: {error}") from None
+    return text
 
 
 def _apply_setting(tree: dict[str, Any], setting: str) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 GOES_ON = "Folder of the model; the same folder goes on where it stopped."
 Output = Annotated[Path, typer.Option("--output", help=GOES_ON)]
 
-RecipeName = Annotated[str | None, typer.Option("--recipe", help="A packaged recipe's name, or a TOML file.")]
+RecipeName = Annotated[
+    str | None, typer.Option("--recipe", help="A packaged recipe's name, a TOML file, or a run's recipe.json.")
+]
 Dev = Annotated[str | None, typer.Option("--dev", help="Text that chooses the best step.")]
 Test = Annotated[str | None, typer.Option("--test", help="Text that is scored once, at the end.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")]
