@@ -17,12 +17,12 @@ import torch
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.data.batches import DEFAULT_TOKENS, Batch
 from weft.data.overlap import TextHashes
+from weft.data.texts import Sources
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.machine import choose_machine
+from weft.kernels.machine import choose_machine
 from weft.model.transformer import Seq2SeqTransformer
-from weft.recipe_file import load_recipe
+from weft.recipes.file import load_recipe
 from weft.tasks.translation import Translation
-from weft.texts import Sources
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.checkup import check_up
 from weft.data.check.finding import Finding
-from weft.recipe_file import load_recipe
-from weft.texts import Sources
+from weft.data.checkup import check_up
+from weft.data.texts import Sources
+from weft.recipes.file import load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("WEFT_DATA", ROOT.parent / "shared" / "data"))

@@ -27,8 +27,8 @@ from side_by_side import CORES, DATA, INSTALLED, Contestant, in_turns, refuse_mi
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import EOS_ID
-from weft.machine import Machine
-from weft.model.inference import weights_of
+from weft.engine.weights import weights_of
+from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.tasks.translation import Translation
 

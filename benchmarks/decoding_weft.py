@@ -12,11 +12,11 @@ from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
-from weft.kernels.decoding import Engine
-from weft.machine import Machine
-from weft.model.inference import weights_of
+from weft.engine.batched import BatchedDecoder
+from weft.engine.bindings import Engine
+from weft.engine.weights import weights_of
+from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.tasks.translation import Translation
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from side_by_side import DATA, as_settings, say
 
+from weft.folder.model_folder import run_files
 from weft.inspection.figure import COLORS, DASHES, FAINT, styled, write_figure
-from weft.model_folder import run_files
 
 TEXT = ",".join(str(DATA / "multi30k" / f"train.{lang}") for lang in ("en", "de"))
 FORMS = {

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.samples import everyday
+from weft.data.builtin import everyday
 
 
 def write_lines(path: Path, count: int) -> None:

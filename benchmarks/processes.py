@@ -16,7 +16,7 @@ from pathlib import Path
 
 from side_by_side import DATA, as_settings, say
 
-from weft.model_folder import run_files
+from weft.folder.model_folder import run_files
 
 TEXT = ",".join(str(DATA / "multi30k" / f"train.{lang}") for lang in ("en", "de"))
 SIZES = {"small": (256, 3), "base": (512, 6)}

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 
 import sacrebleu
 
-from weft import samples
+from weft.data import builtin
 
 TOKENIZE = {"zh": "zh", "de": "13a"}
 
@@ -70,7 +70,7 @@ def main() -> None:
     """Print the baseline's BLEU for English to Chinese and to German."""
     argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
     for lang, tokenize in TOKENIZE.items():
-        splits = samples.pairs("everyday", "en", lang)
+        splits = builtin.pairs("everyday", "en", lang)
         memory = Memory([source.lower().split() for source, _ in splits.train])
         answers = [splits.train[memory.nearest(source.lower().split())][1] for source, _ in splits.test]
         score = sacrebleu.corpus_bleu(answers, [[target for _, target in splits.test]], tokenize=tokenize)

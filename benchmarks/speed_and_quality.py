@@ -22,7 +22,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from side_by_side import CORES, Contestant, in_turns
 
 from weft.inspection.figure import COLORS, FAINT, MARKERS, styled, write_figure
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
 
 PEER = f"CTranslate2 int8, {CORES} x 1"

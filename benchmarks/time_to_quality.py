@@ -40,7 +40,7 @@ from side_by_side import (
     say,
 )
 
-from weft.model_folder import run_files
+from weft.folder.model_folder import run_files
 
 POLL = 0.1  # seconds
 TEXTS = {name: [DATA / "multi30k" / f"{name}.{lang}" for lang in ("en", "de")] for name in ("train", "val")}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.kernels import operations
-from weft.machine import Machine, choose_machine
+from weft.kernels.machine import Machine, choose_machine
 from weft.model import attention
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy, LossSums, smoothed_cross_entropy

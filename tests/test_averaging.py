@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import weft
-from weft import durable
-from weft.averaging import average
 from weft.errors import FolderError, UsageError
-from weft.machine import Machine
-from weft.model_folder import CARD, CONFIG, WEIGHTS, run_files
+from weft.folder import durable
+from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, run_files
+from weft.kernels.machine import Machine
+from weft.ship.averaging import average
 from weft.tasks.choice import load_task
 from weft.tasks.translation import Translation
 

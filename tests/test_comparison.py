@@ -1,6 +1,6 @@
 """How two models' answers are shown beside each other."""
 
-from weft.comparison import Difference
+from weft.inspection.comparison import Difference
 
 
 def test_an_empty_answer_is_shown_as_one() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from weft.config import RECIPES, Recipe, Seq2SeqSection, TranslationRecipe
 from weft.errors import UsageError
-from weft.foreign_keys import OUR_KEYS
-from weft.recipe_file import build_recipe, load_recipe, recipe_difference, recipe_names, with_values
+from weft.recipes.file import build_recipe, load_recipe, recipe_difference, recipe_names, with_values
+from weft.recipes.foreign_keys import OUR_KEYS
 
 
 def problems(tree: Any) -> list[str]:

@@ -15,18 +15,19 @@ from typing import Any
 import pytest
 
 import weft
-from weft import durable, machine
-from weft.distillation import distill
+from weft.engine import bindings
 from weft.errors import DataError, FolderError, UsageError, WeftError
-from weft.kernels import decoding, native
-from weft.machine import Machine
-from weft.model_folder import CARD, WEIGHTS, run_files
+from weft.folder import durable
+from weft.folder.model_folder import CARD, WEIGHTS, run_files
+from weft.kernels import machine, native
+from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
-from weft.quantization import quantize
-from weft.recipe_file import load_recipe
-from weft.run import Request
-from weft.run_record import Verdict, read_verdict
+from weft.recipes.file import load_recipe
+from weft.run.distillation import distill
+from weft.run.record import Verdict, read_verdict
+from weft.run.train import Request
+from weft.ship.quantization import quantize
 from weft.training.log import Log
 from weft.training.trainer import Trainer
 
@@ -148,7 +149,7 @@ def test_a_teacher_in_int8(
     call: Distill, tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path
 ) -> None:
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
     teacher, pairs, files = tmp_path / "int8", write_pairs(31), run_files(tmp_path / "out")
@@ -198,9 +199,9 @@ KILLED = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from weft.distillation import distill
-from weft.recipe_file import load_recipe
-from weft.run import Request
+from weft.run.distillation import distill
+from weft.recipes.file import load_recipe
+from weft.run.train import Request
 
 @contextmanager
 def bar(count, done):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from weft import durable
 from weft.errors import FolderError, UsageError
+from weft.folder import durable
 
 Write = Callable[[Path], None]
 

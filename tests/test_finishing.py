@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import weft
-from weft.durable import held
 from weft.errors import FolderError, Interrupted, UsageError
-from weft.model_folder import run_files
+from weft.folder.durable import held
+from weft.folder.model_folder import run_files
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Any]
@@ -95,7 +95,7 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     """At step 9 of 12 a third of what it took is left: 1,200 of 3,600 seconds."""
     with pytest.raises(Interrupted):
         train("training.save_every=1", "training.eval_every=9", stop=9)
-    monkeypatch.setattr("weft.publication._take_best", lambda *given: 3600.0)
+    monkeypatch.setattr("weft.run.publication._take_best", lambda *given: 3600.0)
     weft.finish(tmp_path / "out")
     said = " ".join(capfd.readouterr().err.split())
     assert "try next, about 20 minutes more: the same call, which goes on" in said
@@ -104,7 +104,7 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
 def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(train: Train, tmp_path: Path) -> None:
     """Also by diagnose, later; no loss was logged since the step before."""
     from weft.inspection.diagnosis import diagnose
-    from weft.machine import Machine
+    from weft.kernels.machine import Machine
 
     out = tmp_path / "out"
     with pytest.raises(Interrupted):

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 import weft
-from weft import machine
 from weft.errors import UsageError
+from weft.kernels import machine, varlen
 from weft.kernels import training as kernels
-from weft.kernels import varlen
-from weft.machine import (
+from weft.kernels.machine import (
     Machine,
     choose_machine,
     machine_for_command,
@@ -156,8 +155,8 @@ def test_a_command_has_its_process_for_itself() -> None:
 
 def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("weft.machine.usable_cores", lambda: 4)
-    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.machine.usable_cores", lambda: 4)
+    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     said = "4 threads were no faster than 1, as other work keeps the cores busy"
     assert said in choose_machine("float32").describe()
@@ -169,7 +168,7 @@ def test_the_environment_says_how_many_threads(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int | None
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 7)
+    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 7)
     assert choose_machine("float32").threads == (threads or 7)
     assert machine_for_use().threads == (threads or usable_cores())
     assert choose_machine("float32", threads=5).threads == 5

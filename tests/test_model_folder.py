@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import weft
-from weft import durable, model_folder
 from weft.errors import FolderError
-from weft.machine import Machine
-from weft.model_folder import open_model_folder, run_files
+from weft.folder import durable, model_folder
+from weft.folder.model_folder import open_model_folder, run_files
+from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
 
 PLAIN = Machine("cpu", "float32", 1, "")

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import weft
-from weft.averaging import average
 from weft.data.known import KnownWords
-from weft.durable import sha256_of
 from weft.errors import FolderError
-from weft.machine import machine_for_use
-from weft.model_card import without_folders
-from weft.model_folder import WORDS, run_files
-from weft.publication import _longer
-from weft.recipe_file import load_recipe
-from weft.run import Request, train
-from weft.run_record import Verdict
+from weft.folder.durable import sha256_of
+from weft.folder.model_folder import WORDS, run_files
+from weft.kernels.machine import machine_for_use
+from weft.recipes.file import load_recipe
+from weft.run.card import without_folders
+from weft.run.publication import _longer
+from weft.run.record import Verdict
+from weft.run.train import Request, train
+from weft.ship.averaging import average
 from weft.tasks.choice import load_task
 from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan
@@ -70,7 +70,7 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert "verdict: not usable yet: " in said
     assert "copying the translation of the nearest training sentence gives BLEU" in said
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
-    assert "warm-up" not in said
+    assert "the warm-up (5) takes all of 4 steps" in said
     assert "try next, a few seconds more: the same call with training.max_steps=8" in said
     assert (
         f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said

@@ -13,14 +13,17 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import weft
-from weft import durable, quantization
 from weft.data.overlap import TextHashes
+from weft.decoding.decoder import Rows
+from weft.engine import bindings
+from weft.engine.bindings import quantized
 from weft.errors import FolderError, UsageError
-from weft.kernels import decoding, native
-from weft.kernels.decoding import quantized
-from weft.machine import Machine
-from weft.model_folder import SCALES, SHORTLIST, WEIGHTS
-from weft.quantization import quantize
+from weft.folder import durable
+from weft.folder.model_folder import SCALES, SHORTLIST, WEIGHTS
+from weft.kernels import native
+from weft.kernels.machine import Machine
+from weft.ship import quantization
+from weft.ship.quantization import quantize
 from weft.tasks.translation import Translation
 
 PLAIN = Machine("cpu", "float32", 1, "")
@@ -29,7 +32,7 @@ PLAIN = Machine("cpu", "float32", 1, "")
 @pytest.fixture(scope="module", autouse=True)
 def need_engine() -> None:
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
 
@@ -75,10 +78,10 @@ def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
         assert torch.equal(again, stored[name])
         assert torch.equal(scales, stored[name + SCALES])
     engine = task.predictor().engine
-    assert isinstance(engine, decoding.Engine)
+    assert isinstance(engine, bindings.Engine)
     assert engine.kind == "int8"
     low = weft.load(small, precision="bfloat16").engine
-    assert isinstance(low, decoding.Engine)
+    assert isinstance(low, bindings.Engine)
     assert low.kind == "bfloat16"
 
 
@@ -145,7 +148,7 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
     report = json.loads((small / "parity.json").read_text())
     exact, int8 = (Translation.load(folder, PLAIN) for folder in (tiny_folder, small))
     engine = int8.predictor().engine
-    assert isinstance(engine, decoding.Engine)
+    assert isinstance(engine, bindings.Engine)
     same, errors, largest = [], [], 0.0
     for row, found in exact.predictor().hypotheses(exact.read([pairs]).src).items():
         tokens = [*found.ids, *[3] * found.finished]
@@ -155,7 +158,7 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
         session.read([0], [row])
         zeros, inputs = np.zeros(count, np.int64), np.array([2, *tokens[:-1]], np.int32)
         table = np.zeros((count, count), np.int32)
-        _, _, theirs = session.step(decoding.Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True)
+        _, _, theirs = session.step(Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True)
         assert theirs is not None
         same += (ours.argmax(1) == theirs.argmax(1)).tolist()
         errors += np.abs(ours - theirs)[np.arange(count), tokens].tolist()
@@ -269,7 +272,7 @@ def test_what_cannot_be_quantized_is_refused(
         raise native.UnavailableError("there is no C++ compiler; install one")
 
     monkeypatch.setattr(native, "library", refuse)
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
     try:
         with pytest.raises(UsageError, match=r"int8 needs the native engine: there is no C\+\+ compiler; install"):
             quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN)
@@ -277,7 +280,7 @@ def test_what_cannot_be_quantized_is_refused(
         assert weft.load(small).engine is None
         assert weft.load(small).translate("cat sees dog.")[0].text
     finally:
-        decoding.library.cache_clear()
+        bindings.library.cache_clear()
     assert not (tmp_path / "out").exists()
 
 

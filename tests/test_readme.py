@@ -15,14 +15,14 @@ import torch
 import typer
 from typer.core import TyperGroup
 
-from weft import samples
 from weft.cli import app
 from weft.cli.command import SECOND_NAMES
 from weft.config import RECIPES, RecurrentSection, Seq2SeqSection, TranslationRecipe
+from weft.data import builtin
 from weft.data.tokenizer import EOS_ID, build_tokenizers
 from weft.model.attention import AttentionRecord
 from weft.model.transformer import Seq2SeqTransformer, count_parameters
-from weft.recipe_file import load_recipe, recipe_names
+from weft.recipes.file import load_recipe, recipe_names
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_TREE = (".py", ".toml", ".html", ".css", ".js")
@@ -246,7 +246,7 @@ def shown(value: object) -> str:
 
 def test_the_ids_of_the_tour_are_those_of_the_code() -> None:
     tour = (ROOT / "docs/tour.md").read_text("utf-8")
-    train = samples.pairs("toy-de-en", "de", "en").train
+    train = builtin.pairs("toy-de-en", "de", "en").train
     src, tgt = build_tokenizers(load_recipe("toy-de-en").tokenizer, *map(list, zip(*train, strict=True)))
     assert (src.vocab_size, tgt.vocab_size) == (278, 279)
     assert [src.encode(text) for text, _ in train] == [[274, 275, 273, 276], [274, 275, 273, 277]]

@@ -17,20 +17,21 @@ import torch
 from safetensors.torch import load_file
 
 import weft
-from weft import durable, run
 from weft.config import TrainingSection, TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.overlap import TextHashes
+from weft.data.texts import Texts
 from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.folder import durable
+from weft.folder.model_folder import run_files
 from weft.kernels import native
-from weft.machine import Machine
-from weft.model_folder import run_files
-from weft.planning import Planned, make_plan
-from weft.recipe_file import with_values
-from weft.run_record import Verdict, enter_stage
+from weft.kernels.machine import Machine
+from weft.recipes.file import with_values
+from weft.run.planning import Planned, make_plan
+from weft.run.record import Verdict, enter_stage
+from weft.run.train import train as run
 from weft.tasks import translation
 from weft.tasks.translation import Translation
-from weft.texts import Texts
 from weft.training import trackers, trainer
 from weft.training.budget import Costs
 from weft.training.log import Log
@@ -578,7 +579,7 @@ def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("weft.publication.enter_stage", entering)
+        patch.setattr("weft.run.publication.enter_stage", entering)
         with pytest.raises(KeyboardInterrupt):
             train(quiet=False)
     said = " ".join(capfd.readouterr().err.split())
@@ -709,7 +710,7 @@ elif point == "checkpoint":
         die() if (facts or {}).get("step") == 8 else write_manifest(folder, names, facts)
     )
 elif point == "publish":
-    import weft.model_folder
+    import weft.folder.model_folder
     write_text = durable.write_text
     durable.write_text = lambda path, text: die() if path.name == "README.md" else write_text(path, text)
 weft.train(out=out, train=text, settings=settings, quiet=True)

@@ -22,16 +22,16 @@ from safetensors.torch import load_file
 import weft
 from weft.config import ClassificationRecipe
 from weft.data.labelled import LabelledText, from_rows, label_counts, read_labelled
+from weft.data.texts import Sources
 from weft.data.tokenizer import BOS_ID
 from weft.errors import DataError, Interrupted, OtherVersion, UsageError
-from weft.machine import Machine
-from weft.model_folder import run_files
+from weft.folder.model_folder import run_files
+from weft.kernels.machine import Machine
 from weft.predict.classifier import Classifier
-from weft.recipe_file import build_recipe
-from weft.run_record import Verdict
+from weft.recipes.file import build_recipe
+from weft.run.record import Verdict
 from weft.tasks import classification
 from weft.tasks.classification import Classification, class_weights
-from weft.texts import Sources
 from weft.training.trainer import Trainer
 
 Row = tuple[str, str]
@@ -70,7 +70,7 @@ SHAPES = {
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes longer than the tests: times of products to choose the threads by, and a disk made to write."""
-    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
     monkeypatch.setattr("os.fsync", lambda file: None)
 
 

@@ -18,13 +18,13 @@ import torch
 from safetensors.torch import load_file
 
 import weft
-from weft import durable
 from weft.data.documents import read_documents
 from weft.errors import DataError, FolderError, Interrupted, UsageError
-from weft.machine import Machine
-from weft.model_folder import run_files
-from weft.recipe_file import load_recipe
-from weft.run_record import Verdict
+from weft.folder import durable
+from weft.folder.model_folder import run_files
+from weft.kernels.machine import Machine
+from weft.recipes.file import load_recipe
+from weft.run.record import Verdict
 from weft.tasks import language_modelling
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.translation import Translation

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 import weft
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.model.packing import Packing
 
 COMMON = (

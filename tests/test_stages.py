@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft import samples, stages
-from weft.stages import StageLine
+from weft.console import stages
+from weft.console.stages import StageLine
+from weft.data import builtin
 
 LONGEST = 4.0  # seconds without a word; on a free machine less than one
 
@@ -145,7 +146,7 @@ def heard(command: list[str]) -> Iterator[tuple[float, bytes]]:
 
 
 def test_a_run_is_never_long_silent(tmp_path: Path, tiny_settings: tuple[str, ...]) -> None:
-    pairs = samples.pairs("everyday", "en", "de").train[:3000]
+    pairs = builtin.pairs("everyday", "en", "de").train[:3000]
     path = tmp_path / "many.en-de.tsv"
     path.write_bytes("".join(f"{a}\t{b}\n" for a, b in pairs).encode())
     more = ("tokenizer.src.kind=bpe", "tokenizer.tgt.kind=bpe", "training.max_steps=1", "data.test_size=2")

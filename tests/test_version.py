@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft import version
+from weft.folder import version
 
 ROOT = Path(__file__).resolve().parents[1]
 

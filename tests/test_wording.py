@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from weft.wording import columns, painted, remark, say_lines, wrapped
+from weft.console.wording import columns, painted, remark, say_lines, wrapped
 
 LINE = (
     "FATAL    shifted-lines (train): from here on each source line fits the target one line before its own better"

@@ -129,7 +129,7 @@ def make_environment(root: Path) -> None:
 def write_plan(only: Sequence[str]) -> Path:
     """Write the texts and the cases, one a packaged recipe, to build/same."""
     from shrunk import sizes_shrunk
-    from weft.recipe_file import load_recipe, recipe_names
+    from weft.recipes.file import load_recipe, recipe_names
 
     texts = write_texts(WORK / "texts")
     cases: list[Case] = []
@@ -161,16 +161,16 @@ def write_plan(only: Sequence[str]) -> Path:
 
 def write_texts(folder: Path) -> Path:
     """Write pairs, documents and rows from the built-in corpus, of each a part to train on and one to test."""
-    from weft import samples
+    from weft.data import builtin
 
     folder.mkdir(parents=True, exist_ok=True)
     for src, tgt in (("en", "de"), ("en", "zh"), ("de", "en")):
-        splits = samples.pairs("everyday", src, tgt)
+        splits = builtin.pairs("everyday", src, tgt)
         for part, rows in (("train", splits.train[:160]), ("test", splits.test[:12])):
             lines = [f"{a}\t{b}\n" for a, b in rows]
             (folder / f"{part}.{src}-{tgt}.tsv").write_text("".join(lines), "utf-8")
         (folder / f"lines.{src}").write_text("".join(f"{a}\n" for a, _ in splits.test[:12]), "utf-8")
-    splits = samples.pairs("everyday", "en", "de")
+    splits = builtin.pairs("everyday", "en", "de")
     for part, rows in (("train", splits.train[:160]), ("test", splits.test[:12])):
         (folder / f"{part}.txt").write_text("\n\n".join(a for a, _ in rows) + "\n", "utf-8")
         table = [f'"{a}",English\n"{b}",German\n' for a, b in rows]

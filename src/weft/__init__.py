@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft import stages
+from weft.console import stages
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
-    from weft.run_record import Verdict
+    from weft.run.record import Verdict
 
 __all__ = [
     "Classification",
@@ -50,7 +50,7 @@ _LAZY = {
     "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",
     "Translator": "weft.predict.translator",
-    "Verdict": "weft.run_record",
+    "Verdict": "weft.run.record",
     "WeftError": "weft.errors",
 }
 
@@ -64,7 +64,7 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
     stop in them. Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
     UsageError for a precision that the machine does not have.
     """
-    from weft.machine import machine_for_use
+    from weft.kernels.machine import machine_for_use
     from weft.tasks.choice import load_task
 
     return load_task(Path(folder), machine_for_use(precision, kernels)).predictor()
@@ -93,10 +93,10 @@ def train(
     """
     began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):
-        from weft.model_folder import run_files
-        from weft.recipe_file import load_recipe
-        from weft.run import Request
-        from weft.run import train as run_training
+        from weft.folder.model_folder import run_files
+        from weft.recipes.file import load_recipe
+        from weft.run.train import Request
+        from weft.run.train import train as run_training
         from weft.training.log import Log
 
         request = Request(
@@ -120,7 +120,7 @@ def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
 
     The call that trains still goes on afterwards. Raises weft.errors.WeftError, by kind.
     """
-    from weft.finishing import finish as finish_run
+    from weft.run.finishing import finish as finish_run
     from weft.training.log import Log
 
     return finish_run(Path(folder), Log(quiet=quiet))
@@ -128,7 +128,7 @@ def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return import_module("weft.version").installed_version()
+        return import_module("weft.folder.version").installed_version()
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -51,8 +51,8 @@ def _run() -> None:
 
     from weft.cli import app
     from weft.cli.arguments import about_arguments
+    from weft.console.wording import say_lines
     from weft.errors import WeftError
-    from weft.wording import say_lines
 
     warnings.formatwarning = _in_one_line
     # What the option parser raises: the base of this class, whose module moves between versions of typer.

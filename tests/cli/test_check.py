@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from weft import samples
+from weft.data import builtin
 
 Command = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def pairs() -> list[tuple[str, str]]:
-    return samples.pairs("everyday", "en", "de").train[:1200]
+    return builtin.pairs("everyday", "en", "de").train[:1200]
 
 
 def write(path: Path, rows: list[tuple[str, ...]], head: str = "") -> Path:
@@ -120,7 +120,7 @@ def test_rows(command: Command, tmp_path: Path) -> None:
 
 
 def test_documents(command: Command, tmp_path: Path) -> None:
-    text = "\n\n".join(src for src, _ in samples.pairs("everyday", "en", "de").train[:300])
+    text = "\n\n".join(src for src, _ in builtin.pairs("everyday", "en", "de").train[:300])
     (tmp_path / "book.txt").write_text(text, "utf-8")
     ended = command("check", tmp_path / "book.txt")
     assert (ended.code, "running text: a language model" in ended.lines[0]) == (0, True)

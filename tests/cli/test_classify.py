@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 
 Command = Callable[..., Any]
@@ -39,7 +39,7 @@ SETTINGS = (
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading a model times two products to choose the threads, which takes longer than the tests."""
-    monkeypatch.setattr("weft.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
 
 
 def rows() -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import weft
-from weft.comparison import ONE_SEED
+from weft.inspection.comparison import ONE_SEED
 
 Command = Callable[..., Any]
 SIZE = ("training.eval_every=1000", "training.precision=float32", "training.threads=1", "training.warmup_steps=1")
@@ -120,7 +120,7 @@ def test_what_is_done_is_said_meanwhile(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     (tmp_path / "new.txt").write_text("".join(f"the dog was {b}.\n" for b in WORDS))
     (tmp_path / "new.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in labelled("a")))
     for folders, data, stages in (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import weft
-from weft import samples
 from weft.cli import demo
+from weft.data import builtin
+from weft.data.builtin import Splits
 from weft.data.known import KnownWords
-from weft.samples import Splits
 
 Command = Callable[..., Any]
 TINY = (
@@ -57,7 +57,7 @@ def test_the_languages_and_the_folder(
     assert ended.code == 0, ended.err
     model = weft.load(folder)
     assert (model.src_lang, model.tgt_lang) == languages
-    held_out = [sentence for sentence, _ in samples.pairs("everyday", *languages).test]
+    held_out = [sentence for sentence, _ in builtin.pairs("everyday", *languages).test]
     empty, heading, *rest = ended.lines
     assert empty == ""
     assert heading.startswith(f"Held-out sentences ({len(held_out)}): BLEU ")

@@ -45,7 +45,7 @@ def test_few_rows_are_said_to_be_few(
 def test_what_is_done_is_said_meanwhile(
     command: Command, tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     said = command("diagnose", tiny_folder, data := write_pairs(9)).err.split("\n")
     stages = (
         "loading PyTorch",

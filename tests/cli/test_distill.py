@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft import machine
+from weft.kernels import machine
 
 Command = Callable[..., Any]
 

@@ -25,7 +25,7 @@ def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[st
     """The pairs of the training text that are in training."""
     from weft.data.corpus import read_pairs
     from weft.data.overlap import TextHashes
-    from weft.model_folder import run_files
+    from weft.folder.model_folder import run_files
 
     text = read_pairs(write_pairs(216))
     hashes = TextHashes.load(run_files(folder).train_hashes)
@@ -120,7 +120,7 @@ def test_a_pipe_hears_at_once_what_is_done_and_before_the_work_what_was_trained_
     write_pairs: Callable[[int], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     data = write(tmp_path / "test.tsv", [*NEW, *trained_on(tiny_folder, write_pairs)[:1]])
     ended = command("evaluate", tiny_folder, data)
     lines = ended.err.split("\n")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import weft
-from weft import samples
 from weft.config import Recipe
-from weft.kernels import decoding, native
-from weft.recipe_file import load_recipe, recipe_names
+from weft.data import builtin
+from weft.engine import bindings
+from weft.kernels import native
+from weft.recipes.file import load_recipe, recipe_names
 
 Command = Callable[..., Any]
 NAMES = recipe_names()
@@ -44,11 +45,11 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with text for every task: pairs, documents, rows; of each a part that is not trained on."""
     here = tmp_path_factory.mktemp("texts")
     for src, tgt in (("en", "de"), ("en", "zh"), ("de", "en")):
-        splits = samples.pairs("everyday", src, tgt)
+        splits = builtin.pairs("everyday", src, tgt)
         for part, rows in (("train", splits.train[:80]), ("test", splits.test[:12])):
             lines = "".join(f"{a}\t{b}\n" for a, b in rows)
             (here / f"{part}.{src}-{tgt}.tsv").write_text(lines, "utf-8")
-    splits = samples.pairs("everyday", "en", "de")
+    splits = builtin.pairs("everyday", "en", "de")
     for part, rows in (("train", splits.train[:80]), ("test", splits.test[:12])):
         (here / f"{part}.txt").write_text("\n\n".join(a for a, _ in rows) + "\n", "utf-8")
         table = [(text, label) for row in rows for text, label in zip(row, ("English", "German"), strict=True)]
@@ -199,9 +200,9 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
         monkeypatch.setattr(native, "library", refuse)
         monkeypatch.setattr(native, "load", refuse)
-        decoding.library.cache_clear()
+        bindings.library.cache_clear()
     yield "torch" if request.param == "none" else "native"
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
 
 
 def marked(name: str, kernels: str, verbs: str) -> Any:

@@ -17,8 +17,8 @@ import pytest
 import typer
 
 from weft.cli import app
+from weft.folder.version import installed_version
 from weft.training.trainer import Trainer
-from weft.version import installed_version
 
 Command = Callable[..., Any]
 USES = ["translate", "generate", "classify", "evaluate", "score"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft import machine
+from weft.kernels import machine
 from weft.tasks.language_modelling import LanguageModelling
 
 Command = Callable[..., Any]
@@ -266,7 +266,7 @@ def test_nothing_to_score(command: Command, folder: Path) -> None:
 
 
 def test_what_is_done_is_said_meanwhile(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     said = command("score", folder, stdin=b"the cat\n").err.split("\n")
     assert [line.split(" ...")[0] for line in said[:3]] == ["loading PyTorch", "loading the model", "scoring"]
 
@@ -315,7 +315,7 @@ def test_one_long_document_is_counted_by_its_batches(
     command: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[tuple[int, str]] = []
-    monkeypatch.setattr("weft.stages.count", lambda number, unit: counts.append((number, unit)))
+    monkeypatch.setattr("weft.console.stages.count", lambda number, unit: counts.append((number, unit)))
     (tmp_path / "t.txt").write_text("the cat sees a dog. " * 4000)
     assert command("evaluate", folder, tmp_path / "t.txt").code == 0
     scored = [number for number, unit in counts if unit == "batches"]
@@ -335,10 +335,12 @@ def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp
     assert found.pop("contaminated") is None
     signature = found.pop("data_signature")
     assert signature.startswith("data:")
+    assert found.pop("computed") == {"precision": "float32"}
     assert set(found) == {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
     assert found == {name: pytest.approx(value, rel=1e-6) for name, value in scores.to_json().items()}
     shown = command("evaluate", folder, data)
-    assert shown.lines == [*scores.lines(), f"text  {signature}", "note: left out: 1 document (blank)"]
+    said = [f"text  {signature}", "by    precision float32", "note: left out: 1 document (blank)"]
+    assert shown.lines == [*scores.lines(), *said]
 
 
 def test_documents_of_the_training_text_are_marked(command: Command, folder: Path, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import weft.distillation
-import weft.run
+import weft.run.distillation
+import weft.run.train
 from weft.config import Recipe
-from weft.recipe_file import with_values
+from weft.recipes.file import with_values
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ def stage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Stage:
     """Trainings in the shown way, but tiny; the folder is a new one."""
-    whole = weft.run.train
+    whole = weft.run.train.train
 
     def small(recipe: Recipe) -> Recipe:
         kept = {"training.keep_checkpoints", "decoding.max_len_ratio", "decoding.max_len_extra"}
@@ -183,10 +183,10 @@ def stage(
         minutes = None if request.minutes is None else SHORT
         return whole(replace(request, recipe=small(request.recipe), minutes=minutes), *more, **named)
 
-    monkeypatch.setattr(weft.run, "train", tiny)
-    for name, value in vars(weft.distillation).items():
+    monkeypatch.setattr(weft.run.train, "train", tiny)
+    for name, value in vars(weft.run.distillation).items():
         if value is whole:
-            monkeypatch.setattr(weft.distillation, name, tiny)
+            monkeypatch.setattr(weft.run.distillation, name, tiny)
     monkeypatch.chdir(tmp_path)
     return Stage(command)
 

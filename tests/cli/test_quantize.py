@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import weft
-from weft.kernels import decoding, native
-from weft.model_folder import open_model_folder
+from weft.engine import bindings
+from weft.folder.model_folder import open_model_folder
+from weft.kernels import native
 
 Command = Callable[..., Any]
 TOLERANT = ("--max-bleu-loss", "10")  # so small a model is easily disturbed
@@ -24,7 +25,7 @@ def pairs(write_pairs: Callable[[int], str]) -> str:
 @pytest.fixture
 def need_engine() -> None:
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
 
@@ -37,7 +38,7 @@ def test_what_stands_against_the_pairs_is_said_before_the_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("weft.stages.SLOW", 0.0)
+    monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     ended = command(
         "quantize", tiny_folder, write_pairs(3), "--output", tmp_path / "out", "--max-bleu-loss", "100"
     )
@@ -108,10 +109,10 @@ def test_without_an_engine_translate_says_so_and_goes_on(
         raise native.UnavailableError("there is no C++ compiler; install one")
 
     monkeypatch.setattr(native, "library", refuse)
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
     try:
         ended = command("translate", tiny_folder, "cat sees dog.")
     finally:
-        decoding.library.cache_clear()
+        bindings.library.cache_clear()
     assert (ended.code, ended.lines) == (0, here.lines)
     assert ended.err == "weft: without native kernels (there is no C++ compiler; install one) this takes longer\n"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from weft import samples
+from weft.data import builtin
 from weft.errors import WeftError
 from weft.inspection.selfcheck import selfcheck
-from weft.machine import machine_for_use
-from weft.recipe_file import load_recipe, recipe_names
+from weft.kernels.machine import machine_for_use
+from weft.recipes.file import load_recipe, recipe_names
 from weft.tasks.choice import load_task
 
 Command = Callable[..., Any]
@@ -190,7 +190,7 @@ class Draw:
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("texts")
-    rows = samples.pairs("everyday", "en", "de").train[:60]
+    rows = builtin.pairs("everyday", "en", "de").train[:60]
     (here / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), "utf-8")
     (here / "text.txt").write_text("".join(f"{a}\n\n" for a, _ in rows), "utf-8")
     table = [(text, label) for row in rows for text, label in zip(row, ("English", "German"), strict=True)]

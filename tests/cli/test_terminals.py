@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft import samples
 from weft.__main__ import main
+from weft.data import builtin
 
 SAID = ["Käse", "чай", "茶"]
 Run = Callable[..., tuple[int, bytes, bytes]]
@@ -48,7 +48,7 @@ def ascii_terminal(monkeypatch: pytest.MonkeyPatch) -> Run:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of texts whose names, words and labels no ASCII terminal can show."""
     folder = tmp_path_factory.mktemp("Käse")
-    pairs = samples.pairs("everyday", "de", "zh").train[:60]
+    pairs = builtin.pairs("everyday", "de", "zh").train[:60]
     (folder / "päare.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
     rows = [f"{'süß' if i % 2 else '酸'}\tder Käse {i} ist 茶\n" for i in range(60)]
     (folder / "zeilen.tsv").write_text("label\ttext\n" + "".join(rows), "utf-8")

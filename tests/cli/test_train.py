@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from weft import durable, samples
-from weft.model_files import run_files, task_of
+from weft.data import builtin
+from weft.folder import durable
+from weft.folder.layout import run_files, task_of
 
 Command = Callable[..., Any]
 STEPS = ("--set", "training.max_steps=1", "--set", "training.precision=float32", "--set", "training.kernels=torch")
@@ -29,7 +30,7 @@ def write(name: str, text: str) -> str:
 
 
 def pairs(count: int = 60) -> str:
-    return "".join(f"{src}\t{tgt}\n" for src, tgt in samples.pairs("everyday", "en", "de").train[:count])
+    return "".join(f"{src}\t{tgt}\n" for src, tgt in builtin.pairs("everyday", "en", "de").train[:count])
 
 
 def recipe_of(folder: str) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def test_rows_without_a_header_are_no_pairs_either(command: Command) -> None:
 
 
 def test_running_text_becomes_a_language_model(command: Command) -> None:
-    text = "\n\n".join(src for src, _ in samples.pairs("everyday", "en", "de").train[:300])
+    text = "\n\n".join(src for src, _ in builtin.pairs("everyday", "en", "de").train[:300])
     small = ("model.num_decoder_layers=1", "model.num_key_value_heads=2", "batches.window_len=32", "data.lang=en")
     settings = [part for setting in small for part in ("--set", setting)]
     ended = command("train", write("book.txt", text), *STEPS, *NARROW, *settings, "--output", "here")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import weft
-from weft import durable, samples
+from weft.data import builtin
 from weft.errors import DataError
-from weft.model_folder import run_files
+from weft.folder import durable
+from weft.folder.model_folder import run_files
 
 Command = Callable[..., Any]
 STEPS = ("training.max_steps=2", "training.eval_every=99")
@@ -20,7 +21,7 @@ STEPS = ("training.max_steps=2", "training.eval_every=99")
 @pytest.fixture
 def shifted(tmp_path: Path) -> str:
     """Pairs of which the second half is one line out of step."""
-    pairs = samples.pairs("everyday", "en", "de").train[:400]
+    pairs = builtin.pairs("everyday", "en", "de").train[:400]
     moved = [(src, tgt) for (src, _), (_, tgt) in pairwise(pairs)]
     return write(tmp_path / "shifted.en-de.tsv", [*pairs[:200], *moved[200:]])
 
@@ -65,7 +66,7 @@ def test_sound_text_records_nothing(tiny_folder: Path) -> None:
 def test_the_command_says_every_fatal_finding_on_a_line(
     process: Command, tmp_path: Path, shifted: str, tiny_settings: tuple[str, ...]
 ) -> None:
-    test = write(tmp_path / "t.en-de.tsv", samples.pairs("everyday", "en", "de").train[:100])
+    test = write(tmp_path / "t.en-de.tsv", builtin.pairs("everyday", "en", "de").train[:100])
     asked = ["train", "--train", shifted, "--test", test, "--out", tmp_path / "out"]
     asked += [part for setting in (*tiny_settings, *STEPS) for part in ("--set", setting)]
     ended = process(*asked)

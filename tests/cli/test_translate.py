@@ -19,7 +19,7 @@ import weft
 from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
 from weft.inspection.translation import inspect_translation
-from weft.machine import choose_machine
+from weft.kernels.machine import choose_machine
 from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.tasks.translation import Translation

@@ -10,8 +10,8 @@ from weft.config import SideSection
 from weft.data import store as store_module
 from weft.data.store import EMPTY, TOO_LONG, ParallelStore, prepare_store
 from weft.data.tokenizer import Tokenizer, train_tokenizer
-from weft.durable import TEMPORARY
 from weft.errors import DataError, FolderError
+from weft.folder.durable import TEMPORARY
 
 SRC = ["ab", "", "abc abc", "a" * 50, "ca", "  \t", "x語", "b"]
 TGT = ["hello", "hello", "hello hello", "hello", "hi", "hi", "語", "h" * 60]

@@ -11,8 +11,8 @@ from weft.config import SideSection
 from weft.data import store as store_module
 from weft.data.store import EMPTY, TextStore, prepare_text_store
 from weft.data.tokenizer import Tokenizer, train_tokenizer
-from weft.durable import TEMPORARY
 from weft.errors import DataError, FolderError
+from weft.folder.durable import TEMPORARY
 
 TEXTS = ["abc", "", "defgh\nijk", " \t\n", "é", "lmnopqr"]
 KEPT = [0, 2, 4, 5]

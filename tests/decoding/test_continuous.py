@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.decoder import Best, Rows
 from weft.decoding.search import Hypothesis, Step, beam_search
+from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError, UsageError
-from weft.kernels.decoding import Best, Rows
 
 BOS, EOS, V = 0, 1, 7
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.batched import BatchedEngine
 from weft.decoding.continuous import Beams, Sentence, search_all
-from weft.decoding.ensemble import EnsembleEngine, log_mean
 from weft.decoding.search import Hypothesis
+from weft.engine.batched import BatchedEngine
+from weft.engine.ensemble import EnsembleEngine, log_mean
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7

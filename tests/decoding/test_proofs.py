@@ -17,14 +17,15 @@ from torch import Tensor, nn
 
 from weft.config import CausalSection, Seq2SeqSection
 from weft.decoding.continuous import Beams, Sentence, search_all
+from weft.decoding.decoder import Rows
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.search import Hypothesis, beam_search, greedy_search
 from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
-from weft.kernels import decoding, native
-from weft.kernels.decoding import KINDS, Engine, library
+from weft.engine.bindings import KINDS, Engine, library
+from weft.engine.weights import Writer, WriterCache, causal_weights_of, weights_of
+from weft.kernels import native
 from weft.model.causal import CausalTransformer
-from weft.model.inference import Writer, WriterCache, causal_weights_of, weights_of
 from weft.model.transformer import Seq2SeqTransformer
 
 V_SRC, BOS, EOS = 29, 1, 2
@@ -83,7 +84,7 @@ def read_at_once(engine: Engine, rows: Sequence["Row"]) -> list[NDArray[np.float
     slots, times = np.repeat(np.arange(len(rows)), lens), np.concatenate([np.arange(n) for n in lens])
     tokens = np.array([token for row in rows for token in row.prefix], np.int32)
     table = np.zeros((len(tokens), max(lens)), np.int32)
-    _, _, found = session.step(decoding.Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True)
+    _, _, found = session.step(Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True)
     assert found is not None
     return np.split(found, np.cumsum(lens)[:-1])
 
@@ -97,28 +98,28 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class NoCache:
     """A cache that caches nothing."""
 
     engine: Engine
     rows: tuple[Row, ...]
 
-    def select(self, rows: Tensor) -> "Rows":
-        return Rows(self.engine, tuple(self.rows[i] for i in rows.tolist()))
+    def select(self, rows: Tensor) -> "NoCache":
+        return NoCache(self.engine, tuple(self.rows[i] for i in rows.tolist()))
 
-    def join(self, other: "Rows") -> "Rows":
-        return Rows(self.engine, self.rows + other.rows)
+    def join(self, other: "NoCache") -> "NoCache":
+        return NoCache(self.engine, self.rows + other.rows)
 
 
-def uncached(newest: Tensor, cache: Rows) -> tuple[Tensor, Rows]:
+def uncached(newest: Tensor, cache: NoCache) -> tuple[Tensor, NoCache]:
     """The step of the references."""
     rows = tuple(Row(row.source, (*row.prefix, i)) for row, i in zip(cache.rows, newest.tolist(), strict=True))
     found = [log_probs[-1] for log_probs in read_at_once(cache.engine, rows)]
-    return torch.from_numpy(np.stack(found)), Rows(cache.engine, rows)
+    return torch.from_numpy(np.stack(found)), NoCache(cache.engine, rows)
 
 
-def beginnings(engine: Engine, sources: Sequence[Sequence[int]]) -> Rows:
-    return Rows(engine, tuple(Row(source) for source in sources))
+def beginnings(engine: Engine, sources: Sequence[Sequence[int]]) -> NoCache:
+    return NoCache(engine, tuple(Row(source) for source in sources))
 
 
 def sentences_of(sources: Sequence[Sequence[int]]) -> list[Sentence]:
@@ -194,9 +195,7 @@ def test_what_grew_token_by_token_is_what_is_read_at_once(kind: str) -> None:
     session.read(range(size), SOURCES)
     slots, zeros, table = np.arange(size), np.zeros(size, np.int64), np.zeros((size, 13), np.int32)
     grown = [
-        session.step(
-            decoding.Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table), 0, whole=True
-        )[2]
+        session.step(Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table), 0, whole=True)[2]
         for time, token in enumerate(prefix)
     ]
     for time in range(len(prefix)):

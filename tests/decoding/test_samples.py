@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search
 from weft.decoding.samples import Samples
 from weft.decoding.sampling import Sampling
 from weft.decoding.search import Hypothesis
+from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7

@@ -31,11 +31,11 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from weft import machine
 from weft.errors import WeftError
-from weft.model_folder import run_files
-from weft.recipe_file import load_recipe
-from weft.run import Request, train
+from weft.folder.model_folder import run_files
+from weft.kernels import machine
+from weft.recipes.file import load_recipe
+from weft.run.train import Request, train
 from weft.tasks import translation
 from weft.training import checkpoint, trainer
 from weft.training.distributed import whole

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from weft.errors import WeftError
-from weft.model_folder import run_files
-from weft.recipe_file import load_recipe
-from weft.run import Request, train
+from weft.folder.model_folder import run_files
+from weft.recipes.file import load_recipe
+from weft.run.train import Request, train
 from weft.training import trainer
 from weft.training.log import Log
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from weft import durable
+from weft.folder import durable
 from weft.kernels import native
 from weft.training.checkpoint import Checkpoints, Progress, State
 

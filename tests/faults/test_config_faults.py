@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from weft.config import TranslationRecipe
 from weft.errors import UsageError
-from weft.recipe_file import build_recipe, load_recipe
+from weft.recipes.file import build_recipe, load_recipe
 
 SECTIONS = ["task", "data", "tokenizer", "batches", "model", "training", "decoding"]
 DOTTED = [

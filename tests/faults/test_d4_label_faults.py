@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft import durable
 from weft.data.check.rows import check_against, look_over_labelled, refuse_untrainable
 from weft.data.labelled import LabelledText, label_counts, read_labelled
 from weft.errors import DataError, FolderError
-from weft.machine import Machine
+from weft.folder import durable
+from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 
 

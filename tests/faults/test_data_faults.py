@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft import samples
-from weft.checkup import check_up
+from weft.data import builtin
 from weft.data.check.pairs import look_over
+from weft.data.checkup import check_up
 from weft.data.corpus import ParallelText, read_lines, read_pairs
 from weft.data.formats import source
+from weft.data.texts import Sources
 from weft.errors import DataError
-from weft.recipe_file import load_recipe
-from weft.texts import Sources
+from weft.recipes.file import load_recipe
 
 WORDS = ("red", "green", "a", "wonderful", "house", "stands", "incomprehensibly")
 
@@ -102,7 +102,7 @@ def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(tmp_path:
 @pytest.mark.parametrize("start", [200, 1234])
 @pytest.mark.parametrize("lang", ["de", "zh"])
 def test_D1_in_sentences_the_very_line_is_named(tmp_path: Path, start: int, lang: str) -> None:
-    src, tgt = map(list, zip(*samples.pairs("everyday", "en", lang).train[:2000], strict=True))
+    src, tgt = map(list, zip(*builtin.pairs("everyday", "en", lang).train[:2000], strict=True))
     del tgt[start]
     found = look_over(read_pairs([write_aligned(tmp_path, src[:-1], tgt)]))
     (finding,) = [finding for finding in found if finding.severity == "fatal"]

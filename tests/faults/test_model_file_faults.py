@@ -22,9 +22,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import weft
-from weft import durable
 from weft.errors import FolderError
-from weft.model_folder import TranslationConfig
+from weft.folder import durable
+from weft.folder.model_folder import TranslationConfig
 
 Change = Callable[[dict[str, Any]], object]
 FILES = ("model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json", "words.safetensors")

@@ -5,11 +5,11 @@ import torch
 
 from weft.config import TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
+from weft.data.texts import Texts
 from weft.data.tokenizer import build_tokenizers
 from weft.inspection.translation import TranslationInspection, inspect_translation
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
-from weft.texts import Texts
 
 SRC = ["Ich möchte eine Tasse Tee .", "Wir gehen nach Hause .", "Der Tee ist heiß ."] * 4
 TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.checkup import Checkup, check_up
+from weft.data.checkup import Checkup, check_up
+from weft.data.texts import Sources
 from weft.errors import UsageError
 from weft.inspection.check_page import page, write_checkup
-from weft.recipe_file import load_recipe
-from weft.texts import Sources
+from weft.recipes.file import load_recipe
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -10,11 +10,11 @@ import pytest
 
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
+from weft.folder.model_folder import run_files
 from weft.inspection import diagnosis
 from weft.inspection.diagnosis import Cause, Run, diagnose
 from weft.inspection.probe import Probe
-from weft.machine import Machine
-from weft.model_folder import run_files
+from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
 from weft.tasks.language_modelling import LanguageModelling
 

@@ -7,14 +7,14 @@ import torch
 
 from weft.config import DecodingSection, TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
+from weft.data.texts import Texts
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.errors import UsageError
 from weft.inspection.tokens import MAX_TOKENS
 from weft.inspection.translation import TranslationInspection, inspect_translation
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.tasks.translation import Translation
-from weft.texts import Texts
 
 
 def tgt_in(inspection: TranslationInspection) -> list[int]:

@@ -22,7 +22,7 @@ from weft.inspection.look import inspect_text
 from weft.inspection.report import write_report
 from weft.inspection.translation import TranslationInspection
 from weft.kernels import native, operations
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier

@@ -18,7 +18,7 @@ from weft.errors import FolderError, UsageError
 from weft.inspection import history
 from weft.inspection.translation import TranslationInspection
 from weft.model.positions import sinusoids
-from weft.recipe_file import build_recipe, load_recipe
+from weft.recipes.file import build_recipe, load_recipe
 from weft.training.loss import smoothed_target
 from weft.training.schedule import learning_rate
 from weft.training.trainer import rank

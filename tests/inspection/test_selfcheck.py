@@ -13,10 +13,10 @@ import torch
 import weft
 from weft.data.tokenizer import PAD_ID
 from weft.inspection.selfcheck import TOLERANCE, Proof, selfcheck
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
-from weft.quantization import quantize
+from weft.ship.quantization import quantize
 from weft.tasks.choice import load_task
 from weft.tasks.task import Task
 from weft.tasks.translation import Translation

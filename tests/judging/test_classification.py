@@ -2,9 +2,9 @@
 
 import pytest
 
-from weft.judging.classification import judge, naive_bayes, with_labels
-from weft.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
 from weft.predict.classifier import Classification
+from weft.run.judging.classification import judge, naive_bayes, with_labels
+from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
 
 
 def answer(label: str) -> Classification:

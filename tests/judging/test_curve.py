@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.judging.curve import before_decay, deciding, learned_by_heart, still_improves
+from weft.run.judging.curve import before_decay, deciding, learned_by_heart, still_improves
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from weft.judging.judgement import NOT_YET, USABLE, not_judged
-from weft.judging.language import PAIRS, Yardsticks, judge, yardsticks
+from weft.run.judging.judgement import NOT_YET, USABLE, not_judged
+from weft.run.judging.language import PAIRS, Yardsticks, judge, yardsticks
 
 BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from weft.judging.memory import Memory
-from weft.judging.words import edits, words_of
+from weft.run.judging.memory import Memory
+from weft.run.judging.words import edits, words_of
 
 
 @pytest.mark.parametrize(

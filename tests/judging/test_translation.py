@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from weft.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
-from weft.judging.translation import judge, outcomes
 from weft.predict.prediction import Prediction
+from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
+from weft.run.judging.translation import judge, outcomes
 
 REFERENCE = "the dog sees a small red cat"
 KINDS = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.judging.judgement import DRAFT, Judgement
-from weft.judging.words import shorten_runs
+from weft.run.judging.judgement import DRAFT, Judgement
+from weft.run.judging.words import shorten_runs
 
 
 @pytest.mark.parametrize(

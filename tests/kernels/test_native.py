@@ -15,7 +15,7 @@ import torch
 
 from weft.errors import UsageError
 from weft.kernels import native, operations, training
-from weft.machine import Machine, choose_machine
+from weft.kernels.machine import Machine, choose_machine
 
 
 @pytest.fixture(autouse=True)
@@ -333,7 +333,7 @@ def test_no_clock_chooses_the_kernels(kept: Path, monkeypatch: pytest.MonkeyPatc
     def refuse(*work: object) -> float:
         raise AssertionError("the clock was asked")
 
-    monkeypatch.setattr("weft.machine._seconds", refuse)
+    monkeypatch.setattr("weft.kernels.machine._seconds", refuse)
     chosen = [choose_machine("float32", 1, kernels) for kernels in ("auto", "native")]
     assert {machine.kernels for machine in chosen} == {"native"}
     assert len({machine.products for machine in chosen}) == 1

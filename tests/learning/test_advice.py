@@ -20,7 +20,7 @@ from weft.data.corpus import from_pairs
 from weft.data.labelled import from_rows, read_labelled
 from weft.errors import DivergedError
 from weft.inspection.diagnosis import diagnose
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.predict.translator import Translator
 from weft.tasks.translation import Translation
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import weft
-from weft.machine import Machine
+from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 
 PLAIN = Machine("cpu", "float32", 1, "")

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 import weft
-from weft import durable, samples
-from weft.machine import Machine
-from weft.model_folder import run_files
+from weft.data import builtin
+from weft.folder import durable
+from weft.folder.model_folder import run_files
+from weft.kernels.machine import Machine
 from weft.tasks.language_modelling import LanguageModelling
 
 RULER = (
@@ -86,7 +87,7 @@ def test_a_pattern_without_end_goes_on_beyond_the_window(tmp_path: Path) -> None
 
 
 def test_the_built_in_sentences_are_foretold_better_than_by_pairs_of_characters(tmp_path: Path) -> None:
-    splits = samples.pairs("everyday", "en", "de")
+    splits = builtin.pairs("everyday", "en", "de")
     baseline = bigram_bits_per_byte([src for src, _ in splits.train], [src for src, _ in splits.test])
     shape = ("model.d_model=64", "model.num_decoder_layers=1", "batches.packing=packed", "batches.window_len=64")
     steps = ("batches.batch_size=8", "training.max_steps=800", "training.eval_every=400")

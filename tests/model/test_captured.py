@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.captured import CapturedEngine
 from weft.decoding.continuous import Beams, Sentence, search_all
+from weft.decoding.decoder import Rows
 from weft.decoding.search import beam_search
+from weft.engine.captured import CapturedEngine
+from weft.engine.weights import weights_of
 from weft.errors import DivergedError
-from weft.kernels.decoding import Rows
-from weft.model.inference import weights_of
 from weft.model.transformer import Seq2SeqTransformer
 
 V_SRC, V_TGT, BOS, EOS = 53, 71, 1, 2

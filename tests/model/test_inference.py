@@ -14,13 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.batched import BatchedDecoder
 from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.decoder import Rows
 from weft.decoding.search import beam_search
-from weft.kernels import decoding, native
-from weft.kernels.decoding import Engine, Heads, Linear, Rows, quantized
-from weft.model import inference
-from weft.model.inference import build_engine, weights_of
+from weft.engine import bindings
+from weft.engine import weights as inference
+from weft.engine.batched import BatchedDecoder
+from weft.engine.bindings import Engine, Heads, Linear, quantized
+from weft.engine.weights import build_engine, weights_of
+from weft.kernels import native
 from weft.model.layers import DecoderLayer
 from weft.model.transformer import Seq2SeqTransformer
 
@@ -49,7 +51,7 @@ Shake = Callable[[nn.Module], Any]
 @pytest.fixture(autouse=True)
 def need_engine() -> None:
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
 
@@ -153,7 +155,7 @@ def round_what_is_kept(model: Seq2SeqTransformer) -> None:
         across.keys_values = kept(across.keys_values)  # type: ignore[method-assign, assignment]
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(model: Seq2SeqTransformer, kind: str) -> None:
     engine = Engine(weights_of(model), kind)
     together = decoded(engine, SOURCES * 5, TARGET)  # more rows than one tile
@@ -163,7 +165,7 @@ def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(model: Seq2SeqT
             assert np.array_equal(together[copy], alone[0])
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTransformer, kind: str) -> None:
     engine, count = Engine(weights_of(model), kind), len(TARGET)
     expected = decoded(engine, SOURCES, TARGET)
@@ -181,7 +183,8 @@ def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTran
 def test_banned_ids_are_not_among_the_best_and_keep_their_probability(model: Seq2SeqTransformer) -> None:
     session = Engine(weights_of(model)).session(2, 1)
     session.read([0, 1], SOURCES[:2])
-    rows = np.arange(2), np.zeros(2, np.int64), np.zeros(2, np.int64), np.full(2, BOS), np.zeros((2, 1), np.int32)
+    zeros, begun = np.zeros(2, np.int64), np.full(2, BOS, np.int32)
+    rows = np.arange(2), zeros, zeros, begun, np.zeros((2, 1), np.int32)
     _, ids, whole = session.step(Rows(*rows), 4, whole=True)
     bans = np.array([ids[0, 0], ids[0, 2], ids[1, 1]], np.int32)
     _, others, same = session.step(Rows(*rows, bans, np.array([2, 3])), 2, whole=True)
@@ -197,12 +200,12 @@ def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) ->
     session = Engine(weights_of(model)).session(1, 1)
     session.read([0], SOURCES[:1])
     zero = np.zeros(1, np.int64)
-    best, ids, _ = session.step(Rows(zero, zero, zero, zero, np.zeros((1, 1), np.int32)), 200)
+    best, ids, _ = session.step(Rows(zero, zero, zero, zero.astype(np.int32), np.zeros((1, 1), np.int32)), 200)
     assert ids[0, :V_TGT].tolist() == list(range(V_TGT))
     assert np.isneginf(best[0, V_TGT:]).all()
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_what_is_no_number_stays_none(model: Seq2SeqTransformer, kind: str) -> None:
     with torch.no_grad():
         model.tgt_embedding.tokens.weight[BOS, 3] = float("nan")
@@ -240,7 +243,7 @@ def test_both_searches_find_the_same(model: Seq2SeqTransformer, beam_size: int, 
 ALLOWED = [[4, 6, 8, 20, 99, 100, 130], [], [2], list(range(0, 131, 3))]
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer, kind: str) -> None:
     """Their probabilities are the whole vocabulary's, made to add up to 1; other sentences stay as they are."""
     engine, count = Engine(weights_of(model), kind), len(SOURCES)
@@ -270,7 +273,7 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer,
     assert np.array_equal(again, everything[:2])
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_a_shortlist_too_leaves_each_row_to_itself(model: Seq2SeqTransformer, kind: str) -> None:
     engine = Engine(weights_of(model), kind)
     draw = np.random.default_rng(3)
@@ -312,7 +315,7 @@ def test_heads_are_laid_out_dimension_after_dimension(
     lanes: int, steps: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In registers of so many numbers."""
-    monkeypatch.setattr("weft.kernels.decoding._lanes", lambda: lanes)
+    monkeypatch.setattr("weft.engine.bindings._lanes", lambda: lanes)
     rows = torch.arange(6 * 3).reshape(6, 3)  # two heads of three dimensions
     heads = Heads(2, 3)
     assert (heads.groups, heads.lanes, heads.steps) == (1, 2, steps)
@@ -333,13 +336,14 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
         pytest.skip("needs a compiler for x86-64")
 
     def build(processor: str) -> ctypes.CDLL:
-        made, source = tmp_path / f"{processor}.so", native.SHARED.with_name("decoding.cpp")
+        made, source = tmp_path / f"{processor}.so", bindings.SOURCE
         flags = [flag if flag != "-march=native" else f"-march={processor}" for flag in native.FLAGS]
-        subprocess.run([compiler, *flags, "-O1", "-Wno-psabi", str(source), "-o", str(made)], check=True)
+        flags += ["-O1", "-Wno-psabi", "-I", str(native.SHARED.parent)]
+        subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True)
         return ctypes.CDLL(str(made))
 
     yield build
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
 
 
 @pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3", "x86-64-v4"])
@@ -349,13 +353,13 @@ def test_lesser_processors_compute_the_same(
     torch.manual_seed(3)
     shape = Seq2SeqSection(**SHAPES[0], num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
     model = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)).eval()
-    here = {kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET) for kind in decoding.KINDS}
+    here = {kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET) for kind in bindings.KINDS}
     needs = {"x86-64-v3": "avx2", "x86-64-v4": "avx512bw"}.get(processor, "sse2")
     if f" {needs} " not in Path("/proc/cpuinfo").read_text("utf-8"):
         pytest.skip(f"this processor has no {needs}")
     library = others(processor)
     monkeypatch.setattr(native, "library", lambda name: library)
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
     for kind, expected in here.items():
         found = decoded(Engine(weights_of(model), kind), SOURCES, TARGET)
         close = {"float32": 2e-5, "bfloat16": 0.02, "int8": 0.05}[kind]  # a last bit may round to another integer
@@ -367,10 +371,10 @@ def test_without_a_compiler_there_is_no_engine(monkeypatch: pytest.MonkeyPatch, 
         raise native.UnavailableError("there is no C++ compiler; install one")
 
     monkeypatch.setattr(native, "library", refuse)
-    decoding.library.cache_clear()
+    bindings.library.cache_clear()
     try:
         assert inference.build_engine(model, "cpu", "float32") is None
     finally:
-        decoding.library.cache_clear()
+        bindings.library.cache_clear()
     assert inference.build_engine(model, "cuda", "float32") is None
     assert inference.build_engine(model, "cpu", "float16") is None

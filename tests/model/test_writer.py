@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from weft.config import CausalSection
-from weft.kernels import decoding, native
+from weft.engine import bindings
+from weft.engine.weights import Writer, build_writer, causal_weights_of
+from weft.kernels import native
 from weft.model.causal import CausalTransformer
-from weft.model.inference import Writer, build_writer, causal_weights_of
 
 V = 41
 SHAPES: list[dict[str, Any]] = [
@@ -27,7 +28,7 @@ SHAPES: list[dict[str, Any]] = [
 @pytest.fixture(params=SHAPES, ids=str)
 def models(request: pytest.FixtureRequest, shake: Callable[[nn.Module], Any]) -> tuple[CausalTransformer, Writer]:
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
     torch.manual_seed(5)
@@ -90,11 +91,11 @@ def test_a_session_for_which_there_is_no_memory_is_an_error(models: tuple[Causal
             models[1].engine.session(slots, 1)
 
 
-@pytest.mark.parametrize("kind", decoding.KINDS)
+@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_what_is_forgotten_leaves_no_trace(models: tuple[CausalTransformer, Writer], kind: str) -> None:
     """Bit for bit: several positions at once, the last of them taken back, others in their place, one by one."""
     model = models[0]
-    writer = Writer(model, decoding.Engine(causal_weights_of(model), kind))
+    writer = Writer(model, bindings.Engine(causal_weights_of(model), kind))
     ids, others = drawn(2, 9), drawn(2, 9).flip(1) + 7
     with torch.inference_mode():
         cache, expected = writer.prefill(ids[:, :0]), []

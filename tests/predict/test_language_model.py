@@ -20,10 +20,11 @@ from transformers import RepetitionPenaltyLogitsProcessor
 from weft.config import CausalSection, SamplingSection, SideSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling, filtered_log_probs
+from weft.engine import bindings
+from weft.engine.weights import Writer, build_writer
 from weft.errors import DivergedError, UsageError
-from weft.kernels import decoding, native
+from weft.kernels import native
 from weft.model.causal import CausalTransformer
-from weft.model.inference import Writer, build_writer
 from weft.predict.language_model import Generation, LanguageModel
 
 LINES = ["The cat sat on the mat.", "A dog sees the cat and the bird.", "the END of it, says the fish: 1, 2, 3!"]
@@ -116,7 +117,7 @@ def whim(kind: str = "character", *, window_len: int = 20, packed: bool = False,
     """It fails where a position beyond the window is fed."""
     tokenizer = tokenizer_of(kind)
     model = Whim(tokenizer.vocab_size, max_len=window_len)
-    return language_model(model, kind, window_len=window_len, packed=packed, **decoding)
+    return language_model(model, kind, window_len=window_len, packed=packed, **bindings)
 
 
 def scripted(script: str | Sequence[int], kind: str = "character", *, window_len: int = 1000) -> LanguageModel:
@@ -129,7 +130,7 @@ def scripted(script: str | Sequence[int], kind: str = "character", *, window_len
 
 def language_model(model: Any, kind: str, *, window_len: int, packed: bool, **decoding: Any) -> LanguageModel:
     return LanguageModel(
-        model, tokenizer_of(kind), decoding=SamplingSection(**decoding), packed=packed, window_len=window_len
+        model, tokenizer_of(kind), decoding=SamplingSection(**bindings), packed=packed, window_len=window_len
     )
 
 
@@ -256,7 +257,7 @@ def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
 def with_engine(plain: LanguageModel, precision: str = "float32") -> LanguageModel:
     """The same model in float32, writing with the engine of this processor."""
     try:
-        decoding.library()
+        bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
     model = deepcopy(plain.model).float()

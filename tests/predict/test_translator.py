@@ -15,10 +15,10 @@ from torch import Tensor, nn
 import weft
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
-from weft.decoding.captured import CapturedEngine
 from weft.decoding.sampling import Sampling
+from weft.engine.captured import CapturedEngine
+from weft.engine.weights import build_engine, weights_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
-from weft.model.inference import build_engine, weights_of
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Prediction, repeats
 from weft.predict.settings import DecodingSettings

@@ -2,14 +2,14 @@
 
 import pytest
 
-from weft import samples
+from weft.data import builtin
+from weft.data.builtin.known import KINDS, MOST, words_by_kind
 from weft.data.known import KnownWords
-from weft.samples.known import KINDS, MOST, words_by_kind
 
 
 @pytest.mark.parametrize("lang", ["en", "zh", "de"])
 def test_every_kind_is_shown_by_words_that_occur(lang: str) -> None:
-    train = [pair[0] for pair in samples.pairs("everyday", lang, "en" if lang != "en" else "zh").train]
+    train = [pair[0] for pair in builtin.pairs("everyday", lang, "en" if lang != "en" else "zh").train]
     known = KnownWords.of(train)
     shown = words_by_kind(lang, lambda words: not known.unknown(words))
     assert list(shown) == list(KINDS)

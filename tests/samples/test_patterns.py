@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from weft.samples.lexicon import PATTERN_FILES, Lexicon, load_lexicon, read_tables
-from weft.samples.patterns import compile_pattern, derive, shuffled
-from weft.samples.splits import held_out
+from weft.data.builtin.lexicon import PATTERN_FILES, Lexicon, load_lexicon, read_tables
+from weft.data.builtin.patterns import compile_pattern, derive, shuffled
+from weft.data.builtin.splits import held_out
 
 TABLES = {
     "people": {"someone": ["1s | I | 我 | ich", "f | my aunt | 我阿姨 | meine Tante"]},

@@ -8,9 +8,9 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from weft import samples
+from weft.data import builtin
+from weft.data.builtin.words import FUNCTION_WORDS
 from weft.errors import UsageError
-from weft.samples.words import FUNCTION_WORDS
 
 NUMBERS = set("two three four five six seven eight nine ten twenty thirty fifty hundred".split())  # noqa: SIM905
 PRONOUNS = {"i", "you", "he", "she", "we", "they", "me", "my", "your", "his", "her", "our", "their", "them"}
@@ -19,13 +19,13 @@ LANGUAGES = ("en", "zh", "de")
 
 @pytest.fixture(scope="module")
 def triples():
-    return samples.everyday()
+    return builtin.everyday()
 
 
 @pytest.fixture(scope="module")
 def splits():
     """The three splits as triples of texts, English first."""
-    chinese, german = samples.pairs("everyday", "en", "zh"), samples.pairs("everyday", "en", "de")
+    chinese, german = builtin.pairs("everyday", "en", "zh"), builtin.pairs("everyday", "en", "de")
     joined = {}
     for part in ("train", "dev", "test"):
         rows = zip(getattr(chinese, part), getattr(german, part), strict=True)
@@ -173,18 +173,18 @@ def test_train_is_shuffled(triples, splits):
 
 
 def test_sides_follow_the_languages():
-    forward, back = samples.pairs("everyday", "de", "zh"), samples.pairs("everyday", "zh", "de")
+    forward, back = builtin.pairs("everyday", "de", "zh"), builtin.pairs("everyday", "zh", "de")
     assert forward.test == [(source, target) for target, source in back.test]
-    assert samples.pairs("everyday").dev == samples.pairs("everyday", "en", "zh").dev
+    assert builtin.pairs("everyday").dev == builtin.pairs("everyday", "en", "zh").dev
 
 
 def test_callers_cannot_spoil_the_corpus():
-    samples.pairs("everyday").test.clear()
-    samples.everyday().clear()
-    samples.pairs("toy-de-en", "de", "en").train.clear()
-    assert samples.pairs("everyday").test
-    assert samples.everyday()
-    assert samples.pairs("toy-de-en", "de", "en").train
+    builtin.pairs("everyday").test.clear()
+    builtin.everyday().clear()
+    builtin.pairs("toy-de-en", "de", "en").train.clear()
+    assert builtin.pairs("everyday").test
+    assert builtin.everyday()
+    assert builtin.pairs("toy-de-en", "de", "en").train
 
 
 def test_same_corpus_in_every_process():
@@ -192,7 +192,7 @@ def test_same_corpus_in_every_process():
         "import hashlib; from weft import samples; "
         "print(hashlib.sha256(repr((samples.everyday(), samples.pairs('everyday'))).encode()).hexdigest())"
     )
-    here = hashlib.sha256(repr((samples.everyday(), samples.pairs("everyday"))).encode()).hexdigest()
+    here = hashlib.sha256(repr((builtin.everyday(), builtin.pairs("everyday"))).encode()).hexdigest()
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
@@ -201,8 +201,8 @@ def test_same_corpus_in_every_process():
 
 def test_toy_is_exact():
     rows = [("ich mochte ein bier", "i want a beer ."), ("ich mochte ein cola", "i want a coke .")]
-    assert samples.pairs("toy-de-en", "de", "en") == samples.Splits(rows, rows, rows)
-    assert samples.pairs("toy-de-en", "en", "de").test == [(en, de) for de, en in rows]
+    assert builtin.pairs("toy-de-en", "de", "en") == builtin.Splits(rows, rows, rows)
+    assert builtin.pairs("toy-de-en", "en", "de").test == [(en, de) for de, en in rows]
 
 
 @pytest.mark.parametrize(
@@ -217,4 +217,4 @@ def test_toy_is_exact():
 )
 def test_unknown_choices_list_the_known(arguments, message):
     with pytest.raises(UsageError, match=message):
-        samples.pairs(*arguments)
+        builtin.pairs(*arguments)

@@ -1,6 +1,14 @@
 import pytest
 
-from weft.samples.words import adjective, described, english_verb, german_verb, noun, verb_phrase, with_article
+from weft.data.builtin.words import (
+    adjective,
+    described,
+    english_verb,
+    german_verb,
+    noun,
+    verb_phrase,
+    with_article,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from weft import planning
 from weft.config import TrainingSection
 from weft.errors import Interrupted, UsageError
-from weft.model_files import run_files
-from weft.recipe_file import load_recipe
-from weft.run import Request, train
+from weft.folder.layout import run_files
+from weft.recipes.file import load_recipe
+from weft.run.train import Request, planning, train
 from weft.training.budget import Budget, Costs, TimePlan, more_steps, read_time_plan, settle_time_plan
 from weft.training.checkpoint import Progress
 from weft.training.log import Log

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from weft import durable
 from weft.errors import FolderError
+from weft.folder import durable
 from weft.training import checkpoint
 from weft.training.checkpoint import Checkpoints, Progress, State, load_state
 

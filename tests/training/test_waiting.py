@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.model_folder import run_files
+from weft.folder.model_folder import run_files
 
 SETTINGS = (
     "training.max_steps=100",

@@ -6,7 +6,7 @@ import typer
 
 from weft.cli import check, demo, look, measure, ship, train, use
 from weft.cli.command import Command, Group
-from weft.version import installed_version
+from weft.folder.version import installed_version
 
 app = typer.Typer(
     name="weft",

@@ -49,7 +49,7 @@ def _help(parameter: Any) -> str:
 
 def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
     """What was given and what the parameter takes; where that is not declared, what the parser says."""
-    from weft.recipe_problems import meant, takes
+    from weft.recipes.problems import meant, takes
 
     schema = _schema(parameter, context.command.callback)
     if not schema:

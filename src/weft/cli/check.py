@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft import durable
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
+from weft.console.wording import remark, say_lines
 from weft.data.languages import direction, how_to_name
-from weft.wording import remark, say_lines
+from weft.folder import durable
 
 if TYPE_CHECKING:
-    from weft.checkup import Checkup
     from weft.data.check.finding import Finding
+    from weft.data.checkup import Checkup
 
 HANGING = 9  # where a finding's words begin, behind its severity
 FATAL_EXIT = 3  # as for text that training refuses
@@ -38,8 +38,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Look text over for what would make training wrong; exit 3 where there is such a thing."""
-    from weft.checkup import check_up
-    from weft.texts import Sources
+    from weft.data.checkup import check_up
+    from weft.data.texts import Sources
 
     if output is not None:
         from weft.inspection.suffixes import FORMATS, refuse_other_suffixes

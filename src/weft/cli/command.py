@@ -12,8 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from weft.cli.examples import EXAMPLES, FIRST_STEPS, GROUPS, PAGES, RESEARCH, VALUES
 from weft.cli.hints import about_order, about_verb
+from weft.console.wording import WIDEST, columns, painted, wrapped
 from weft.errors import UsageError
-from weft.wording import WIDEST, columns, painted, wrapped
 
 SECOND_NAMES = {"--out": "--output"}  # taken as well, and not shown
 PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}

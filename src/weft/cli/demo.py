@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.train import GOES_ON, say
+from weft.console.wording import say_lines
 from weft.errors import UsageError
-from weft.wording import say_lines
 
 if TYPE_CHECKING:
+    from weft.data.builtin import Splits
     from weft.data.known import KnownWords
     from weft.predict.translator import Translator
-    from weft.samples import Splits
 
 LANGUAGES = {"en": "English", "zh": "Chinese", "de": "German"}
 SHOWN = 8  # held-out sentences with their translations
@@ -37,7 +37,7 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     if src == tgt:
         raise UsageError(f"--from {src} --to {tgt}: the two are one language; change one")
     import weft
-    from weft import samples
+    from weft.data import builtin
 
     out = output or Path("runs/demo" if (src, tgt) == ("en", "zh") else f"runs/demo-{src}-{tgt}")
     say(
@@ -49,7 +49,7 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
         f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
         f"chrF {verdict.test['chrf']:.1f}. None of them, on either side, was seen in training:\n"
     )
-    text = samples.pairs("everyday", src, tgt)
+    text = builtin.pairs("everyday", src, tgt)
     shown = text.test[:SHOWN]
     for (sentence, reference), prediction in zip(shown, model.translate([s for s, _ in shown]), strict=True):
         print(f"{sentence}\n  {prediction.text}" + _unless_equal(reference, prediction.text))
@@ -82,8 +82,8 @@ def _unless_equal(reference: str, translation: str) -> str:
 
 def _converse(model: "Translator", text: "Splits", src: str) -> None:
     """Translate what the person types, until an empty line; say where the model can only guess."""
+    from weft.data.builtin.known import words_by_kind
     from weft.data.known import KnownWords
-    from weft.samples.known import words_by_kind
 
     known = KnownWords.of(sentence for sentence, _ in text.train)
     say(f"\nYour turn. The model knows {_amount(known, src)} and no others; some of them:\n")

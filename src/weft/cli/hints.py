@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from weft.model_files import holds_model_or_run
+from weft.folder.layout import holds_model_or_run
 
 INSTEAD = {
     "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT writes on from a prompt",
@@ -132,7 +132,7 @@ def _known_elsewhere(name: str, is_trained: bool) -> str | None:
 
 def _as_key(leaf: str) -> str | None:
     """How a key of the recipes is set, where an option is named like it."""
-    from weft.recipe_problems import keys_named
+    from weft.recipes.problems import keys_named
 
     found = keys_named(leaf)
     return f"it is a key of the recipe: --set {found[0]}=..." if found else None

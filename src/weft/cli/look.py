@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft import durable, stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import AsJson
+from weft.console import stages
+from weft.console.wording import remark, say_lines
 from weft.errors import UsageError
-from weft.model_files import refuse_no_folder, refuse_no_model
-from weft.wording import remark, say_lines
+from weft.folder import durable
+from weft.folder.layout import refuse_no_folder, refuse_no_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +61,7 @@ def inspect(
 
     from weft.inspection.look import inspect_text
     from weft.inspection.report import write_report
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
     from weft.tasks.choice import load_task
 
     inspection = inspect_text(load_task(folder, machine_for_command()), text)
@@ -87,7 +88,7 @@ def diagnose(
     refuse_missing_text(data or ())
     with stages.showing("loading PyTorch"):
         from weft.inspection.diagnosis import diagnose as run
-        from weft.machine import machine_for_command
+        from weft.kernels.machine import machine_for_command
 
         causes = run(folder, data or [], machine_for_command())
     if as_json:
@@ -104,7 +105,7 @@ def selfcheck(folder: Folder) -> None:
     """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy, and more."""
     refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
     from weft.tasks.choice import load_task
 
     proofs = run(load_task(folder, machine_for_command()))
@@ -129,7 +130,7 @@ def plot(
 ) -> None:
     """Draw what a lesson needs, or the learning curves of runs."""
     from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
-    from weft.recipe_file import load_recipe
+    from weft.recipes.file import load_recipe
 
     refuse_other_suffixes(output, PICTURES)
     durable.refuse_no_place(output)

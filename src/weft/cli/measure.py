@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, reading_lines, sink
 from weft.cli.use import (
@@ -25,9 +24,10 @@ from weft.cli.use import (
     refuse_idle,
     together,
 )
+from weft.console import stages
+from weft.console.wording import say_lines
 from weft.errors import UsageError
-from weft.model_files import refuse_no_model
-from weft.wording import say_lines
+from weft.folder.layout import refuse_no_model
 
 if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
@@ -79,8 +79,8 @@ def _scored(
     `computing`: in which precision, and by whose kernels.
     """
     from weft.data.check.finding import counted
-    from weft.finishing import held_out
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
+    from weft.run.finishing import held_out
     from weft.tasks.choice import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
@@ -129,8 +129,8 @@ def compare(
         refuse_no_model(folder)
     refuse_missing_text([*data, *(train or ())])
     with stages.showing("loading PyTorch"):
-        from weft.comparison import compare as run
-        from weft.machine import machine_for_command
+        from weft.inspection.comparison import compare as run
+        from weft.kernels.machine import machine_for_command
 
         found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
     if as_json:
@@ -151,7 +151,7 @@ def score(
         why = "is a folder; name a file in it" if data.is_dir() else "no such file"
         raise UsageError(f"{data}: {why}")
     with stages.showing("loading PyTorch"):
-        from weft.machine import machine_for_command
+        from weft.kernels.machine import machine_for_command
         from weft.tasks.language_modelling import LanguageModelling
 
         stages.enter("loading the model")

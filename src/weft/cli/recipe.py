@@ -9,7 +9,7 @@ from weft.data.corpus import split_at_comma
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
 from weft.errors import FolderError, UsageError
-from weft.model_files import RUNS, command_of, task_of
+from weft.folder.layout import RUNS, command_of, task_of
 
 if TYPE_CHECKING:
     from weft.config import Recipe
@@ -34,7 +34,7 @@ def choose_recipe(
 
     What is named wins; then the task of the model to start from; then the look of the first text.
     """
-    from weft.recipe_file import load_recipe
+    from weft.recipes.file import load_recipe
 
     values = dict(_split(setting) for setting in settings)
     if name is not None or "task" in values:
@@ -69,7 +69,7 @@ def refuse_other_text(
     builtin = recipe.model_dump()["data"].get("builtin")
     if data and not builtin:
         return
-    from weft.texts import Sources
+    from weft.data.texts import Sources
 
     builtin = recipe.model_dump()["data"].get("builtin")
     command = command_of(output) if output is not None and not data and not builtin else ""

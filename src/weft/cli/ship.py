@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from weft import stages
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
 from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
 from weft.cli.use import AsJson, Folder
-from weft.model_files import refuse_no_model
-from weft.wording import remark
+from weft.console import stages
+from weft.console.wording import remark
+from weft.folder.layout import refuse_no_model
 
 
 def quantize(
@@ -36,9 +36,9 @@ def quantize(
     from dataclasses import asdict
 
     with stages.showing("loading PyTorch"):
-        from weft.machine import machine_for_command
-        from weft.quantization import contents
-        from weft.quantization import quantize as make
+        from weft.kernels.machine import machine_for_command
+        from weft.ship.quantization import contents
+        from weft.ship.quantization import quantize as make
 
         found = make(folder, data or (), output, machine_for_command(), max_bleu_loss, shortlist or ())
     if as_json:
@@ -57,7 +57,7 @@ def average(
     last: Annotated[int | None, typer.Option(help="Of one run: only so many checkpoints, the newest.")] = None,
 ) -> None:
     """Make one model with the mean of several models' weights."""
-    from weft.averaging import average as make
+    from weft.ship.averaging import average as make
 
     for name in make(folders, output, last):
         print(name)
@@ -76,14 +76,14 @@ def distill(
     allow_bad_data: AllowBadData = False,
 ) -> None:
     """Train a student on what a teacher translates, or go on with that where it was stopped."""
-    from weft.recipe_file import load_recipe
+    from weft.recipes.file import load_recipe
 
     wanted = load_recipe(recipe, settings or ())
     refuse_no_model(teacher)
     refuse_missing_text([*data, dev, test])
 
-    from weft.distillation import distill as run_distilling
-    from weft.run import Request
+    from weft.run.distillation import distill as run_distilling
+    from weft.run.train import Request
 
     request = Request(
         recipe=wanted,

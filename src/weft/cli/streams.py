@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, TextIO
 
 import typer
 
+from weft.console.wording import remark
 from weft.errors import DataError, UsageError
-from weft.wording import remark
 
 CHUNK = 1024  # lines that are worked on together
 
@@ -188,7 +188,7 @@ def _refuse_no_input(path: Path) -> None:
 @contextlib.contextmanager
 def sink(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears when it is complete."""
-    from weft import durable
+    from weft.folder import durable
 
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
@@ -216,7 +216,7 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
 
     Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts began.
     """
-    from weft import durable
+    from weft.folder import durable
 
     if path is None or not facts:
         if path is not None:
@@ -240,7 +240,7 @@ def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def _refuse_no_file(path: Path) -> None:
-    from weft import durable
+    from weft.folder import durable
 
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft import stages
 from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
+from weft.console import stages
+from weft.console.wording import say_lines
 from weft.errors import UsageError
-from weft.model_files import refuse_no_folder
-from weft.wording import say_lines
+from weft.folder.layout import refuse_no_folder
 
 if TYPE_CHECKING:
-    from weft.run_record import Verdict
+    from weft.run.record import Verdict
 
 GOES_ON = "Folder of the model; the same folder goes on where it stopped."
 Output = Annotated[Path, typer.Option("--output", help=GOES_ON)]
@@ -102,9 +102,9 @@ def train(
             say(line)
 
     with stages.showing("loading PyTorch"):
-        from weft.model_folder import run_files
-        from weft.run import Request
-        from weft.run import train as run_training
+        from weft.folder.model_folder import run_files
+        from weft.run.train import Request
+        from weft.run.train import train as run_training
         from weft.training.log import Log
 
         verdict = run_training(
@@ -132,9 +132,9 @@ def finish(folder: Annotated[Path, typer.Argument(help="The folder of a run that
     """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
     refuse_no_folder(folder)
     with stages.showing("loading PyTorch"):
-        from weft.finishing import finish as finish_run
-        from weft.model_folder import run_files
-        from weft.run_record import read_task
+        from weft.folder.model_folder import run_files
+        from weft.run.finishing import finish as finish_run
+        from weft.run.record import read_task
 
         verdict = finish_run(folder)
         task = read_task(run_files(folder))

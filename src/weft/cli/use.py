@@ -24,9 +24,9 @@ from weft.cli.streams import (
     refuse_broken,
     sink,
 )
+from weft.console.wording import remark
 from weft.errors import UsageError
-from weft.model_files import refuse_no_model
-from weft.wording import remark
+from weft.folder.layout import refuse_no_model
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -106,7 +106,7 @@ def translate(
     """Translate: one line out for each line or table row in, in order."""
     given = locals()
     refuse_no_model(folder)
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
     from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
 
@@ -159,7 +159,7 @@ def classify(
 ) -> None:
     """Classify: label and probability for each line or row in; of a table to a table the rows with both beside."""
     refuse_no_model(folder)
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
     from weft.tasks.classification import Classification
 
     def load() -> Classification:
@@ -217,7 +217,7 @@ def generate(
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
     refuse_no_model(folder)
-    from weft.machine import machine_for_command
+    from weft.kernels.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 
     if prompts and len(prompts) > 1:
@@ -293,14 +293,14 @@ def _write(
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
     """What an output depends on beside the settings."""
-    from weft.model_folder import VERSION
+    from weft.folder.model_folder import VERSION
 
     return {"version": VERSION, "model": _digest(folder), "input": source.sha256}
 
 
 def _digest(folder: Path) -> str:
     """Of all that a model folder holds."""
-    from weft import durable
+    from weft.folder import durable
 
     manifest = folder / durable.MANIFEST
     return durable.sha256_of(manifest) if manifest.is_file() else ""

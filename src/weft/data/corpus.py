@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 
-from weft import stages
+from weft.console import stages
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from weft import stages
+from weft.console import stages
 from weft.data.formats.filetype import FILE_TYPES, accepted_type
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from weft import stages
+from weft.console import stages
 from weft.data import split
 from weft.data.formats.cells import find_quoting, read_tab_separated
 from weft.data.formats.row import TOO_LONG

@@ -17,10 +17,10 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from weft import stages
+from weft.console import stages
 from weft.data.tokenizer import Tokenizer
-from weft.durable import read_manifest, remove_leftovers, writing_folder
 from weft.errors import DataError, FolderError
+from weft.folder.durable import read_manifest, remove_leftovers, writing_folder
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Positions = npt.NDArray[np.int64]

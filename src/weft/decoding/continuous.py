@@ -12,35 +12,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.decoding.decoder import Best, Decoder, Engine, Ids, Rows
 from weft.decoding.search import Hypothesis, length_penalties
 from weft.errors import DivergedError, UsageError
-from weft.kernels.decoding import Best, Ids, Rows
 
 _MOST_SLOTS = 256
 
 NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
-
-
-@runtime_checkable
-class Decoder(Protocol):
-    """Sentences under way: what the search asks of `weft.kernels.decoding.Session`."""
-
-    slots: int
-    places: int
-    begins_together: bool  # sentences are read when no other is under way, never beside others
-
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids], /) -> None:
-        """Take sentences, each into a slot of its own, and the ids that each may become: none for any."""
-        ...
-
-    def step(self, rows: Rows, count: int, /, *, whole: bool = False) -> Best:
-        """One more token for each row: the `count` best next ones; with `whole`, all log-probabilities too."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -83,15 +65,6 @@ class Sentence:
     max_len: int
     prefix: Sequence[int] = ()
     allowed: Ids = ()
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """Makes decoders that share one model."""
-
-    def session(self, slots: int, places: int, /) -> Decoder:
-        """One for so many sentences with so many hypotheses each; for one thread at a time."""
-        ...
 
 
 def search_all(

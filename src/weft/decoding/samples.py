@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.continuous import NO_NUMBERS, Beams, Decoder, Search, Sentence
+from weft.decoding.continuous import NO_NUMBERS, Beams, Search, Sentence
+from weft.decoding.decoder import Best, Decoder, Rows
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
 from weft.decoding.search import Hypothesis
 from weft.errors import DivergedError
-from weft.kernels.decoding import Best, Rows
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from weft import durable
-from weft.checkup import Checkup
 from weft.data.check.finding import Example, Finding, counted
+from weft.data.checkup import Checkup
+from weft.folder import durable
 from weft.inspection.report import asset, fingerprint, stylesheet
 from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 

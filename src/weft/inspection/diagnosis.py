@@ -12,17 +12,18 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from weft import durable, stages
+from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.check.rows import alike_in_words, alike_labels, unknown_labels
 from weft.data.labelled import label_counts, named
 from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.errors import FolderError
 from weft.evaluation.language import LanguageScores
+from weft.folder import durable
+from weft.folder.model_folder import run_files
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe, exchanged
-from weft.machine import Machine
-from weft.model_folder import run_files
+from weft.kernels.machine import Machine
 from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
 from weft.tasks.task import Task, training_hashes

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
 
-from weft import durable
+from weft.folder import durable
 from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
 
 # Lines that colour-blind eyes tell apart (Okabe and Ito 2008), and on a grey print dashes and markers do.

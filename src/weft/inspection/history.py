@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft import durable
 from weft.errors import FolderError
-from weft.model_files import refuse_no_folder
-from weft.model_folder import run_files
+from weft.folder import durable
+from weft.folder.layout import refuse_no_folder
+from weft.folder.model_folder import run_files
 from weft.training.log import EVALUATION_SECONDS
 from weft.training.trainer import rank
 

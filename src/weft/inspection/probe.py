@@ -6,7 +6,7 @@ from functools import cached_property
 
 import torch
 
-from weft import stages
+from weft.console import stages
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from weft.predict.prediction import Prediction

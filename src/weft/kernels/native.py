@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from weft import stages
+from weft.console import stages
 
 SHARED = Path(__file__).with_name("vectors.h")
 FLAGS = (
@@ -81,7 +81,7 @@ class _CompilationError(Exception):
 @cache
 def load() -> ctypes.CDLL:
     """The kernels of training, with the types of their arguments. Raises UnavailableError."""
-    library = _library("training", _openmp_runtime)
+    library = _library(SHARED.with_name("training.cpp"), _openmp_runtime)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
@@ -95,17 +95,20 @@ def has_threads() -> bool:
 
 
 @cache
-def library(name: str) -> ctypes.CDLL:
-    """The functions of a source beside this file that needs no threads of its own. Raises UnavailableError."""
-    return _library(name, lambda: "")
+def library(source: Path) -> ctypes.CDLL:
+    """Load the functions of a C++ source that needs no threads of its own. Raises UnavailableError."""
+    return _library(source, lambda: "")
 
 
-def _library(name: str, find_runtime: Callable[[], str]) -> ctypes.CDLL:
-    """Compiled where this machine has not done so yet. Raises UnavailableError with the reason."""
+def _library(source: Path, find_runtime: Callable[[], str]) -> ctypes.CDLL:
+    """Load a source's library, compiled where this machine has not done so yet.
+
+    Raises UnavailableError with the reason.
+    """
     if platform.system() != "Linux":
         raise UnavailableError(f"they are not made for {platform.system()}")
-    source, runtime = SHARED.with_name(f"{name}.cpp"), find_runtime()
-    path = _folder() / f"{name}-{_fingerprint(source, runtime)}.so"
+    runtime = find_runtime()
+    path = _folder() / f"{source.stem}-{_fingerprint(source, runtime)}.so"
     _refuse_shared(path.parent)
     if not (_is_own(path) and _is_whole(path)):
         with stages.within("compiling the kernels (once, about 20 s)"):
@@ -240,7 +243,8 @@ def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
         wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
         is_gnus = "clang" in Path(os.path.realpath(compiler)).name and "libgomp" in Path(runtime).name
         threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"] if runtime else []
-        _run([compiler, *flags, *wide, *threads, "-c", str(source), "-o", str(object_file)])
+        shared = ["-I", str(SHARED.parent)]
+        _run([compiler, *flags, *wide, *threads, *shared, "-c", str(source), "-o", str(object_file)])
         _run([compiler, "-shared", str(object_file), *([runtime] if runtime else []), "-o", str(made)])
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())

@@ -23,20 +23,20 @@ from torch import Tensor
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from weft.decoding.batched import BatchedEngine
 from weft.decoding.continuous import (
     Beams,
-    Engine,
     Sentence,
     Waiting,
     continuous_search,
     search_all,
     streamed_search,
 )
-from weft.decoding.ensemble import EnsembleEngine
+from weft.decoding.decoder import Engine
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import Cache, Hypothesis
 from weft.decoding.shortlist import Shortlist
+from weft.engine.batched import BatchedEngine
+from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import Look
 from weft.predict.segments import Row

@@ -18,7 +18,7 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.known import KnownWords
 from weft.data.tokenizer import EOS_ID, Tokenizer
-from weft.decoding.continuous import Engine
+from weft.decoding.decoder import Engine
 from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.search import Hypothesis
 from weft.decoding.shortlist import Shortlist

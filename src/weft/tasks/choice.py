@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from weft import model_folder
-from weft.machine import Machine
+from weft.folder import model_folder
+from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task

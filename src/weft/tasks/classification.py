@@ -12,7 +12,6 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import one_hot
 
-from weft import model_folder
 from weft.config import ClassificationRecipe
 from weft.data.check.finding import counted
 from weft.data.check.rows import alike_labels, check_against, refuse_untrainable
@@ -22,15 +21,17 @@ from weft.data.labelled import LabelledText, named, quoted, read_labelled
 from weft.data.languages import UNKNOWN
 from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
+from weft.data.texts import Sources, Texts, gather_rows
 from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
-from weft.machine import Machine
+from weft.folder import model_folder
+from weft.folder.model_folder import ClassificationConfig, FolderConfig, RunFiles
+from weft.kernels.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model.flops import Cost, classifier_cost
 from weft.model.ngrams import NgramBag
 from weft.model.packing import Packing
-from weft.model_folder import ClassificationConfig, FolderConfig, RunFiles
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
 from weft.tasks.task import (
@@ -47,7 +48,6 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, gather_rows
 from weft.training.loss import ClassLoss, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring

@@ -11,22 +11,24 @@ from typing import ClassVar, Self
 
 import torch
 
-from weft import model_folder, stages
 from weft.config import LanguageRecipe
+from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.documents import Documents, from_documents, read_documents
 from weft.data.languages import UNKNOWN
 from weft.data.store import TextStore, prepare_text_store
+from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
 from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
+from weft.engine.weights import build_writer
 from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
-from weft.machine import Machine
+from weft.folder import model_folder
+from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFiles
+from weft.kernels.machine import Machine
 from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
-from weft.model.inference import build_writer
 from weft.model.packing import Packing
-from weft.model_folder import FolderConfig, LanguageConfig, RunFiles
 from weft.predict.language_model import LanguageModel
 from weft.tasks.task import (
     Prepared,
@@ -39,7 +41,6 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, gather_documents
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 _SCORED_TOKENS = 8192  # of one batch while scoring

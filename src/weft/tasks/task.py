@@ -13,20 +13,20 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from weft import durable, model_folder
 from weft.config import BatchesSection, Recipe, SideSection
 from weft.data.check.finding import counted
 from weft.data.known import KnownWords
 from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
+from weft.data.texts import Corpus, Sources, Texts
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
-from weft.machine import Machine
+from weft.folder import durable, model_folder
+from weft.folder.model_folder import FolderConfig, RunFiles, StoredModel
+from weft.kernels.machine import Machine
 from weft.model.attention import attend_plainly
-from weft.model_folder import FolderConfig, RunFiles, StoredModel
-from weft.recipe_file import recipe_difference
-from weft.texts import Corpus, Sources, Texts
+from weft.recipes.file import recipe_difference
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
 

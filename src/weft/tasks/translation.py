@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft import model_folder
 from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
@@ -21,23 +20,25 @@ from weft.data.languages import UNKNOWN, direction, how_to_name
 from weft.data.overlap import TextHashes
 from weft.data.segment import split_sentences
 from weft.data.store import ParallelStore, prepare_store
+from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
-from weft.decoding.captured import CapturedEngine
-from weft.decoding.continuous import Engine
+from weft.decoding.decoder import Engine
 from weft.decoding.shortlist import Shortlist
+from weft.engine.captured import CapturedEngine
+from weft.engine.weights import build_engine, is_sharded, weights_of, why_no_engine
 from weft.errors import UsageError
 from weft.evaluation.metrics import TranslationScores, pair_scores, perplexity, translation_scores
-from weft.machine import LOW, Machine
+from weft.folder import model_folder
+from weft.folder.model_folder import FolderConfig, RunFiles, TranslationConfig
+from weft.kernels.machine import LOW, Machine
 from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
-from weft.model.inference import build_engine, is_sharded, weights_of, why_no_engine
 from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
-from weft.model_folder import FolderConfig, RunFiles, TranslationConfig
 from weft.predict.prediction import Prediction
 from weft.predict.translator import LONG_SOURCE, Translator
-from weft.recipe_file import with_values
+from weft.recipes.file import with_values
 from weft.tasks.task import (
     Prepared,
     Task,
@@ -52,7 +53,6 @@ from weft.tasks.task import (
     refuse_other_size,
     refuse_other_task,
 )
-from weft.texts import Sources, Texts, gather_pairs
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft import durable
 from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
+from weft.folder import durable
 from weft.training.schedule import learning_rate
 from weft.training.trainer import OPEN, Plan
 

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from weft import durable
 from weft.errors import FolderError
+from weft.folder import durable
 
 MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights

@@ -13,10 +13,11 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from weft import durable, stages
+from weft.console import stages
+from weft.console.wording import WIDEST, wrapped
+from weft.folder import durable
 from weft.training import checkpoint
 from weft.training.trackers import Tracker
-from weft.wording import WIDEST, wrapped
 
 EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches

@@ -20,7 +20,7 @@ from torch import nn
 
 from weft.config import TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
-from weft.machine import is_out_of_memory
+from weft.kernels.machine import is_out_of_memory
 from weft.training.checkpoint import Checkpoints, Progress, State
 from weft.training.distributed import World, clip_gradients, copy_into, whole
 from weft.training.log import Log, StepFacts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weft import samples
+from weft.data import builtin
 
 Pairs = list[tuple[str, str]]
 
@@ -22,10 +22,10 @@ def corpora() -> Path:
 @pytest.fixture(scope="session")
 def german() -> Pairs:
     """English and German sentences with nothing wrong in them. Tests must copy before they change."""
-    return samples.pairs("everyday", "en", "de").train[:2000]
+    return builtin.pairs("everyday", "en", "de").train[:2000]
 
 
 @pytest.fixture(scope="session")
 def chinese() -> Pairs:
     """English and Chinese sentences, likewise."""
-    return samples.pairs("everyday", "en", "zh").train[:2000]
+    return builtin.pairs("everyday", "en", "zh").train[:2000]

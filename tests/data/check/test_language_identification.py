@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weft import samples
+from weft.data import builtin
 from weft.data.check.finding import Finding, Rows
 from weft.data.check.language_identification import is_close, look_at_languages
 from weft.data.check.pairs import PairText, look_over_pairs
@@ -182,6 +182,6 @@ def test_public_text_is_recognized_either_way_round(corpora: Path, stem: str, sr
 
 @pytest.mark.parametrize("tgt", ["de", "zh"])
 def test_the_packages_own_text_is_recognized(tgt: str) -> None:
-    pairs = samples.pairs("everyday", "en", tgt).train
+    pairs = builtin.pairs("everyday", "en", tgt).train
     assert found(pairs, "en", tgt) == {}
     assert found(pairs, tgt, "en")["swapped-files"].severity == "fatal"

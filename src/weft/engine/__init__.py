@@ -1,0 +1,1 @@
+"""What runs a trained model: its weights packed for the native library, and the forms that PyTorch runs."""

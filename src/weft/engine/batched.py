@@ -1,0 +1,112 @@
+"""A model's own prefill and step as a decoder for the search: on a GPU, of recurrent models, without an engine.
+
+Shapes: R rows of one step, M of the cache before it, V vocabulary, m candidates of each row.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.decoding.decoder import Best, Ids, Rows
+from weft.decoding.search import Cache, Step, top, top_among_equals
+
+C = TypeVar("C", bound=Cache)
+
+
+class BatchedDecoder(Generic[C]):
+    """Sentences that begin together: every row of the cache has seen equally many positions.
+
+    `prefill` makes the cache of one row a sentence; `step` is a search's. A hypothesis is a row of the cache,
+    found by the slot and the place where it stood.
+    """
+
+    begins_together = True
+
+    def __init__(
+        self,
+        prefill: Callable[[Sequence[Sequence[int]]], C],
+        step: Step[C],
+        slots: int,
+        places: int,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.slots, self.places = slots, places
+        self._prefill, self._step, self._device = prefill, step, device
+        self._cache: C | None = None
+        self._rows: dict[tuple[int, int], int] = {}  # of the cache, by slot and place
+        self._allowed: dict[int, Int[Tensor, " A"]] = {}  # by slot, where not everything is
+
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
+        """Begin with these sentences, each in a slot of its own; those before them are gone."""
+        self._cache = self._prefill(sentences)
+        self._rows = {(slot, 0): row for row, slot in enumerate(slots)}
+        lists = zip(slots, allowed, strict=False)
+        self._allowed = {slot: torch.as_tensor(ids, device=self._device).long() for slot, ids in lists if len(ids)}
+
+    def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
+        """One more token for each row; as `weft.engine.bindings.Session.step`."""
+        assert self._cache is not None
+        before = rows.ancestors[np.arange(len(rows)), np.maximum(rows.times - 1, 0)]
+        places = np.where(rows.times > 0, before, 0).tolist()
+        slots = rows.slots.tolist()
+        parents = [self._rows[key] for key in zip(slots, places, strict=True)]
+        if parents != list(range(len(self._rows))):
+            self._cache = self._cache.select(torch.tensor(parents, device=self._device))
+        logits, self._cache = self._step(torch.tensor(rows.tokens.tolist(), device=self._device), self._cache)
+        self._rows = {key: row for row, key in enumerate(zip(slots, rows.places.tolist(), strict=True))}
+        log_probs = self._within(logits.float(), rows.slots).log_softmax(-1)
+        all_of_them = log_probs.cpu().numpy() if whole else None
+        best, ids = best_allowed(log_probs, rows, count)
+        return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
+
+    def _within(self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]) -> Float[Tensor, "R V"]:
+        """The logits of what each row may become."""
+        if not self._allowed:
+            return logits
+        within = torch.full_like(logits, -torch.inf)
+        for row, slot in enumerate(slots.tolist()):
+            ids = self._allowed.get(slot, slice(None))
+            within[row, ids] = logits[row, ids]
+        return within
+
+
+class BatchedEngine(Generic[C]):
+    """Makes these decoders."""
+
+    def __init__(
+        self,
+        prefill: Callable[[Sequence[Sequence[int]]], C],
+        step: Step[C],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._prefill, self._step, self._device = prefill, step, device
+
+    def session(self, slots: int, places: int) -> BatchedDecoder[C]:
+        """One for so many sentences with so many hypotheses each."""
+        return BatchedDecoder(self._prefill, self._step, slots, places, self._device)
+
+
+def best_allowed(
+    log_probs: Float[Tensor, "R V"], rows: Rows, count: int
+) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
+    """The `count` best next tokens of each row that are not banned."""
+    if rows.ban_ends is not None and len(rows.banned):
+        where = np.repeat(np.arange(len(rows)), np.diff(rows.ban_ends, prepend=0))
+        places = tuple(torch.from_numpy(x).long().to(log_probs.device) for x in (where, rows.banned))
+        log_probs = log_probs.index_put(places, log_probs.new_tensor(-torch.inf))
+    return _best(log_probs, count)
+
+
+def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
+    """The `count` largest of each row, the lower id first among equals; -inf where there are not so many."""
+    known = min(count, log_probs.shape[1])
+    best, ids, tied = top(log_probs[None], known)
+    if tied.any():
+        best, ids, _ = top_among_equals(log_probs[None], known)
+    missing = (0, count - known)
+    return torch.nn.functional.pad(best[0], missing, value=-torch.inf), torch.nn.functional.pad(ids[0], missing)

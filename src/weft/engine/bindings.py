@@ -1,0 +1,451 @@
+"""The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions that use them.
+
+Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V vocabulary, R rows of
+one step. Every width is filled up with zeros to whole registers.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.decoding.decoder import Best, Ids, Rows
+from weft.kernels import native
+
+SOURCE = Path(__file__).with_name("decoding.cpp")
+KINDS = ("float32", "bfloat16", "int8")
+ACTIVATIONS = ("relu", "gelu", "relu2", "silu")
+_PER_GROUP = {"float32": 1, "bfloat16": 2}  # numbers in four bytes; of int8 the library says
+_POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
+
+
+class _Matrix(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("weights", "scales", "starts", "bias")),
+        ("inputs", _LONG),
+        ("outputs", _LONG),
+    )
+
+
+class _Norm(ctypes.Structure):
+    _fields_ = (("gain", _POINTER), ("bias", _POINTER))
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        ("norms", _Norm * 3),
+        ("after", _Norm * 3),
+        *(
+            (name, _Matrix)
+            for name in ("mine", "mine_out", "query", "theirs", "theirs_out", "inner", "gate", "outer")
+        ),
+        ("mine_gains", _POINTER * 2),
+        ("theirs_gains", _POINTER * 2),
+    )
+
+
+_WHOLE = (
+    *("kind", "d_model", "d_model_padded", "d_ff", "head_dim", "groups", "lanes", "steps", "norm_first"),
+    *("root_mean_square", "activation", "num_encoder_layers", "num_decoder_layers", "vocab_size", "half"),
+)
+
+
+class _Model(ctypes.Structure):
+    _fields_ = (
+        *((name, _LONG) for name in _WHOLE),
+        *((name, ctypes.c_double) for name in ("eps", "score_scale", "embedding_scale")),
+        *((f"{side}_{what}", _POINTER) for side in ("src", "tgt") for what in ("tokens", "positions")),
+        *((name, _POINTER) for name in ("cosines", "sines")),
+        ("encoder", ctypes.POINTER(_Layer)),
+        ("decoder", ctypes.POINTER(_Layer)),
+        ("encoder_norm", _Norm),
+        ("decoder_norm", _Norm),
+        ("projection", _Matrix),
+        ("listed", _Matrix),
+    )
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y = weight x + bias."""
+
+    weight: Float[Tensor, "N M"]
+    bias: Float[Tensor, "N"] | None
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A norm's gain and bias."""
+
+    gain: Float[Tensor, "D"]
+    bias: Float[Tensor, "D"] | None
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The four maps of an attention; a head's rows lie together. Gains of a query and a key that are normed."""
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    query_gain: Float[Tensor, "K"] | None = None
+    key_gain: Float[Tensor, "K"] | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its parts.
+
+    Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what `inner` gives.
+    """
+
+    norms: tuple[Norm, ...]
+    own: Attention
+    across: Attention | None
+    inner: Linear
+    outer: Linear
+    gate: Linear | None = None
+    after: tuple[Norm, ...] = ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """Token vectors, and those of the positions, if any."""
+
+    tokens: Float[Tensor, "V D"]
+    positions: Float[Tensor, "L D"] | None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K / 2) each.
+
+    `root_mean_square`: norms divide by it, and take no mean away.
+    """
+
+    num_heads: int
+    head_dim: int
+    norm_first: bool
+    root_mean_square: bool
+    activation: str
+    eps: float
+    embedding_scale: float
+    src: Side | None
+    tgt: Side
+    encoder: tuple[Layer, ...]
+    decoder: tuple[Layer, ...]
+    encoder_norm: Norm | None
+    decoder_norm: Norm | None
+    projection: Linear
+    rotary: tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]] | None = None
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How heads are laid out: in `groups`, in each dimension after dimension (`steps`), a lane for each head."""
+
+    num_heads: int
+    head_dim: int
+
+    @property
+    def lanes(self) -> int:
+        """Heads side by side, a power of two, at most as many as there are numbers in a register."""
+        return min(_lanes(), 1 << (self.num_heads - 1).bit_length())
+
+    @property
+    def groups(self) -> int:
+        return -(-self.num_heads // self.lanes)
+
+    @property
+    def steps(self) -> int:
+        """Dimensions of a head, filled up so that those of a group make whole vectors."""
+        return -(-self.head_dim * self.lanes // _lanes()) * _lanes() // self.lanes
+
+    def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
+        """Rows of heads one behind the other, in the engine's order."""
+        apart = rows.new_zeros(self.groups * self.lanes, self.steps, *rows.shape[1:])
+        apart[: self.num_heads, : self.head_dim] = rows.reshape(self.num_heads, self.head_dim, *rows.shape[1:])
+        grouped = apart.reshape(self.groups, self.lanes, *apart.shape[1:])
+        return grouped.transpose(1, 2).flatten(0, 2)
+
+    def into(self, linear: Linear) -> Linear:
+        """A map to heads, its outputs in the engine's order."""
+        return Linear(self.laid_out(linear.weight), None if linear.bias is None else self.laid_out(linear.bias))
+
+    def out_of(self, linear: Linear) -> Linear:
+        """A map from heads, its inputs in the engine's order."""
+        return Linear(self.laid_out(linear.weight.T).T, linear.bias)
+
+
+def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
+    """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps (symmetric).
+
+    Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized stays as it is.
+    """
+    scales = weight.abs().amax(1) / 127
+    scales = ((scales.view(torch.int32) + 0x7F) & ~0x7F).view(torch.float32)
+    return (weight / scales.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scales
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled functions. Raises UnavailableError with the reason where there are none."""
+    found = native.library(SOURCE)
+    signatures = {
+        "decoding_lanes": (_LONG, ()),
+        "decoding_int8_group": (_LONG, ()),
+        "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
+        "decoding_end": (None, (_POINTER,)),
+        "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 5)),
+        "decoding_step": (
+            ctypes.c_int,
+            (
+                *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
+                *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER, _LONG),
+            ),
+        ),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+class Engine:
+    """A Transformer's weights, packed for products of one kind; any number of sessions in any threads use them."""
+
+    def __init__(self, weights: Weights, kind: str = "float32") -> None:
+        """`kind`: "float32", "bfloat16" or "int8". Raises UnavailableError where there are no native kernels."""
+        self._library = library()
+        self._kept: list[object] = []  # what the structures point to
+        self.kind, self.vocab_size = kind, weights.projection.weight.shape[0]
+        heads = Heads(weights.num_heads, weights.head_dim)
+        d_model = weights.tgt.tokens.shape[1]
+        first = (weights.encoder or weights.decoder)[0]
+        rotary = weights.rotary
+        self._model = _Model(
+            kind=KINDS.index(kind),
+            d_model=d_model,
+            d_model_padded=_filled(d_model),
+            d_ff=_filled(first.inner.weight.shape[0]),
+            head_dim=weights.head_dim,
+            groups=heads.groups,
+            lanes=heads.lanes,
+            steps=heads.steps,
+            norm_first=weights.norm_first,
+            root_mean_square=weights.root_mean_square,
+            activation=ACTIVATIONS.index(weights.activation),
+            num_encoder_layers=len(weights.encoder),
+            num_decoder_layers=len(weights.decoder),
+            vocab_size=self.vocab_size,
+            half=rotary[0].shape[1] if rotary else 0,
+            eps=weights.eps,
+            score_scale=weights.head_dim**-0.5,
+            embedding_scale=weights.embedding_scale,
+            src_tokens=self._rows(weights.src.tokens if weights.src else None),
+            src_positions=self._rows(weights.src.positions if weights.src else None),
+            tgt_tokens=self._rows(weights.tgt.tokens),
+            tgt_positions=self._rows(weights.tgt.positions),
+            cosines=self._pointer(rotary[0].float().contiguous()) if rotary else None,
+            sines=self._pointer(rotary[1].float().contiguous()) if rotary else None,
+            encoder=self._layers(weights.encoder, heads),
+            decoder=self._layers(weights.decoder, heads),
+            encoder_norm=self._norm(weights.encoder_norm),
+            decoder_norm=self._norm(weights.decoder_norm),
+            projection=self._matrix(weights.projection, missing=-float("inf")),
+        )
+        self._projection, self._lock = weights.projection, Lock()
+
+    def session(self, slots: int, places: int) -> "Session":
+        """Room for so many sentences, each with so many hypotheses; for one thread at a time."""
+        return Session(self, slots, places)
+
+    def prepare_lists(self) -> None:
+        """Lay the output matrix out for sentences that may become some ids alone, if that is not done."""
+        with self._lock:
+            if not self._model.listed.weights:
+                self._model.listed = self._matrix(self._projection, is_packed=False)
+
+    def _layers(self, layers: tuple[Layer, ...], heads: Heads) -> ctypes.Array[_Layer]:
+        found = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
+        self._kept.append(found)
+        return found
+
+    def _layer(self, layer: Layer, heads: Heads) -> _Layer:
+        own, across = layer.own, layer.across
+        mine = _joined(*(heads.into(part) for part in (own.query, own.key, own.value)))
+        found = _Layer(
+            norms=(_Norm * 3)(*(self._norm(norm) for norm in layer.norms)),
+            after=(_Norm * 3)(*(self._norm(norm) for norm in layer.after)),
+            mine_gains=self._gains(own),
+            gate=_Matrix() if layer.gate is None else self._matrix(layer.gate),
+            mine=self._matrix(mine),
+            mine_out=self._matrix(heads.out_of(own.output)),
+            inner=self._matrix(layer.inner),
+            outer=self._matrix(layer.outer),
+        )
+        if across is not None:
+            found.query = self._matrix(heads.into(across.query))
+            found.theirs = self._matrix(_joined(heads.into(across.key), heads.into(across.value)))
+            found.theirs_out = self._matrix(heads.out_of(across.output))
+            found.theirs_gains = self._gains(across)
+        return found
+
+    def _matrix(self, linear: Linear, missing: float = 0.0, is_packed: bool = True) -> _Matrix:
+        """In panels, or one output behind the other; outputs that only fill up have the bias `missing`."""
+        weight, bias = linear.weight.detach().float(), linear.bias
+        outputs, inputs = (_filled(size) for size in weight.shape)
+        whole = weight.new_zeros(outputs, inputs)
+        whole[: weight.shape[0], : weight.shape[1]] = weight
+        biases = weight.new_full((outputs,), missing)
+        biases[: weight.shape[0]] = 0.0 if bias is None else bias.detach().float()
+        scales = starts = None
+        group = _PER_GROUP.get(self.kind) or int(self._library.decoding_int8_group())
+        if self.kind == "int8":
+            whole, steps = quantized(whole)
+            offset = -128 if group == 4 else 0
+            scales, starts = self._pointer(steps), self._pointer(offset * whole.sum(1, dtype=torch.int32))
+            whole = whole if group == 4 else whole.short()
+        elif self.kind == "bfloat16":
+            whole = whole.bfloat16()
+        panels = whole.view(outputs // _lanes(), _lanes(), inputs // group, group)
+        laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
+        return _Matrix(self._pointer(laid_out), scales, starts, self._pointer(biases), inputs, outputs)
+
+    def _norm(self, norm: Norm | None) -> _Norm:
+        if norm is None:
+            return _Norm()
+        bias = torch.zeros_like(norm.gain) if norm.bias is None else norm.bias
+        return _Norm(*(self._rows(part[None]) for part in (norm.gain, bias)))
+
+    def _gains(self, attention: Attention) -> ctypes.Array[ctypes.c_void_p]:
+        gains = (attention.query_gain, attention.key_gain)
+        pointers = (None if gain is None else self._pointer(gain.detach().float().contiguous()) for gain in gains)
+        return (_POINTER * 2)(*pointers)
+
+    def _rows(self, table: Tensor | None) -> int | None:
+        """Rows of d_model numbers, filled up with zeros."""
+        if table is None:
+            return None
+        table = table.detach().float()
+        missing = _filled(table.shape[1]) - table.shape[1]
+        return self._pointer(torch.nn.functional.pad(table, (0, missing)).contiguous())
+
+    def _pointer(self, tensor: Tensor) -> int:
+        self._kept.append(tensor)
+        return tensor.data_ptr()
+
+
+class Session:
+    """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread at a time."""
+
+    begins_together = False
+
+    def __init__(self, engine: Engine, slots: int, places: int) -> None:
+        self.engine, self.slots, self.places = engine, slots, places
+        self._library = engine._library
+        self._handle = self._library.decoding_session(ctypes.byref(engine._model), slots, places)
+        if not self._handle:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.decoding_end(self._handle)
+            self._handle = None
+
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
+        """Encode sentences, each into a slot of its own, whose former content is gone.
+
+        What a sentence becomes has only ids of its `allowed` ones, ascending, and their probabilities add up to 1;
+        where it has none, any id. Raises MemoryError.
+        """
+        if any(len(ids) for ids in allowed):
+            self.engine.prepare_lists()
+        into = np.asarray(slots, np.int64)
+        given = (*_end_to_end(sentences), *_end_to_end(allowed or [()] * len(sentences)))
+        self._done(
+            self._library.decoding_encode(self._handle, len(into), *(x.ctypes.data for x in (into, *given)))
+        )
+
+    def step(
+        self,
+        rows: Rows,
+        count: int,
+        *,
+        wanted: NDArray[np.int64] | None = None,
+        beside: NDArray[np.float32] | None = None,
+        whole: bool = False,
+        as_logits: bool = False,
+    ) -> Best:
+        """Take one more token for each row, and give the `count` best next ones of those rows `wanted` (all).
+
+        The best stand first, the lower id among equals; those of all come with them if `whole`, or, `as_logits`,
+        what the output layer gave in their place: apart by one number a row. What is banned is said of the rows
+        wanted. `beside` (R, D) is added to the tokens' vectors. Raises MemoryError.
+        """
+        slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (rows.slots, rows.places, rows.times))
+        tokens, ancestors, banned = (
+            np.ascontiguousarray(x, np.int32) for x in (rows.tokens, rows.ancestors, rows.banned)
+        )
+        wanted = np.arange(len(rows)) if wanted is None else np.ascontiguousarray(wanted, np.int64)
+        ends = np.zeros(len(wanted)) if rows.ban_ends is None else rows.ban_ends
+        ban_ends = np.ascontiguousarray(ends, np.int64)
+        if beside is not None:
+            beside = self._filled_up(beside)
+        best = np.full((len(wanted), count), -np.inf, np.float32)
+        ids = np.zeros((len(wanted), count), np.int32)
+        all_of_them = np.empty((len(wanted), self.engine.vocab_size), np.float32) if whole else None
+        self._done(
+            self._library.decoding_step(
+                *(self._handle, len(rows), *(x.ctypes.data for x in (slots, places, times, tokens, ancestors))),
+                *(ancestors.strides[0] // 4, None if beside is None else beside.ctypes.data),
+                *(wanted.ctypes.data, len(wanted), banned.ctypes.data, ban_ends.ctypes.data, count),
+                *(best.ctypes.data, ids.ctypes.data, None if all_of_them is None else all_of_them.ctypes.data),
+                as_logits,
+            )
+        )
+        return best, ids, all_of_them
+
+    def _filled_up(self, beside: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows of d_model numbers, as wide as the engine's own."""
+        rows = np.zeros((len(beside), self.engine._model.d_model_padded), np.float32)
+        rows[:, : beside.shape[1]] = beside
+        return rows
+
+    def _done(self, status: int) -> None:
+        if status == 1:
+            raise MemoryError
+        if status:
+            raise RuntimeError(f"the decoding engine failed with status {status}; please report this")
+
+
+def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Rows of ids behind each other, and where each ends."""
+    ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
+    return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
+
+
+def _lanes() -> int:
+    """How many numbers a register of this processor holds."""
+    return int(library().decoding_lanes())
+
+
+def _filled(size: int) -> int:
+    return -(-size // _lanes()) * _lanes()
+
+
+def _joined(*linears: Linear) -> Linear:
+    """Several maps of one input, their outputs behind each other."""
+    weight = torch.cat([linear.weight for linear in linears])
+    if linears[0].bias is None:
+        return Linear(weight, None)
+    return Linear(weight, torch.cat([linear.bias for linear in linears if linear.bias is not None]))

@@ -1,0 +1,226 @@
+"""A model's weights, handed to the decoding engine of this machine's processor.
+
+Shapes: the legend in `weft.model.attention`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from weft.decoding.decoder import Rows
+from weft.engine import bindings as engine
+from weft.kernels import native
+from weft.model.attention import NORM_EPS, MultiHeadAttention
+from weft.model.causal import CausalTransformer
+from weft.model.layers import ACTIVATIONS, CausalLayer, DecoderLayer, EncoderLayer, GatedFeedForward, Residual
+from weft.model.positions import NoPositions, angles
+from weft.model.transformer import Embedding, Seq2SeqTransformer
+
+
+def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engine.Engine | None:
+    """The engine with this model's weights as they are now; None where this device or precision has none.
+
+    Nor has a model whose weights are shared out among processes.
+    """
+    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
+        return None
+    try:
+        return engine.Engine(weights_of(model), precision)
+    except native.UnavailableError:
+        return None
+
+
+def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writer | None":
+    """A language model of the engine, for texts that grow; None where `build_engine` gives none."""
+    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
+        return None
+    try:
+        return Writer(model, engine.Engine(causal_weights_of(model), precision))
+    except native.UnavailableError:
+        return None
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether weights are shared out among processes."""
+    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
+
+
+@dataclass(frozen=True)
+class WriterCache:
+    """Texts under way, each in a slot of a session; what is decoded after one of these is no longer in it."""
+
+    session: engine.Session
+    slots: Int[Tensor, " N"]
+    ids: Int[Tensor, "N L"]
+
+    def until(self, length: int) -> "WriterCache":
+        """The first so many positions; those behind them are written over as the texts go on another way."""
+        return WriterCache(self.session, self.slots, self.ids[:, :length])
+
+    def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
+        """Keep or reorder rows; none can be repeated, as its text would grow in two ways in one slot."""
+        if len(set(rows.tolist())) < len(rows):
+            raise ValueError("a text in a slot cannot go on in two ways")
+        return WriterCache(self.session, self.slots[rows], self.ids[rows])
+
+    def join(self, other: "WriterCache") -> "WriterCache":
+        """Refused: each cache's texts lie in a session of their own."""
+        raise ValueError("texts in the slots of two sessions cannot be joined")
+
+
+class Writer:
+    """A causal model's three doors, for generation: its states are logits already."""
+
+    training = False
+
+    def __init__(self, model: CausalTransformer, own: engine.Engine) -> None:
+        """`own` has the model's weights; n-grams and matches are left to the model itself."""
+        self.model, self.engine = model, own
+
+    def train(self, mode: bool = True) -> None:
+        """It has nothing to be trained."""
+
+    def prefill(self, prompt: Int[Tensor, "B L"]) -> WriterCache:
+        """Read prompts of one length, without padding; L may be 0."""
+        count = len(prompt)
+        start = WriterCache(self.engine.session(count, 1), torch.arange(count), prompt[:, :0])
+        return self.decode(prompt, start, whole=False)[1] if prompt.shape[1] else start
+
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: WriterCache, whole: bool = True
+    ) -> tuple[Float[Tensor, "N L V"], WriterCache]:
+        """New positions after those in the cache: logits of what follows each, and the longer cache.
+
+        Unless `whole`, nothing is computed of them but the cache.
+        """
+        count, length = ids.shape
+        first = cache.ids.shape[1]
+        read = torch.cat([cache.ids, ids], dim=1)
+        slots = cache.slots[:, None].expand(count, length).flatten().numpy()
+        times = torch.arange(first, first + length).repeat(count).numpy()
+        table = np.zeros((count * length, first + length), np.int32)
+        wanted = None if whole else np.zeros(0, np.int64)
+        rows = Rows(slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table)
+        beside = self._beside(read, length)
+        _, _, found = cache.session.step(rows, 0, wanted=wanted, beside=beside, whole=True, as_logits=True)
+        logits = torch.from_numpy(found).reshape(count, length, -1) if whole else torch.empty(count, length, 0)
+        return logits, WriterCache(cache.session, cache.slots, read)
+
+    def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
+        """They are what they are."""
+        return states
+
+    def _beside(self, read: Int[Tensor, "N T"], length: int) -> NDArray[np.float32] | None:
+        """The vectors of n-grams and matches of the last positions, if the model has any."""
+        parts = [part(read, length) for part in (self.model.ngrams, self.model.matches) if part is not None]
+        return torch.stack(parts).sum(0).detach().flatten(0, 1).float().contiguous().numpy() if parts else None
+
+
+def why_no_engine(device: str, precision: str) -> str:
+    """Why this processor has no engine, in words; empty where it has one, or none was made for the device."""
+    if device != "cpu" or precision not in engine.KINDS:
+        return ""
+    try:
+        engine.library()
+    except native.UnavailableError as error:
+        return str(error)
+    return ""
+
+
+def weights_of(model: Seq2SeqTransformer) -> engine.Weights:
+    """All of an encoder-decoder, as the engine takes it."""
+    return replace(
+        _weights(model, model.tgt_embedding),
+        src=_side(model.src_embedding),
+        encoder=tuple(_layer(layer) for layer in model.encoder),
+        encoder_norm=_final(model.encoder_norm),
+    )
+
+
+def _weights(model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding) -> engine.Weights:
+    """Those of a decoder."""
+    first = cast(DecoderLayer | CausalLayer, model.decoder[0])
+    attention = first.self_attention
+    places = torch.arange(model.max_len).float()
+    residual = cast(Residual, first.residuals[0])
+    return engine.Weights(
+        num_heads=attention.num_heads,
+        head_dim=attention.head_dim,
+        norm_first=residual.norm_first,
+        root_mean_square=isinstance(residual.norm, nn.RMSNorm),
+        activation=_name_of(first.feed_forward.activation),
+        eps=NORM_EPS,
+        embedding_scale=tgt.scale,
+        src=None,
+        tgt=_side(tgt),
+        encoder=(),
+        decoder=tuple(_layer(layer) for layer in model.decoder),
+        encoder_norm=None,
+        decoder_norm=_final(model.decoder_norm),
+        projection=_linear(model.projection),
+        rotary=angles(places, attention.head_dim) if attention.rotary else None,
+    )
+
+
+def causal_weights_of(model: CausalTransformer) -> engine.Weights:
+    """All of a decoder-only model, n-grams and matches left out."""
+    return _weights(model, model.embedding)
+
+
+def _side(embedding: Embedding) -> engine.Side:
+    positions = embedding.positions
+    return engine.Side(embedding.tokens.weight, None if isinstance(positions, NoPositions) else positions.table)
+
+
+def _layer(layer: nn.Module) -> engine.Layer:
+    assert isinstance(layer, EncoderLayer | CausalLayer | DecoderLayer)
+    residuals = [cast(Residual, residual) for residual in layer.residuals]
+    norms = tuple(_norm(residual.norm) for residual in residuals)
+    after = tuple(_norm(residual.after) for residual in residuals if residual.after is not None)
+    across = _attention(layer.cross_attention) if isinstance(layer, DecoderLayer) else None
+    part = layer.feed_forward
+    gate = _linear(part.gate) if isinstance(part, GatedFeedForward) else None
+    own = _attention(layer.self_attention)
+    return engine.Layer(norms, own, across, _linear(part.inner), _linear(part.outer), gate, after)
+
+
+def _attention(attention: MultiHeadAttention) -> engine.Attention:
+    norms = attention.query_norm, attention.key_norm
+    query_gain, key_gain = (None if norm is None else norm.weight for norm in norms)
+    key, value = (_for_all_heads(part, attention) for part in (attention.key, attention.value))
+    return engine.Attention(_linear(attention.query), key, value, _linear(attention.output), query_gain, key_gain)
+
+
+def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
+    """The engine has keys and values for every head: those that several share stand there several times."""
+    times = attention.num_heads // attention.key_value_heads
+
+    def repeated(rows: Tensor) -> Tensor:
+        return rows.unflatten(0, (-1, attention.head_dim)).repeat_interleave(times, 0).flatten(0, 1)  # type: ignore[no-untyped-call]
+
+    if times == 1:
+        return _linear(linear)
+    return engine.Linear(repeated(linear.weight), None if linear.bias is None else repeated(linear.bias))
+
+
+def _linear(linear: nn.Linear) -> engine.Linear:
+    return engine.Linear(linear.weight, linear.bias)
+
+
+def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> engine.Norm:
+    return engine.Norm(norm.weight, norm.bias if isinstance(norm, nn.LayerNorm) else None)
+
+
+def _final(norm: nn.Module) -> engine.Norm | None:
+    return _norm(norm) if isinstance(norm, nn.LayerNorm | nn.RMSNorm) else None
+
+
+def _name_of(activation: nn.Module) -> str:
+    kinds = {**ACTIVATIONS, "silu": nn.SiLU}
+    return next(name for name, kind in kinds.items() if type(activation) is kind)

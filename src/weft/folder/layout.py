@@ -1,0 +1,128 @@
+"""The names of the files in a model folder and of its run, and why a folder holds no model."""
+
+import difflib
+import os
+import shlex
+from pathlib import Path
+
+from weft.errors import FolderError
+from weft.folder import durable
+
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+SHORTLIST = "shortlist.safetensors"
+WORDS = "words.safetensors"
+RUNS = Path("runs")  # where a model goes whose folder was not named
+SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
+TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+
+
+class RunFiles:
+    """What training keeps under `run/`; using the model needs none of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock = folder / "lock"
+        self.recipe = folder / "recipe.json"
+        self.config = folder / "config.json"  # of the model that the run will publish
+        self.machine = folder / "machine.json"
+        self.plan = folder / "plan.json"
+        self.metrics = folder / "metrics.jsonl"
+        self.samples = folder / "samples.jsonl"
+        self.tensorboard = folder / "tensorboard"
+        self.verdict = folder / "verdict.json"
+        self.checkpoints = folder / "checkpoints"
+        self.stores = folder / "stores"
+        self.words = folder / "words.safetensors"  # of the model that the run starts from
+        self.tokenizers = folder / "tokenizers"
+        self.train_hashes = folder / "train-hashes.npy"
+        self.distilled = folder / "distilled"  # what a teacher wrote, where there was one
+        self.teacher = self.distilled / "teacher.json"
+        self.translations = self.distilled / "translations.jsonl"
+        self.distilled_src = self.distilled / "source.txt"
+        self.distilled_tgt = self.distilled / "target.txt"
+
+
+def run_files(folder: Path) -> RunFiles:
+    """The training files of a model folder."""
+    return RunFiles(folder / "run")
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a model was published here (its files may still turn out damaged)."""
+    return (folder / durable.MANIFEST).is_file()
+
+
+def holds_model_or_run(folder: Path) -> bool:
+    """Whether a verb could take this folder: a model was published in it, or a run has begun there."""
+    return is_finished(folder) or run_files(folder).recipe.is_file()
+
+
+def refuse_no_folder(folder: Path) -> None:
+    """Raise FolderError where a folder is missing, naming the like ones beside it and in `runs/`."""
+    if not os.path.isdir(folder):  # unlike Path.is_dir, False for a text that is too long for a name
+        near = _near_models(folder)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "give the folder that `weft train` wrote"
+        raise FolderError(f"{folder!s:.200}: {_why_no_folder(folder)}; {remedy}")
+
+
+def refuse_no_model(folder: Path) -> None:
+    """Raise FolderError where a folder is missing, or nothing in it was published as a model."""
+    refuse_no_folder(folder)
+    if not is_finished(folder):
+        raise FolderError(f"{folder}: {_why_no_model(folder)}")
+
+
+def task_of(folder: Path) -> str:
+    """The task of the model in a folder, as its config says. Raises FolderError where there is none."""
+    refuse_no_model(folder)
+    config = durable.read_json(folder / CONFIG, limit=2**20)
+    return str(config.get("task")) if isinstance(config, dict) else ""
+
+
+def command_of(folder: Path) -> str:
+    """The command that a folder's run was begun by; empty where there is no run, or Python began it."""
+    recipe = run_files(folder).recipe
+    facts = durable.read_json(recipe) if recipe.is_file() else {}
+    return str(facts.get("command", "")) if isinstance(facts, dict) else ""
+
+
+def going_on(command: str, folder: Path, is_saved: bool) -> str:
+    """Which command goes on with a run that was stopped, and what makes a model of what it has saved."""
+    if command:
+        again = f"the same command goes on: {command.replace(' --fresh', '')}"
+        use = shlex.join(["weft", "finish", str(folder)])
+    else:
+        again, use = "the same call goes on", f'weft.finish("{folder}")'
+    return again + (f"; to use what there is: {use}" if is_saved else "")
+
+
+def _near_models(folder: Path) -> list[str]:
+    """Folders with a model or a run whose names are like this one's."""
+    found: dict[str, Path] = {}
+    for place in (RUNS, folder.parent):
+        try:
+            found |= {name: place / name for name in os.listdir(place) if holds_model_or_run(place / name)}
+        except (OSError, ValueError):  # it is not there, or cannot be a name
+            continue
+    return [str(found[name]) for name in difflib.get_close_matches(folder.name, found, n=2, cutoff=0.6)]
+
+
+def _why_no_folder(folder: Path) -> str:
+    if not os.path.exists(folder):
+        return "no such folder"
+    if folder.suffix == ".zip":
+        return "is an archive; unpack it first"
+    return "is no folder"
+
+
+def _why_no_model(folder: Path) -> str:
+    files = run_files(folder)
+    if files.distilled.is_dir() and not files.recipe.is_file():
+        return "its model is not finished; run the same `weft distill` again to go on"
+    if files.recipe.is_file():
+        is_saved = any(files.checkpoints.glob("step-*"))
+        return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"
+    pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]
+    if pickles:
+        return f"not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
+    return f"not a Weft model folder (it has no {durable.MANIFEST})"

@@ -1,0 +1,1 @@
+"""The packaged recipes, and how a recipe is read."""

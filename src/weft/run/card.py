@@ -1,0 +1,168 @@
+"""README.md of a model folder: what it is, how it was made, what it scores, how to use it."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.config import RecurrentSection
+from weft.data.check.finding import counted
+from weft.data.languages import direction
+from weft.folder.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
+
+ABOUT_RUN = """\
+The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
+before the folder is handed on.
+"""
+
+
+_FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")  # of a path from the root
+
+
+def without_folders(text: str, files: Iterable[str] = ()) -> str:
+    """The text with paths cut to their last names: who gets a model need not learn where its maker keeps things.
+
+    Cut are `files`, as they were named, and all paths from the root.
+    """
+    for name in sorted(set(files), key=len, reverse=True):
+        text = text.replace(name, Path(name).name or name)
+    return _FOLDERS.sub("", text)
+
+
+def _paths(command: str) -> list[str]:
+    """What in a command may be a path, that of a folder with spaces in its name too."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # written by hand
+        return []
+    parts = (part for word in words for part in re.split("[=,]", word))
+    return [part for part in parts if part.startswith(("/", "~/"))]
+
+
+def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts, the files of each text by their last names."""
+    texts = {
+        part: {**about, "files": [Path(name).name for name in about["files"]]}
+        for part, about in facts["texts"].items()
+    }
+    return {**facts, "texts": texts}
+
+
+def model_card(
+    config: FolderConfig,
+    facts: Mapping[str, Any],
+    verdict: Mapping[str, Any],
+    judged: Sequence[str],
+    test_lines: Sequence[str],
+    command: str,
+    computed: str = "",
+) -> str:
+    """The card as Markdown, without the folders that its files lay in; `judged` says what the model is good for.
+
+    `test_lines` are the scores of the test set as a person reads them; `computed` says in which precision and by
+    which kernels the run computed.
+    """
+    texts = [
+        f"{name}: {part['size']} from {', '.join(part['files'])} "
+        f"(sha256 {part['sha256'][:16]}; {part['signature']})"
+        for name, part in facts["texts"].items()
+    ]
+    overridden = facts["texts"]["train"].get("overridden", ())
+    texts += [f"trained in spite of: {', '.join(overridden)} (--allow-bad-data)"] if overridden else []
+    texts += [_teacher_line(facts["teacher"])] if "teacher" in facts else []
+    title, shape, use = _portrait(config)
+    best = verdict["best_step"]
+    which = f"those of step {best:,}, the best on dev" if best else "the last"
+    dev = [f"{name.replace('_', ' ')}: {value:.4g}" for name, value in verdict["dev"].items()]
+    test = "\n".join(f"    {line}" for line in test_lines) or "No test set."
+    files = [name for part in facts["texts"].values() for name in part["files"]]
+    card = f"""# {title}
+
+{shape}, trained with Weft {config.weft_version}.
+
+## Use
+
+{_indented(use)}
+
+## What it is good for
+
+{_bullets(judged)}
+
+## Text
+
+{_bullets(texts)}
+
+## Training
+
+    {command or "weft.train(...)"}
+
+{counted(verdict["step"], "steps")}{f" ({computed})" if computed else ""}; the weights are {which}.
+
+## Scores on dev
+
+{_bullets(dev)}
+
+## Scores on test
+
+{test}
+
+## Notes
+
+{_bullets(verdict["notes"])}
+
+{ABOUT_RUN}"""
+    return without_folders(card, [*files, *_paths(command)])
+
+
+def _teacher_line(teacher: Mapping[str, Any]) -> str:
+    """What wrote the target side of the text."""
+    return (
+        f"target side: the translations of a teacher (its manifest's sha256 {teacher['teacher']}) by beam search, "
+        f"beam size {teacher['beam_size']}, of {teacher['sentences']:,} source sentences "
+        f"(sha256 {teacher['source'][:16]})"
+    )
+
+
+def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
+    """Title, shape and use of a model."""
+    if isinstance(config, TranslationConfig):
+        use = [
+            'weft translate THIS_FOLDER "A sentence."',
+            f"weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}",
+        ]
+        return f"Translation, {direction(config.src_lang, config.tgt_lang)}", _translation_shape(config), use
+    if isinstance(config, LanguageConfig):
+        layers = config.model.num_decoder_layers
+        use = ['weft generate THIS_FOLDER --prompt "A beginning"', "weft score THIS_FOLDER text.txt"]
+        return "Language model", f"A causal Transformer of {layers} layers (width {config.model.d_model})", use
+    assert isinstance(config, ClassificationConfig)
+    use = ['weft classify THIS_FOLDER "A text."', "weft evaluate THIS_FOLDER rows.tsv"]
+    title = f"Classification: {', '.join(config.labels[:10])}"
+    return title, _classifier_shape(config), use
+
+
+def _translation_shape(config: TranslationConfig) -> str:
+    shape = config.model
+    layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
+    if isinstance(shape, RecurrentSection):
+        return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
+    return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
+
+
+def _classifier_shape(config: ClassificationConfig) -> str:
+    shape = config.model
+    layers = f"A Transformer encoder of {shape.num_encoder_layers} layers" if shape.num_encoder_layers else ""
+    mean = "the mean" if shape.ngram_weights == "equal" else "the weighted mean"
+    bag = f"{mean} of n-grams of up to {shape.ngrams} tokens" if shape.ngrams > 1 else f"{mean} of tokens"
+    if not layers:
+        return f"{bag.capitalize()} (width {shape.d_model})"
+    return f"{layers} (width {shape.d_model})" + (f" beside {bag}" if shape.ngrams > 1 else "")
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) or "- none"

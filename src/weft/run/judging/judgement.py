@@ -1,0 +1,70 @@
+"""What a model is good for, in plain words: the verdict at the end of a run."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from weft.run.judging.words import shorten_runs
+
+USABLE, DRAFT, NOT_YET, NOT_JUDGED = "usable", "draft", "not usable yet", "not judged"
+FEW_JUDGED = 20  # rows of dev below which what they show may be chance
+NUM_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, derived from the run's own dev text.
+
+    `verdict` is one of the four words above, `says` why, in sentences; `figures` are the numbers behind them;
+    `helps` what would make the model better, the most helpful first; `examples` some dev rows with what the model
+    makes of them. `still_improves` says that dev was still getting better when training ended. `low_confidence` is
+    the mean log-probability a token that one in twenty of dev's translations is below.
+    """
+
+    verdict: str
+    says: Sequence[str]
+    figures: dict[str, Any] = field(default_factory=dict)
+    helps: Sequence[str] = ()
+    examples: Sequence[dict[str, str]] = ()
+    still_improves: bool = False
+    low_confidence: float | None = None
+
+    def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
+        """The same with what its run's curve shows: how it still goes on getting better, if so; what would help.
+
+        What is not judged stays as it is, and what is usable needs no help.
+        """
+        if self.verdict == NOT_JUDGED:
+            return self
+        first, *rest = self.says
+        first += f"; the curve still {goes_on}: train it for longer" if goes_on else ""
+        helps = () if self.verdict == USABLE else helps
+        return replace(self, says=[first, *rest], helps=helps, still_improves=bool(goes_on))
+
+    def summary(self) -> list[str]:
+        """The verdict and what would help, for a person to read: without any of the text."""
+        first, *rest = self.says or ("",)
+        found = [f"{self.verdict}: {first}" if first else self.verdict, *rest]
+        return [*found, *(f"what would help: {one}" for one in self.helps)]
+
+    def lines(self) -> list[str]:
+        """As `summary`, and the examples, without endless repetitions."""
+        shown = [f"  {name + ':':<13}{shorten_runs(text)}" for row in self.examples for name, text in row.items()]
+        if shown:
+            shown.insert(0, f"{len(self.examples)} rows of dev:")
+        return [f"verdict: {line}" if i == 0 else f"  {line}" for i, line in enumerate(self.summary())] + shown
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
+
+
+def not_judged(why: str) -> Judgement:
+    """Where nothing can be said."""
+    return Judgement(NOT_JUDGED, [why])
+
+
+def places(count: int, most: int) -> list[int]:
+    """Numbers of at most so many of `count` rows, spread over all."""
+    size = min(count, most)
+    return [i * count // size for i in range(size)]

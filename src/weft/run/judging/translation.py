@@ -1,0 +1,160 @@
+"""The verdict on a translator: what it does with dev, beside copying from the nearest training sentence.
+
+No score alone decides. What does: how many translations are broken, how many are right or nearly, and whether
+looking a sentence up in the training text would do as well.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.data.corpus import ParallelText
+from weft.evaluation.metrics import translation_scores
+from weft.predict.prediction import Prediction
+from weft.predict.segments import joiner
+from weft.run.judging.judgement import (
+    DRAFT,
+    FEW_JUDGED,
+    NOT_YET,
+    NUM_EXAMPLES,
+    USABLE,
+    Judgement,
+    not_judged,
+    places,
+)
+from weft.run.judging.memory import Memory
+from weft.run.judging.words import edits, words_of
+from weft.tasks.translation import Translation
+
+MOST_JUDGED, MOST_REMEMBERED = 200, 100_000  # sentences of dev, and of training text, spread over all
+BROKEN = 0.1  # share of translations that repeat themselves, are empty, cut or too short: it cannot be used
+NEAR = 0.5  # share that a word or less is wrong in: for text like this it can be used
+HALF_RIGHT = 0.5  # share with half of its words right: below it there is nothing to correct
+TOO_SHORT, LONG = 0.5, 4  # share of the reference's words below which one is too short, where it has so many words
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of some dev sentences, each counted once: the first of these that holds.
+
+    `near` have at most one word (character, without spaces) wrong, `half` at most half of the reference's words;
+    `near` are among them.
+    """
+
+    count: int
+    repeated: int
+    empty: int
+    cut: int
+    short: int
+    near: int
+    half: int
+
+    @property
+    def broken(self) -> int:
+        """Those that cannot be a translation."""
+        return self.repeated + self.empty + self.cut + self.short
+
+    def faults(self) -> Iterator[str]:
+        """In words, those that occur."""
+        named = (
+            (self.repeated, "repeat themselves"),
+            (self.empty, "are empty"),
+            (self.cut, "find no end"),
+            (self.short, "have less than half of the reference's words"),
+        )
+        yield from (f"{count} of {self.count} translations {what}" for count, what in named if count)
+
+
+def judge_translator(task: Translation, train: ParallelText, dev: ParallelText) -> Judgement:
+    """Translate some of dev, as `weft translate` does, and judge."""
+    dev = dev.select(places(len(dev), MOST_JUDGED))
+    predictions = task.predictor().translate(dev.src)
+    references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
+    copies = _copies(task, train.select(places(len(train), MOST_REMEMBERED)), dev.src)
+    return judge(dev.src, predictions, references, copies, task.config.tgt_lang)
+
+
+def judge(
+    sources: Sequence[str],
+    predictions: Sequence[Prediction],
+    references: Sequence[str],
+    copies: Sequence[str],
+    language: str,
+) -> Judgement:
+    """The verdict on some translations; `copies` are the translations of the nearest training sentences."""
+    count = len(references)
+    if count < FEW_JUDGED:
+        return not_judged(f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed")
+    texts = [prediction.text for prediction in predictions]
+    found = outcomes(predictions, references, language)
+    mine, copied = (translation_scores(some, references, language).bleu for some in (texts, copies))
+    verdict, first = _verdict(found, mine, copied, language)
+    figures = {
+        **{name: getattr(found, name) for name in ("count", "repeated", "empty", "cut", "short", "near", "half")},
+        "bleu": round(mine, 2),
+        "copy_bleu": round(copied, 2),
+    }
+    beside = (
+        f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {mine:.1f}"
+    )
+    shown = [
+        {"source": sources[i], "translation": texts[i], "reference": references[i]}
+        for i in places(count, NUM_EXAMPLES)
+    ]
+    confidence = _low_confidence(predictions)
+    return Judgement(verdict, [first, beside], figures, examples=shown, low_confidence=confidence)
+
+
+def outcomes(predictions: Sequence[Prediction], references: Sequence[str], language: str) -> Outcomes:
+    """Count what became of each sentence."""
+    kinds = [_kind(one, text, language) for one, text in zip(predictions, references, strict=True)]
+    return Outcomes(
+        count=len(kinds),
+        repeated=kinds.count("repeated"),
+        empty=kinds.count("empty"),
+        cut=kinds.count("cut"),
+        short=kinds.count("short"),
+        near=kinds.count("near"),
+        half=kinds.count("near") + kinds.count("half"),
+    )
+
+
+def _kind(prediction: Prediction, reference: str, language: str) -> str:
+    mine, wanted = words_of(prediction.text, language), words_of(reference, language)
+    if prediction.repetition:
+        return "repeated"
+    if not mine and wanted:
+        return "empty"
+    if prediction.truncated:
+        return "cut"
+    if len(wanted) >= LONG and len(mine) < TOO_SHORT * len(wanted):
+        return "short"
+    distance = edits(mine, wanted)
+    return "near" if distance <= 1 else "half" if distance <= len(wanted) / 2 else "other"
+
+
+def _verdict(found: Outcomes, mine: float, copied: float, language: str) -> tuple[str, str]:
+    """The word, and the sentence that explains it."""
+    unit = "word" if joiner(language) else "character"
+    near = f"{found.near} of {found.count} dev sentences differ from the reference by a {unit} or less"
+    half = f"{found.half} of {found.count} have at least half of their {unit}s right"
+    if found.broken >= BROKEN * found.count:
+        return NOT_YET, ", ".join(found.faults())
+    if found.near >= NEAR * found.count:
+        return USABLE, f"for text like the training text; {near}"
+    if found.half < HALF_RIGHT * found.count:
+        return NOT_YET, f"only {half}"
+    if mine < copied:
+        return NOT_YET, "copying the translation of the nearest training sentence does better"
+    return DRAFT, f"to be read and corrected; {near}, {half}"
+
+
+def _copies(task: Translation, train: ParallelText, sources: Sequence[str]) -> list[str]:
+    encode = task.tokenizers[0].encode_batch
+    memory = Memory(encode(train.src))
+    return [train.tgt[memory.nearest(row)] for row in encode(list(sources))]
+
+
+def _low_confidence(predictions: Sequence[Prediction]) -> float | None:
+    """What one in twenty has a lower mean log-probability a token than."""
+    means = sorted(one.confidence for one in predictions if one.confidence is not None)
+    return round(means[len(means) // 20], 4) if len(means) >= FEW_JUDGED else None

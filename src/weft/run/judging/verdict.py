@@ -1,0 +1,84 @@
+"""What to say of a model when its run ends, by its task and by what the run wrote down."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.data.texts import Texts
+from weft.errors import FolderError, WeftError
+from weft.inspection.diagnosis import STOPPED, Run, of_run
+from weft.inspection.history import History, read_history
+from weft.run.judging.classification import judge_classifier
+from weft.run.judging.curve import before_decay, deciding, learned_by_heart, still_improves
+from weft.run.judging.judgement import Judgement, not_judged
+from weft.run.judging.language import judge_language_model
+from weft.run.judging.translation import judge_translator
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+
+MOST_HELPS = 2
+
+
+def judge_run(
+    folder: Path,
+    task: Task[Any, Any, Any],
+    texts: Texts[Any] | None,
+    scores: Mapping[str, float],
+    is_stopped: bool = False,
+) -> Judgement:
+    """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev.
+
+    `is_stopped` says that the run is not at its end: its command goes on.
+    """
+    try:
+        return _judge(folder, task, texts, scores, is_stopped)
+    except WeftError as error:  # a run that is done is not to fail here
+        return not_judged(str(error))
+
+
+def _judge(
+    folder: Path,
+    task: Task[Any, Any, Any],
+    texts: Texts[Any] | None,
+    scores: Mapping[str, float],
+    is_stopped: bool,
+) -> Judgement:
+    if texts is None:
+        return not_judged("the text is not there")
+    if texts.dev is None:
+        return not_judged("there is no dev text; give one with --dev, or more text")
+    history = _history(folder)
+    values, _ = deciding(history.evaluations) if history else ([], False)
+    improves = still_improves(*deciding(before_decay(history.evaluations, history.rates))) if history else False
+    helps = _helps(folder, task, improves, is_stopped)
+    how = "rises"
+    if isinstance(task, Translation):
+        found = judge_translator(task, texts.train, texts.dev)
+    elif isinstance(task, Classification):
+        found = judge_classifier(task, texts.train, texts.dev)
+    else:
+        assert isinstance(task, LanguageModelling)
+        by_heart = history is not None and learned_by_heart(values, [loss for _, loss in history.losses])
+        found = judge_language_model(task, texts.train, texts.dev, scores.get("dev_loss"), by_heart)
+        how = "falls"
+    return found.with_curve(how if improves else "", helps)
+
+
+def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool) -> list[str]:
+    """What the run's own figures say would make the model better; that it ended early is said already."""
+    run = Run.of(folder)
+    if is_stopped:  # what stands in the folder is of a run that is being published
+        run = replace(run, verdict={**(run.verdict or {}), "outcome": STOPPED})
+    said = improves and not is_stopped
+    causes = [cause for cause in of_run(task, run) if not (said and cause.code == "too-few-steps")]
+    return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
+
+
+def _history(folder: Path) -> History | None:
+    try:
+        return read_history(folder)
+    except FolderError:
+        return None

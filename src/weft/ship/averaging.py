@@ -1,0 +1,126 @@
+"""One model from several: the mean of the weights of a run's last checkpoints, or of models that are alike.
+
+Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are averaged.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from weft.errors import FolderError, UsageError
+from weft.folder.model_folder import (
+    CARD,
+    WEIGHTS,
+    WORDS,
+    StoredModel,
+    keep_train_hashes,
+    open_model_folder,
+    read_words,
+    run_files,
+    save_model_folder,
+)
+from weft.recipes.file import recipe_difference
+from weft.run.card import ABOUT_RUN, without_folders
+from weft.training.checkpoint import Checkpoints, load_state
+
+
+def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list[str]:
+    """Write `out`, a model with the mean of several models' weights; the names of those that went into it.
+
+    Of one folder these are the checkpoints that its run keeps, the newest `last` of them (None: all); of several
+    folders their own weights. Everything else is the first folder's. Raises UsageError where there are not two
+    to take the mean of, or `out` holds something; FolderError where a folder is damaged, or unlike the first.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--output {out}: holds something already; give a new folder")
+    if last is not None and (len(folders) > 1 or last < 2):
+        raise UsageError("--last is how many checkpoints of one run are averaged, at least 2")
+    models = [_opened(folder) for folder in folders]
+    if len(folders) == 1:
+        paths = _checkpoints(folders[0], last)
+        weights = _mean((load_state(path).best_weights for path in paths), models[0])
+    else:
+        for other in models[1:]:
+            _refuse_unlike(models[0], other)
+        paths = list(folders)
+        weights = _mean((load_file(folder / WEIGHTS) for folder in folders), models[0])
+    names = [str(path) for path in paths]
+    _write(models[0], out, weights, names)
+    return names
+
+
+def _opened(folder: Path) -> StoredModel:
+    stored = open_model_folder(folder)
+    if stored.config.weights == "int8":
+        raise UsageError(f"{folder}: is in int8; give the folder that it was made from")
+    return stored
+
+
+def _checkpoints(folder: Path, last: int | None) -> list[Path]:
+    """Those that a run keeps, the newest first."""
+    found = Checkpoints(run_files(folder).checkpoints, keep=1).newest_first()[:last]
+    if len(found) < (needed := max(last or 0, 2)):
+        raise UsageError(
+            f"{folder}: holds {len(found)} checkpoints of a run, and {needed} are needed; train with a larger "
+            "training.keep_checkpoints, or give several folders"
+        )
+    return found
+
+
+def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
+    if first.config.task != other.config.task:
+        tasks = f"holds a model for {other.config.task}, {first.folder} one for {first.config.task}"
+        raise FolderError(f"{other.folder}: {tasks}; only like models can be averaged")
+    differing = recipe_difference(first.config, other.config)
+    for key in ("weft_version", "known_words", "low_confidence"):
+        differing.pop(key, None)
+    if differing:
+        key, (mine, theirs) = min(differing.items())
+        raise FolderError(
+            f"{other.folder}: has {key} = {theirs}, {first.folder} has {mine}; only like models can be averaged"
+        )
+    if first.tokenizers != other.tokenizers:
+        raise FolderError(f"{other.folder}: has another tokenizer than {first.folder}; give models that share one")
+
+
+def _mean(models: Iterable[Mapping[str, Tensor]], stored: StoredModel) -> dict[str, Tensor]:
+    """One model in memory at a time; added up in float64."""
+    sums: dict[str, Tensor] = {}
+    count = 0
+    for weights in _alike(models, stored):
+        for name, tensor in weights.items():
+            sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
+        count += 1
+    return {name: (total / count).float() for name, total in sums.items()}
+
+
+def _alike(models: Iterable[Mapping[str, Tensor]], stored: StoredModel) -> Iterator[Mapping[str, Tensor]]:
+    """Raises FolderError for weights of other names or shapes than the model's own."""
+    expected = {name: tensor.shape for name, tensor in load_file(stored.folder / WEIGHTS).items()}
+    for weights in models:
+        if {name: tensor.shape for name, tensor in weights.items()} != expected:
+            raise FolderError(f"{stored.folder}: what is to be averaged has other weights than its model")
+        yield weights
+
+
+def _write(stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Sequence[str]) -> None:
+    card = (stored.folder / CARD).read_text("utf-8") if (stored.folder / CARD).is_file() else "# A model\n"
+    listed = "\n".join(f"- {Path(name).name}" for name in names)
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    card += f"""
+
+## Averaged
+
+The weights are the mean of those of:
+
+{listed}
+
+The scores above are not of it.
+"""
+    facts = {"averaged": len(names), "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest()}
+    words = read_words(stored.folder / WORDS) if stored.config.known_words else None
+    save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts, words=words)
+    keep_train_hashes(stored.folder, out)

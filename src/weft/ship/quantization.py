@@ -1,0 +1,378 @@
+"""A translator in int8: a quarter of the weights' size, and faster; made only where it translates as well.
+
+`quantize` compares the model before and after on text of the user's own, writes the report into the new folder,
+and writes no folder where too much is lost.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.console import stages
+from weft.data.check.finding import counted
+from weft.data.corpus import ParallelText
+from weft.data.tokenizer import BOS_ID, EOS_ID
+from weft.decoding.decoder import Rows
+from weft.decoding.search import Hypothesis
+from weft.decoding.shortlist import learn_shortlist
+from weft.engine.bindings import Engine, Session, quantized
+from weft.errors import FolderError, UsageError
+from weft.evaluation.metrics import translation_scores
+from weft.folder import durable
+from weft.folder.model_folder import (
+    CARD,
+    SCALES,
+    WEIGHTS,
+    WORDS,
+    keep_train_hashes,
+    open_model_folder,
+    quantized_names,
+    run_files,
+    save_model_folder,
+)
+from weft.kernels.machine import Machine
+from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.translator import Translator
+from weft.run.card import ABOUT_RUN, without_folders
+from weft.run.finishing import held_out
+from weft.tasks.task import training_hashes
+from weft.tasks.translation import Translation
+
+REPORT = "parity.json"
+_TIMED = 500  # texts
+_AT_A_TIME = 256  # texts that are translated before they are counted
+_FEW = 100  # pairs below which scores prove nothing
+_WORTHWHILE, _ENOUGH = 1.1, 200  # how much faster a shortlist must be, on how many pairs, to be used unasked
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What int8 changes, on a text of `sentences` pairs.
+
+    `token_agreement` is the share of positions in the original's own translations at which both find the same
+    token most probable; `largest_error` the largest difference of log-probabilities there, in nats, over all
+    entries of the vocabulary, `mean_error` their mean difference for the token that stands there.
+    `same_translations` is the share of sentences that both translate alike. Sizes are of the weights, in bytes.
+    `shortlist` is what a shortlist changes for the int8 model, if one was learned. `notes` say what stands against
+    the figures: pairs that were trained on, or left out, or too few.
+    """
+
+    sentences: int
+    tokens: int
+    token_agreement: float
+    largest_error: float
+    mean_error: float
+    same_translations: float
+    bleu: float
+    bleu_int8: float
+    bleu_signature: str
+    bytes: int
+    bytes_int8: int
+    shortlist: "ShortlistParity | None" = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bleu_loss(self) -> float:
+        """How much is lost; negative where int8 happens to score higher."""
+        return self.bleu - self.bleu_int8
+
+    def card_lines(self) -> list[str]:
+        """For the card, whose reader takes a score for the model's quality: without those of too few pairs."""
+        if self.sentences >= _FEW:
+            return self.lines()
+        return [*self._about_weights(), *self._notes()]
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        agreement, *weights = self._about_weights()
+        return [
+            f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
+            agreement,
+            f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
+            *weights,
+            *(self.shortlist.lines() if self.shortlist else ()),
+            *self._notes(),
+        ]
+
+    def _about_weights(self) -> list[str]:
+        return [
+            f"{100 * self.token_agreement:.2f} % of {self.tokens:,} tokens agree",
+            f"log-probabilities differ by {self.mean_error:.4f} nats on average, {self.largest_error:.2f} at most",
+            f"weights {self.bytes / 2**20:,.1f} MiB -> {self.bytes_int8 / 2**20:,.1f} MiB",
+        ]
+
+    def _notes(self) -> list[str]:
+        return [f"note: {note}" for note in self.notes]
+
+
+@dataclass(frozen=True)
+class ShortlistParity:
+    """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number of its ids.
+
+    It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text, both forms in
+    turns, was so much faster that one notices.
+    """
+
+    bleu: float
+    same_translations: float
+    times_as_fast: float
+    size: float
+    vocab_size: int
+    is_used: bool
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        verdict = (
+            "used, unless --no-shortlist is given" if self.is_used else "not used, unless --shortlist is given"
+        )
+        same = f"{100 * self.same_translations:.1f} % of translations the same"
+        size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
+        return [
+            f"with the shortlist, {size}: BLEU {self.bleu:.2f}, {same}, {self.times_as_fast:.2f} times as fast",
+            f"the shortlist is {verdict} (asked: no lower BLEU on {_ENOUGH} pairs, {_WORTHWHILE:g} times as fast)",
+        ]
+
+
+def quantize(
+    folder: Path,
+    data: Sequence[str],
+    out: Path,
+    machine: Machine,
+    max_bleu_loss: float = 0.5,
+    shortlist: Sequence[str] = (),
+) -> Parity:
+    """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of texts.
+
+    Without data it is on what the folder's own run holds out.
+    From the pairs in `shortlist` a lexical shortlist is learned, which is on where it pays on `data`.
+    Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
+    FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
+    """
+    if not math.isfinite(max_bleu_loss):
+        raise UsageError(f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--output {out}: holds something already; give a new folder")
+    stages.enter("loading the model")
+    exact = Translation.load(folder, replace(machine, device="cpu"))
+    if not isinstance(exact.model, Seq2SeqTransformer):
+        raise UsageError(f"{folder}: holds a recurrent model; only Transformers have an int8 form")
+    if exact.config.weights == "int8":
+        raise UsageError(f"{folder}: is in int8 already; give the folder that it was made from")
+    if missing := exact.why_no_engine():
+        raise UsageError(f"int8 needs the native engine: {missing}")
+    part, text = ("", exact.read(data)) if data else held_out(folder)
+    trained_on = training_hashes(folder)
+    notes = (
+        *_whose(part, len(text)),
+        *exact.shared_rows(text, trained_on),
+        *_too_few(len(text)),
+        *exact.doubts(text, trained_on),
+    )
+    for note in notes:  # before the work, which may take long
+        stages.say(f"note: {note}")
+    before, engine = _translated(exact, text.src, "as it is")
+    weights = _int8_weights(exact.model)
+    config = exact.config.model_copy(update={"weights": "int8"})
+    small = replace(exact, model=_read_back(exact.model, weights), config=config)
+    after, int8_engine = _translated(small, text.src, "in int8")
+    stages.enter("comparing probabilities")
+    agreement, largest, mean, tokens = _compared(engine, int8_engine, exact.predictor().hypotheses(text.src))
+    scores, int8_scores = (translation_scores(texts, text.tgt, exact.config.tgt_lang) for texts in (before, after))
+    found = Parity(
+        sentences=len(before),
+        tokens=tokens,
+        token_agreement=agreement,
+        largest_error=largest,
+        mean_error=mean,
+        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
+        bleu=scores.bleu,
+        bleu_int8=int8_scores.bleu,
+        bleu_signature=scores.bleu_signature,
+        bytes=sum(p.numel() * p.element_size() for p in exact.model.parameters()),
+        bytes_int8=sum(t.numel() * t.element_size() for t in weights.values()),
+        notes=notes,
+    )
+    if shortlist:
+        stages.enter("learning the shortlist, and trying it")
+        small, gain = _with_shortlist(small, exact.read(shortlist), text, after, int8_scores.bleu)
+        found = replace(found, shortlist=gain)
+    if found.bleu_loss > max_bleu_loss:
+        raise FolderError(
+            f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
+            f"more than {max_bleu_loss:g}; nothing was written; --max-bleu-loss allows more"
+        )
+    _write(folder, out, small, weights, found, [*data, *shortlist])
+    return found
+
+
+def contents(out: Path) -> str:
+    """What a folder that `quantize` wrote holds, and what of the training text its receiver could learn."""
+    about = "no training text, but README.md names its files"
+    if not run_files(out).train_hashes.is_file() and not (out / WORDS).is_file():
+        return f"weights and vocabularies; {about}"
+    what = "hashes that tell overlap with a test text and unseen words"
+    return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"
+
+
+def _whose(part: str, pairs: int) -> list[str]:
+    """What the report is on, where nobody said it; dev has chosen the weights."""
+    chose = ", which chose the weights" if part == "dev" else ""
+    return [f"compared on the run's own {part} text ({counted(pairs, 'pairs')}){chose}"] if part else []
+
+
+def _too_few(pairs: int) -> list[str]:
+    if pairs >= _FEW:
+        return []
+    which = "1 pair proves" if pairs == 1 else f"{pairs:,} pairs prove"
+    return [f"{which} nothing: whether int8 translates as well takes {_FEW} or more to tell"]
+
+
+def _with_shortlist(
+    task: Translation, pairs: ParallelText, text: ParallelText, before: Sequence[str], bleu: float
+) -> tuple[Translation, ShortlistParity]:
+    """The task with what the pairs teach, and what that changes on the text."""
+    src, tgt = task.tokenizers
+    longest = task.config.max_src_len
+    ids = zip(src.encode_batch(pairs.src), tgt.encode_batch(pairs.tgt), strict=True)
+    fitting = (pair for pair in ids if max(map(len, pair)) < longest)
+    sizes = (task.config.src_vocab_size, task.config.tgt_vocab_size)
+    learned = learn_shortlist(fitting, *sizes, always=[EOS_ID])
+    listed = replace(task, shortlist=learned, config=task.config.model_copy(update={"shortlist": "on"}))
+    predictor = listed.predictor()
+    after = [prediction.text for prediction in predictor.translate(text.src)]
+    gain = _times_as_fast(predictor, text.src[:_TIMED])
+    score = translation_scores(after, text.tgt, task.config.tgt_lang).bleu
+    lengths = [len(learned.of(row)) for row in src.encode_batch(text.src)]
+    found = ShortlistParity(
+        bleu=score,
+        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
+        times_as_fast=gain,
+        size=sum(lengths) / max(len(lengths), 1),
+        vocab_size=sizes[1],
+        is_used=score >= bleu and gain >= _WORTHWHILE and len(after) >= _ENOUGH,
+    )
+    config = task.config.model_copy(update={"shortlist": "on" if found.is_used else "off"})
+    return replace(listed, config=config), found
+
+
+def _times_as_fast(predictor: Translator, texts: Sequence[str]) -> float:
+    """With its shortlist over without: the least of three times each, taken in turns."""
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(3):
+        for is_short, taken in seconds.items():
+            began = time.perf_counter()
+            predictor.translate(texts, shortlist=is_short)
+            taken.append(time.perf_counter() - began)
+    return min(seconds[False]) / min(seconds[True])
+
+
+def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
+    """What an int8 folder holds."""
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    for name in quantized_names(model):
+        weights[name], weights[name + SCALES] = quantized(weights[name])
+    return weights
+
+
+def _read_back(model: Seq2SeqTransformer, weights: Mapping[str, Tensor]) -> Seq2SeqTransformer:
+    """The model that loading these weights gives: embeddings that share an int8 matrix are rounded as well."""
+    copy = deepcopy(model)
+    with torch.no_grad():
+        for name, parameter in copy.named_parameters():
+            scales = weights.get(name + SCALES)
+            parameter.copy_(weights[name] if scales is None else weights[name] * scales[:, None])
+    return copy
+
+
+def _translated(task: Translation, texts: Sequence[str], how: str) -> tuple[list[str], Engine]:
+    stages.enter(f"translating {len(texts):,} pairs {how}")
+    predictor = task.predictor()
+    assert isinstance(predictor.engine, Engine)
+    found = predictor.translate_stream(texts, chunk=_AT_A_TIME)
+    return [prediction.text for prediction in stages.counted(found, "pairs", every=1)], predictor.engine
+
+
+def _compared(
+    exact: Engine, small: Engine, outputs: Mapping[tuple[int, ...], Hypothesis], size: int = 32
+) -> tuple[float, float, float, int]:
+    """Over the positions of outputs: the share with the same best token, the largest and mean error, how many."""
+    same, largest, errors, tokens = 0, 0.0, 0.0, 0
+    sessions = [engine.session(size, 1) for engine in (exact, small)]
+    for some in _some_at_a_time(outputs, size):
+        ours, theirs = (_all_log_probs(session, some) for session in sessions)
+        wanted = np.concatenate([_finished(hypothesis) for _, hypothesis in some])
+        same += int((ours.argmax(1) == theirs.argmax(1)).sum())
+        largest = max(largest, float(np.abs(ours - theirs).max()))
+        rows = np.arange(len(wanted))
+        errors += float(np.abs(ours[rows, wanted] - theirs[rows, wanted]).sum())
+        tokens += len(wanted)
+    return same / max(tokens, 1), largest, errors / max(tokens, 1), tokens
+
+
+def _some_at_a_time(
+    outputs: Mapping[tuple[int, ...], Hypothesis], size: int
+) -> Iterator[list[tuple[tuple[int, ...], Hypothesis]]]:
+    """So many at a time."""
+    pairs = iter(outputs.items())
+    while some := list(islice(pairs, size)):
+        yield some
+
+
+def _finished(hypothesis: Hypothesis) -> NDArray[np.int64]:
+    """The tokens of an output, and its end where it has one."""
+    return np.array([*hypothesis.ids, *[EOS_ID] * hypothesis.finished], np.int64)
+
+
+def _all_log_probs(session: Session, some: Sequence[tuple[tuple[int, ...], Hypothesis]]) -> NDArray[np.float32]:
+    """Of every token of every output, all of the outputs read in one step."""
+    session.read(range(len(some)), [row for row, _ in some])
+    lens = [len(_finished(hypothesis)) for _, hypothesis in some]
+    slots, times = np.repeat(np.arange(len(some)), lens), np.concatenate([np.arange(n) for n in lens])
+    inputs = np.concatenate([[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]).astype(np.int32)
+    places, ancestors = np.zeros(len(slots), np.int64), np.zeros((len(slots), max(lens)), np.int32)
+    _, _, found = session.step(Rows(slots, places, times, inputs, ancestors), 0, whole=True)
+    assert found is not None
+    return found
+
+
+def _write(
+    folder: Path,
+    out: Path,
+    task: Translation,
+    weights: Mapping[str, Tensor],
+    found: Parity,
+    data: Sequence[str],
+) -> None:
+    """Write the folder, and the report beside it; both name files without the folders that they lie in."""
+    stored = open_model_folder(folder)
+    files = [name for item in data for name in item.split(",")]
+    about = without_folders("\n".join(f"- {line}" for line in found.card_lines()), files)
+    origin = sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    card += f"""
+
+## int8
+
+Made from the model {folder.resolve().name} (its weights' sha256 {origin[:16]}), whose training and scores stand
+above, by rounding its weights to int8 after training. On {found.sentences:,} sentences:
+
+{about}
+"""
+    facts = {"quantized_from": origin}
+    tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
+    words = None if task.known is None else torch.from_numpy(task.known.hashes)
+    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors, words)
+    keep_train_hashes(folder, out)
+    notes = [without_folders(note, files) for note in found.notes]
+    durable.write_json(out / REPORT, {**asdict(found), "notes": notes})
