@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config import RECIPES, Recipe, Seq2SeqSection, TranslationRecipe
+from weft.config import RECIPES, Recipe, Seq2SeqSection, TranslationRecipe, recipe_difference
 from weft.errors import UsageError
-from weft.recipes.file import build_recipe, load_recipe, recipe_difference, recipe_names, with_values
+from weft.recipes.file import build_recipe, load_recipe, recipe_names, with_values
 from weft.recipes.foreign_keys import OUR_KEYS
 
 

@@ -96,9 +96,9 @@ run.judging: data evaluation inspection predict run.judging tasks
 run.publication: data folder kernels run.card run.judging run.record tasks training
 run.planning: config data folder tasks training
 run.card: config data folder
-run: config data folder inspection kernels model predict recipes run run.planning run.publication run.record\
- tasks training
-ship: data decoding engine evaluation folder kernels model predict recipes run tasks training
+run: config data folder inspection kernels predict recipes run run.planning run.publication run.record tasks\
+ training
+ship: config data decoding engine folder kernels model predict run tasks training
 cli: *
 __main__: *
 __init__: *

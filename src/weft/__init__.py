@@ -64,10 +64,9 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
     stop in them. Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
     UsageError for a precision that the machine does not have.
     """
-    from weft.kernels.machine import machine_for_use
-    from weft.tasks.choice import load_task
+    from weft.tasks.choice import load_predictor
 
-    return load_task(Path(folder), machine_for_use(precision, kernels)).predictor()
+    return load_predictor(Path(folder), precision, kernels)
 
 
 def train(
@@ -93,14 +92,12 @@ def train(
     """
     began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):
-        from weft.folder.model_folder import run_files
-        from weft.recipes.file import load_recipe
         from weft.run.train import Request
         from weft.run.train import train as run_training
-        from weft.training.log import Log
 
-        request = Request(
-            recipe=load_recipe(recipe, settings),
+        request = Request.by_name(
+            recipe,
+            settings,
             out=Path(out),
             train=(train,) if isinstance(train, str) else tuple(train),
             dev=dev,
@@ -112,7 +109,7 @@ def train(
             minutes=minutes,
             began=began,
         )
-        return run_training(request, Log(run_files(Path(out)).metrics, quiet=quiet))
+        return run_training(request, quiet=quiet)
 
 
 def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
@@ -121,9 +118,8 @@ def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
     The call that trains still goes on afterwards. Raises weft.errors.WeftError, by kind.
     """
     from weft.run.finishing import finish as finish_run
-    from weft.training.log import Log
 
-    return finish_run(Path(folder), Log(quiet=quiet))
+    return finish_run(Path(folder), quiet=quiet)
 
 
 def __getattr__(name: str) -> Any:

@@ -409,3 +409,19 @@ RECIPES: dict[str, type[Recipe]] = {
     "language-modelling": LanguageRecipe,
     "classification": ClassificationRecipe,
 }
+
+
+def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
+    """Dotted keys whose values differ, each with the old and the new value."""
+    a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
+    return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -102,10 +102,8 @@ def train(
             say(line)
 
     with stages.showing("loading PyTorch"):
-        from weft.folder.model_folder import run_files
         from weft.run.train import Request
         from weft.run.train import train as run_training
-        from weft.training.log import Log
 
         verdict = run_training(
             Request(
@@ -123,7 +121,7 @@ def train(
                 minutes=minutes,
                 began=began,
             ),
-            Log(run_files(out).metrics, verbose=verbose),
+            verbose=verbose,
         )
     say_ended(verdict, wanted.task, out)
 

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from weft.config import RECIPES, Recipe
 from weft.errors import UsageError
@@ -50,12 +50,6 @@ def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     if recipe is None:
         raise UsageError("\n".join(f"{where}: {problem}" for problem in problems))
     return recipe
-
-
-def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
-    """Dotted keys whose values differ, each with the old and the new value."""
-    a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
-    return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
 
 
 def with_values(recipe: R, values: Mapping[str, Any]) -> R:
@@ -164,16 +158,6 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_none(inner) for key, inner in value.items()}
     return None if value == "none" else value
-
-
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:

@@ -35,13 +35,13 @@ from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
 
 
-def finish(out: Path, log: Log | None = None) -> Verdict:
+def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict:
     """Make a model in the folder `out` of what its run has saved: the best step on dev, else the newest.
 
     A run that has ended is left as it is. Raises FolderError where there is no run, or nothing saved yet;
     UsageError where it is still going on.
     """
-    log, files = log or Log(), run_files(out)
+    log, files = log or Log(quiet=quiet), run_files(out)
     record = _record_of(out)
     with durable.held(files.lock, out):
         earlier = read_verdict(files.verdict) or Verdict()

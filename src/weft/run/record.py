@@ -13,13 +13,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from weft.config import Recipe
+from weft.config import Recipe, recipe_difference
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.model_folder import VERSION, RunFiles, is_finished, run_files
-from weft.recipes.file import build_recipe, recipe_difference, with_values
+from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
 from weft.training.checkpoint import Checkpoints, Progress
 

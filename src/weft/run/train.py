@@ -34,7 +34,7 @@ from weft.kernels.machine import (
     threads_asked,
     usable_cores,
 )
-from weft.model.transformer import count_parameters
+from weft.recipes.file import load_recipe
 from weft.run.planning import Asked, Planned, settle_plan
 from weft.run.publication import publish
 from weft.run.record import (
@@ -92,9 +92,16 @@ class Request:
     minutes: float | None = None
     began: float = field(default_factory=time.monotonic)
 
+    @classmethod
+    def by_name(cls, recipe: str | None, settings: Sequence[str], **asked: Any) -> "Request":
+        """Make a request for a recipe by name or file, with `section.key=value` settings. Raises UsageError."""
+        return cls(load_recipe(recipe, settings), **asked)
 
-def train(request: Request, log: Log | None = None) -> Verdict:
+
+def train(request: Request, log: Log | None = None, *, quiet: bool = False, verbose: bool = False) -> Verdict:
     """Train, or go on training, and leave a model folder at `request.out`.
+
+    Events go to `log`, else to one of the run's own, which says nothing if `quiet` and more if `verbose`.
 
     A run that has ended is left as it is. Under `torchrun` the processes train one model together. Raises
     WeftError by kind; verdict.json then says the same.
@@ -107,7 +114,8 @@ def train(request: Request, log: Log | None = None) -> Verdict:
         ending_clearly(verdict, request.command, request.out),
         contextlib.ExitStack() as locks,
     ):
-        log = (log or Log(files.metrics)) if world.is_first else Log(quiet=True)
+        own = Log(files.metrics, quiet=quiet, verbose=verbose)
+        log = (log or own) if world.is_first else Log(quiet=True)
         start = _open_start(request.start_from, kind)
         texts = kind.gather(request.recipe, Sources(request.train, request.dev, request.test))
         texts = texts.accepted(request.allow_bad_data)
@@ -482,11 +490,11 @@ def _announce(log: Log, task: AnyTask, planned: Planned, length: str, notes: lis
     """Say what will be trained and how long, and what is doubtful, before the first step."""
     log.foreseen = planned.costs
     log.time_left = planned.keeper.time_left if planned.keeper else None
-    numbers = in_words(count_parameters(task.model))
+    numbers = in_words(task.num_parameters)
     steps = f"{'about ' if planned.plan.is_open else ''}{counted(planned.plan.max_steps, 'steps')}"
     log.note(f"{numbers} numbers to learn, {steps}, {length} on {task.machine.in_short()}")
     if log.verbose:
-        log.note(f"{count_parameters(task.model):,} parameters on {task.machine.describe()}")
+        log.note(f"{task.num_parameters:,} parameters on {task.machine.describe()}")
     tokenizers = dict.fromkeys(task.tokenizers)
     for note in [*(note for tokenizer in tokenizers for note in tokenizer.notes), *notes]:
         log.note(f"note: {note}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 from torch import Tensor
 
+from weft.config import recipe_difference
 from weft.errors import FolderError, UsageError
 from weft.folder.model_folder import (
     CARD,
@@ -22,7 +23,6 @@ from weft.folder.model_folder import (
     run_files,
     save_model_folder,
 )
-from weft.recipes.file import recipe_difference
 from weft.run.card import ABOUT_RUN, without_folders
 from weft.training.checkpoint import Checkpoints, load_state
 

@@ -27,7 +27,6 @@ from weft.decoding.search import Hypothesis
 from weft.decoding.shortlist import learn_shortlist
 from weft.engine.bindings import Engine, Session, quantized
 from weft.errors import FolderError, UsageError
-from weft.evaluation.metrics import translation_scores
 from weft.folder import durable
 from weft.folder.model_folder import (
     CARD,
@@ -187,7 +186,7 @@ def quantize(
     after, int8_engine = _translated(small, text.src, "in int8")
     stages.enter("comparing probabilities")
     agreement, largest, mean, tokens = _compared(engine, int8_engine, exact.predictor().hypotheses(text.src))
-    scores, int8_scores = (translation_scores(texts, text.tgt, exact.config.tgt_lang) for texts in (before, after))
+    scores, int8_scores = (exact.scores_of_texts(text, translations) for translations in (before, after))
     found = Parity(
         sentences=len(before),
         tokens=tokens,
@@ -251,7 +250,7 @@ def _with_shortlist(
     predictor = listed.predictor()
     after = [prediction.text for prediction in predictor.translate(text.src)]
     gain = _times_as_fast(predictor, text.src[:_TIMED])
-    score = translation_scores(after, text.tgt, task.config.tgt_lang).bleu
+    score = task.scores_of_texts(text, after).bleu
     lengths = [len(learned.of(row)) for row in src.encode_batch(text.src)]
     found = ShortlistParity(
         bleu=score,

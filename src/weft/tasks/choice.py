@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.folder import model_folder
-from weft.kernels.machine import Machine
+from weft.kernels.machine import Machine, machine_for_use
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
@@ -13,6 +13,11 @@ from weft.tasks.translation import Translation
 TASKS: dict[str, type[Task[Any, Any, Any]]] = {
     kind.name: kind for kind in (Translation, LanguageModelling, Classification)
 }
+
+
+def load_predictor(folder: Path, precision: str = "float32", kernels: str = "auto") -> Any:
+    """Load a folder's Translator, LanguageModel or Classifier. Raises as `weft.load` does."""
+    return load_task(folder, machine_for_use(precision, kernels)).predictor()
 
 
 def load_task(folder: Path, machine: Machine) -> Task[Any, Any, Any]:

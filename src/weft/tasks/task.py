@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from weft.config import BatchesSection, Recipe, SideSection
+from weft.config import BatchesSection, Recipe, SideSection, recipe_difference
 from weft.data.check.finding import counted
 from weft.data.known import KnownWords
 from weft.data.noise import Noise
@@ -26,7 +26,7 @@ from weft.folder import durable, model_folder
 from weft.folder.model_folder import FolderConfig, RunFiles, StoredModel
 from weft.kernels.machine import Machine
 from weft.model.attention import attend_plainly
-from weft.recipes.file import recipe_difference
+from weft.model.transformer import count_parameters
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
 
@@ -233,6 +233,11 @@ class Task(ABC, Generic[R, C, B]):
         files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
         words = None if self.known is None else torch.from_numpy(self.known.hashes)
         model_folder.save_model_folder(folder, self.config, weights, files, card, facts, words=words)
+
+    @property
+    def num_parameters(self) -> int:
+        """The number of the model's weights, shared ones counted once."""
+        return count_parameters(self.model)
 
     def as_used(self) -> Self:
         """Return the same with products in float32, as `weft translate` and `weft evaluate` have them."""

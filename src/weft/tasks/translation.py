@@ -214,7 +214,11 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
         """The scores of translations of the sources."""
-        return translation_scores([p.text for p in predictions], text.tgt, self.config.tgt_lang)
+        return self.scores_of_texts(text, [prediction.text for prediction in predictions])
+
+    def scores_of_texts(self, text: ParallelText, translations: Sequence[str]) -> TranslationScores:
+        """Return the scores of translations that are no more than text."""
+        return translation_scores(translations, text.tgt, self.config.tgt_lang)
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the precision, and how translations are searched for."""
