@@ -12,7 +12,7 @@ from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine
 from weft.engine.weights import weights_of

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.continuous import Beams, Sentence, search_all
-from weft.decoding.search import Hypothesis
+from weft.decoding.decoder import Hypothesis
+from weft.decoding.search import Beams, Sentence, search_all
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine, log_mean
 from weft.errors import DivergedError

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from weft.config import Seq2SeqSection
+from weft.decoding.decoder import Hypothesis, Step
 from weft.decoding.exhaustive import exhaustive_search
-from weft.decoding.search import Hypothesis, Step, beam_search, greedy_search
+from weft.decoding.reference import beam_search, greedy_search
 from weft.errors import DivergedError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
 

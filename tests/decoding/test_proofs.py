@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.config import CausalSection, Seq2SeqSection
-from weft.decoding.continuous import Beams, Sentence, search_all
-from weft.decoding.decoder import Rows
+from weft.decoding.decoder import Hypothesis, Rows
 from weft.decoding.exhaustive import exhaustive_search
+from weft.decoding.reference import beam_search, greedy_search
 from weft.decoding.sampling import Sampling, sample_tokens
-from weft.decoding.search import Hypothesis, beam_search, greedy_search
+from weft.decoding.search import Beams, Sentence, search_all
 from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
 from weft.engine.bindings import KINDS, Engine, library
 from weft.engine.weights import Writer, WriterCache, causal_weights_of, weights_of

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search
+from weft.decoding.decoder import Hypothesis
 from weft.decoding.samples import Samples
 from weft.decoding.sampling import Sampling
-from weft.decoding.search import Hypothesis
+from weft.decoding.search import Beams, Sentence, Waiting, continuous_search
 from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError
 

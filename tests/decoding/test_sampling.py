@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from weft.decoding.reference import greedy_search
 from weft.decoding.sampling import SampledToken, Sampling, draw_ids, filtered_log_probs, sample_tokens
-from weft.decoding.search import greedy_search
 from weft.errors import DivergedError, UsageError
 
 BOS, EOS = 0, 1

@@ -1,312 +1,335 @@
-"""Searches over scripted logits whose answer can be read off, and against the enumeration of everything."""
+"""The search over slots finds what the search over batches finds, whatever stands beside a sentence."""
 
-import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
+import os
+import random
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event, Semaphore, Thread
+from time import monotonic, sleep
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from weft.decoding.search import Hypothesis, beam_search, greedy_search, length_penalties
+from weft.decoding.decoder import Best, Hypothesis, Rows, Step
+from weft.decoding.reference import beam_search
+from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError, UsageError
 
-BOS, EOS, A, B = 0, 1, 2, 3
-V = 4
+BOS, EOS, V = 0, 1, 7
+
+
+def log_probs_after(source: Sequence[int], prefix: Sequence[int], coarse: bool) -> torch.Tensor:
+    """Of the next token: random, the same for the same source and prefix; with `coarse`, many are equal."""
+    generator = torch.Generator().manual_seed(hash((*source, -1, *prefix)) % 2**31)
+    logits = 2 * torch.randn(V, generator=generator)
+    if coarse:
+        logits = logits.round()
+    logits[EOS] -= 1.0
+    return logits.log_softmax(-1)
 
 
 @dataclass
-class Prefixes:
-    """A cache that is the text itself: for each row its sentence and the ids fed so far."""
+class Scripted:
+    """A decoder that keeps each token where it was made, and reads prefixes back by way of the ancestors."""
 
-    rows: list[tuple[int, tuple[int, ...]]]
-    fed: list[int] = field(default_factory=list)
+    slots: int
+    places: int
+    coarse: bool = False
+    begins_together = False
 
-    def select(self, rows: torch.Tensor) -> "Prefixes":
-        return Prefixes([self.rows[i] for i in rows.tolist()], self.fed)
+    def __post_init__(self) -> None:
+        self.sources: dict[int, Sequence[int]] = {}
+        self.past: dict[tuple[int, int, int], int] = {}
+        self.most_tokens = self.steps = 0
 
-    def join(self, other: "Prefixes") -> "Prefixes":
-        return Prefixes(self.rows + other.rows, self.fed)
+    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Any = ()) -> None:
+        for slot, sentence in zip(slots, sentences, strict=True):
+            self.sources[slot] = sentence
 
-
-def script(tables: list[Mapping[tuple[int, ...], Mapping[int, float]]]):
-    """A step that reads, by sentence and prefix (without bos), the probability of each next token."""
-
-    def step(ids: torch.Tensor, cache: Prefixes):
-        rows = [(s, (*prefix, i)) for (s, prefix), i in zip(cache.rows, ids.tolist(), strict=True)]
-        cache.fed.append(len(rows))
-        logits = torch.full((len(rows), V), -math.inf)
-        for n, (sentence, prefix) in enumerate(rows):
+    def step(self, rows: Rows, count: int, *, whole: bool) -> Best:
+        in_use = {int(slot) for slot in rows.slots}
+        self.most_tokens = max(self.most_tokens, sum(len(self.sources[slot]) for slot in in_use))
+        self.steps += 1
+        columns = (rows.slots, rows.places, rows.times, rows.tokens)
+        standing = list(zip(*(column.tolist() for column in columns), strict=True))
+        for slot, place, time, token in standing:
+            self.past[slot, time, place] = token
+        best, ids, everything, begin = [], [], [], 0
+        lists = zip(standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True)
+        for (slot, _, time, token), before, end in lists:
+            prefix = [self.past[slot, j, before[j]] for j in range(time)] + [token]
             assert prefix[0] == BOS
-            for token, p in tables[sentence].get(prefix[1:], {EOS: 1.0}).items():
-                logits[n, token] = math.log(p)
-        return logits, Prefixes(rows, cache.fed)
+            found = log_probs_after(self.sources[slot], prefix[1:], self.coarse)
+            everything.append(found.tolist())
+            found[rows.banned[begin:end].tolist()] = -math.inf
+            begin = end
+            order = sorted(range(V), key=lambda i: (-float(found[i]), i))[:count]
+            missing = count - len(order)
+            ids.append(order + [0] * missing)
+            best.append([float(found[i]) for i in order] + [-math.inf] * missing)
+        return (
+            np.array(best, np.float32),
+            np.array(ids, np.int32),
+            np.array(everything, np.float32) if whole else None,
+        )
+
+
+class Batched:
+    """The same probabilities for the search over batches: a cache of sources and prefixes."""
+
+    def __init__(self, rows: list[tuple[Sequence[int], tuple[int, ...]]]) -> None:
+        self.rows = rows
+
+    def select(self, rows: torch.Tensor) -> "Batched":
+        return Batched([self.rows[i] for i in rows.tolist()])
+
+    def join(self, other: "Batched") -> "Batched":
+        return Batched(self.rows + other.rows)
+
+
+def advanced(coarse: bool) -> Step[Batched]:
+    """The step over batches."""
+
+    def step(ids: torch.Tensor, cache: Batched) -> tuple[torch.Tensor, Batched]:
+        rows = [(source, (*prefix, i)) for (source, prefix), i in zip(cache.rows, ids.tolist(), strict=True)]
+        return torch.stack([log_probs_after(s, p[1:], coarse) for s, p in rows]), Batched(rows)
 
     return step
 
 
-def start(sentences: int) -> Prefixes:
-    return Prefixes([(s, ()) for s in range(sentences)])
-
-
-def beam(tables, *, beam_size=2, length_penalty=0.0, limit=10, **more) -> list[list[Hypothesis]]:
-    limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables)).long()
+def reference(sentences: list[Sentence], beams: Beams, coarse: bool = False) -> list[list[Hypothesis]]:
     return beam_search(
-        script(tables), start(len(tables)), bos_id=BOS, eos_id=EOS, max_lens=limits,
-        beam_size=beam_size, length_penalty=length_penalty, **more,
+        advanced(coarse), Batched([(s.ids, ()) for s in sentences]), bos_id=BOS, eos_id=EOS,
+        max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beams.beam_size,
+        length_penalty=beams.length_penalty, n_best=beams.n_best, banned_ids=beams.banned_ids,
     )  # fmt: skip
 
 
-def greedy(tables, *, limit=10, **more) -> list[Hypothesis]:
-    limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables)).long()
-    return greedy_search(script(tables), start(len(tables)), bos_id=BOS, eos_id=EOS, max_lens=limits, **more)
+def drawn(count: int, seed: int) -> list[Sentence]:
+    draw = random.Random(seed)
+    return [
+        Sentence(i, [draw.randrange(100) for _ in range(draw.randint(1, 9))], draw.randint(1, 12))
+        for i in range(count)
+    ]
 
 
-# A looks better than B at first, and is not: 0.6 × 0.5 < 0.4 × 0.9.
-MISLEADING = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.5, EOS: 0.5}, (B,): {EOS: 0.9, A: 0.1}}
-# "A" ends at once with 0.5; "B A A" needs three more sure steps and has 0.4.
-SHORT_OR_LONG = {
-    (): {A: 0.6, B: 0.4},
-    (A,): {EOS: 0.8, B: 0.2},
-    (B,): {A: 1.0},
-    (B, A): {A: 1.0},
-    (B, A, A): {EOS: 1.0},
-}
-ENDLESS = {prefix: {A: 0.9, EOS: 0.1} for n in range(20) for prefix in [(A,) * n]}
+def same(found: Hypothesis, expected: Hypothesis) -> bool:
+    return (found.ids, found.finished) == (expected.ids, expected.finished) and all(
+        np.allclose(getattr(found, name), getattr(expected, name), atol=1e-4)
+        for name in ("log_prob", "score", "token_log_probs")
+    )
 
 
-def test_greedy_takes_the_best_next_token_and_a_beam_of_two_the_better_sentence():
-    assert greedy([MISLEADING])[0].ids[:1] == [A]
-    (best,) = beam([MISLEADING])[0]
-    assert best.ids == [B]
-    assert best.finished
-    assert best.log_prob == pytest.approx(math.log(0.4 * 0.9))
-    assert best.token_log_probs == pytest.approx([math.log(0.4), math.log(0.9)])
+BEAMS = [
+    *(Beams(BOS, EOS, k, alpha, n) for k, n in ((1, 1), (2, 1), (3, 3), (5, 2)) for alpha in (0.0, 1.0, -0.7)),
+    Beams(BOS, EOS, 3, 1.0, 2, banned_ids=(2, 5)),
+    Beams(BOS, EOS, 20, 0.6, 4),  # more than the vocabulary has
+]
 
 
-def test_the_score_is_the_log_probability_over_the_penalty_of_the_length_with_eos():
-    (best,) = beam([MISLEADING], length_penalty=0.7)[0]
-    assert best.score == pytest.approx(math.log(0.36) / (7 / 6) ** 0.7)
-    assert length_penalties(0.7, 3)[1:] == pytest.approx([1.0, (7 / 6) ** 0.7, (8 / 6) ** 0.7])
+@pytest.mark.parametrize("beams", BEAMS, ids=str)
+@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
+def test_it_finds_what_the_search_over_batches_finds(beams: Beams, slots: int, coarse: bool) -> None:
+    sentences = drawn(23, seed=slots)
+    decoder = Scripted(slots, beams.beam_size, coarse)
+    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
+    expected = reference(sentences, beams, coarse)
+    assert sorted(found) == list(range(23))
+    for i, hypotheses in enumerate(expected):
+        assert len(found[i]) == len(hypotheses)
+        assert all(map(same, found[i], hypotheses))
 
 
-def test_a_length_penalty_turns_the_winner():
-    assert beam([SHORT_OR_LONG], length_penalty=0.0)[0][0].ids == [A]
-    # ln 0.48 / (7/6) = -0.629 < ln 0.4 / (9/6) = -0.611
-    assert beam([SHORT_OR_LONG], length_penalty=1.0)[0][0].ids == [B, A, A]
-    assert beam([SHORT_OR_LONG], length_penalty=-1.0)[0][0].ids == [A]
+@pytest.mark.parametrize("beams", BEAMS, ids=str)
+@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
+def test_so_it_does_over_a_models_own_steps(beams: Beams, slots: int, coarse: bool) -> None:
+    """Sentences begin together there, and rows of the cache are kept, reordered and repeated."""
+    sentences = drawn(23, seed=slots)
+
+    def prefill(some: Sequence[Sequence[int]]) -> Batched:
+        return Batched([(source, ()) for source in some])
+
+    decoder = BatchedDecoder(prefill, advanced(coarse), slots, beams.beam_size)
+    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
+    for i, hypotheses in enumerate(reference(sentences, beams, coarse)):
+        assert len(found[i]) == len(hypotheses)
+        assert all(map(same, found[i], hypotheses))
 
 
-def test_n_best_come_in_the_order_of_their_scores():
-    found = beam([MISLEADING], beam_size=4, n_best=4)[0]
-    assert [h.ids for h in found] == [[B], [A], [A, A], [B, A]]
-    assert [h.score for h in found] == pytest.approx([math.log(p) for p in (0.36, 0.3, 0.3, 0.04)])
-    scores = [h.score for h in beam([MISLEADING], beam_size=4, n_best=4, length_penalty=1.0)[0]]
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_where_eos_is_the_only_token_left_the_output_is_empty():
-    for hypothesis in (greedy([{}])[0], beam([{}], beam_size=3)[0][0]):
-        assert hypothesis == Hypothesis([], 0.0, 0.0, [0.0], True)
-
-
-def test_at_the_limit_a_hypothesis_is_cut_and_says_so():
-    cut = greedy([ENDLESS], limit=3)[0]
-    assert (cut.ids, cut.finished) == ([A, A, A], False)
-    assert len(cut.token_log_probs) == 3
-    assert cut.log_prob == pytest.approx(3 * math.log(0.9))
-    assert beam([ENDLESS], beam_size=1, limit=3)[0] == [cut]
-
-
-def test_the_limit_counts_eos():
-    table = {(): {A: 1.0}, (A,): {EOS: 1.0}}
-    assert greedy([table], limit=2)[0].finished
-    assert beam([table], limit=2)[0][0].finished
-    assert not greedy([table], limit=1)[0].finished
-    assert not beam([table], limit=1)[0][0].finished
-
-
-def test_what_is_cut_stands_after_everything_finished_even_with_a_better_score():
-    found = beam([ENDLESS], beam_size=2, n_best=2, limit=1)[0]
-    assert [(h.ids, h.finished) for h in found] == [([], True), ([A], False)]
-    assert found[1].score > found[0].score
-
-
-def test_a_sentence_that_is_done_leaves_the_batch():
-    cache = start(3)
-    long = {(A,) * n: {A: 1.0} for n in range(5)}
-    limits = torch.tensor([9, 9, 9])
-    found = greedy_search(script([{}, long, {(): {B: 1.0}}]), cache, bos_id=BOS, eos_id=EOS, max_lens=limits)
-    assert [h.ids for h in found] == [[], [A] * 5, [B]]
-    assert cache.fed == [3, 2, 1, 1, 1, 1]
-
-
-def test_a_beam_stops_when_no_live_hypothesis_can_win_any_more():
-    endless = {(first, *(A,) * n): {A: 1.0} for first in (A, B) for n in range(40)}
-    table = {**endless, (): {A: 0.99, B: 0.01}, (A,): {EOS: 0.99, A: 0.01}}
-    cache = start(1)
-    (found,) = beam_search(
-        script([table]), cache, bos_id=BOS, eos_id=EOS, max_lens=torch.tensor([40]),
-        beam_size=2, length_penalty=1.0,
-    )  # fmt: skip
-    assert found[0].ids == [A]
-    assert len(cache.fed) == 2
-
-
-def test_a_beam_goes_on_while_a_longer_hypothesis_could_still_win():
-    cache = start(1)
-    (found,) = beam_search(
-        script([SHORT_OR_LONG]), cache, bos_id=BOS, eos_id=EOS, max_lens=torch.tensor([10]),
-        beam_size=2, length_penalty=1.0,
-    )  # fmt: skip
-    assert found[0].ids == [B, A, A]
-    assert len(cache.fed) == 4
-
-
-def test_with_a_negative_penalty_the_next_length_is_the_favourable_one():
-    # [] has ln 0.1 = -2.3; [A] has ln 0.9 × (7/6)² = -0.14; at the limit [A, ...] would have fallen below -5.
-    table = {(): {A: 0.9, EOS: 0.1}, (A,): {EOS: 1.0}}
-    assert beam([table], length_penalty=-2.0, limit=40)[0][0].ids == [A]
-
-
-def test_equal_candidates_go_by_the_lower_id():
-    flat = {(): dict.fromkeys((A, B, EOS), 1 / 3)}
-    assert greedy([flat])[0].ids == []
-    assert greedy([flat], banned_ids=[EOS], limit=1)[0].ids == [A]
-    found = beam([flat], beam_size=2, n_best=2, limit=1)[0]
-    assert [(h.ids, h.finished) for h in found] == [([], True), ([A], False)]
-
-
-@pytest.mark.parametrize("m", [1, 2, 5, 8])
-def test_equals_beyond_the_beam_are_chosen_by_id_in_a_large_vocabulary(m):
-    torch.manual_seed(m)
-    logits = torch.randint(0, 6, (7, 301)).float()
-
-    def step(ids, cache):
-        return logits[[s for s, _ in cache.rows]], cache
-
-    found = beam_search(
-        step, start(7), bos_id=BOS, eos_id=300, max_lens=torch.ones(7, dtype=torch.long),
-        beam_size=m, n_best=m, length_penalty=0.0, banned_ids=[300],
-    )  # fmt: skip
-    for row, hypotheses in zip(logits.tolist(), found, strict=True):
-        by_value_then_id = sorted(range(300), key=lambda i: (-row[i], i))
-        assert [h.ids for h in hypotheses] == [[i] for i in by_value_then_id[:m]]
-
-
-def test_banned_ids_are_never_chosen_and_change_no_other_probability():
-    table = {(): {A: 0.7, B: 0.3}, (B,): {EOS: 1.0}}
-    for found in (greedy([table], banned_ids=[A])[0], beam([table], banned_ids=[A])[0][0]):
-        assert found.ids == [B]
-        assert found.log_prob == pytest.approx(math.log(0.3))
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("search", [greedy_search, partial(beam_search, beam_size=3, length_penalty=1.0)])
-def test_logits_that_are_no_numbers_are_an_error(value, search):
-    def step(ids, cache):
-        logits = torch.zeros(len(ids), V)
-        logits[-1] = value
-        return logits, cache
-
-    settings = {"bos_id": BOS, "eos_id": EOS, "max_lens": torch.tensor([5, 5])}
-    with pytest.raises(DivergedError, match="no token has a finite probability"):
-        search(step, start(2), **settings)
-
-
-def test_impossible_settings_are_refused():
-    with pytest.raises(UsageError, match="n_best = 3 and beam_size = 2"):
-        beam([MISLEADING], beam_size=2, n_best=3)
-    with pytest.raises(UsageError, match="at least 1"):
-        beam([MISLEADING], limit=0)
-    with pytest.raises(UsageError, match="at least 1"):
-        greedy([MISLEADING], limit=0)
-
-
-def test_no_sentence_gives_no_hypothesis():
-    assert greedy([]) == []
-    assert beam([]) == []
-
-
-# Random models -----------------------------------------------------------------------------------------------
-
-
-def random_table(seed: int, longest: int) -> dict[tuple[int, ...], dict[int, float]]:
-    """Random probabilities of eos, A and B after every prefix shorter than `longest`."""
-    generator = torch.Generator().manual_seed(seed)
-    table = {}
-    for prefix in (p for n in range(longest) for p in itertools.product((A, B), repeat=n)):
-        weights = (2 * torch.randn(3, generator=generator)).softmax(0).tolist()
-        table[prefix] = dict(zip((EOS, A, B), weights, strict=True))
-    return table
-
-
-def enumerate_all(table, limit: int, alpha: float) -> list[tuple[bool, float, list[int]]]:
-    """Every output up to the limit: finished or not, score, ids; the best first."""
-    found = []
-    for prefix in (p for n in range(limit + 1) for p in itertools.product((A, B), repeat=n)):
-        log_prob = sum(math.log(table[prefix[:i]][token]) for i, token in enumerate(prefix))
-        if len(prefix) == limit:
-            found.append((False, log_prob / ((5 + limit) / 6) ** alpha, list(prefix)))
-        else:
-            total = log_prob + math.log(table[prefix][EOS])
-            found.append((True, total / ((6 + len(prefix)) / 6) ** alpha, list(prefix)))
-    return sorted(found, key=lambda each: (not each[0], -each[1]))
-
-
-@pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 1.0, 2.5])
-@pytest.mark.parametrize("n_best", [1, 3, 40])
-def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(alpha, n_best):
-    limit = 4
-    tables = [random_table(seed, limit) for seed in range(30)]
-    found = beam(tables, beam_size=64, length_penalty=alpha, n_best=n_best, limit=limit)
-    for table, hypotheses in zip(tables, found, strict=True):
-        expected = enumerate_all(table, limit, alpha)[:n_best]
-        assert [(h.finished, h.ids) for h in hypotheses] == [(done, ids) for done, _, ids in expected]
-        assert [h.score for h in hypotheses] == pytest.approx([score for _, score, _ in expected], abs=1e-5)
-        for h in hypotheses:
-            assert h.log_prob == pytest.approx(sum(h.token_log_probs), abs=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [-2.0, 0.0, 1.0, 3.0])
-@pytest.mark.parametrize("beam_size", [2, 3])
-def test_stopping_early_changes_no_result(alpha, beam_size):
-    """A narrow beam that never stops early: the same search with room in its pool for every finished one."""
-    limit = 6
-    tables = [random_table(seed, limit) for seed in range(40)]
-    early = beam(tables, beam_size=beam_size, length_penalty=alpha, limit=limit)
-    for table, (best,) in zip(tables, early, strict=True):
-        assert best.ids == narrow_beam(table, beam_size, alpha, limit)
-
-
-def narrow_beam(table, beam_size: int, alpha: float, limit: int) -> list[int]:
-    """The same search as plain lists, to the limit, with nothing given up."""
-    live, finished = [((), 0.0)], []
-    for length in range(1, limit + 1):
-        candidates = [
-            ((*ids, token), total + math.log(p)) for ids, total in live for token, p in table[ids].items()
+def every_output(source: Sequence[int], limit: int) -> list[tuple[float, list[int]]]:
+    """Every finished output of at most `limit` tokens with its log-probability, the most probable first."""
+    found, open_ones = [], [(0.0, [])]
+    for _ in range(limit):
+        grown = [
+            (log_prob + float(p), [*ids, token])
+            for log_prob, ids in open_ones
+            for token, p in enumerate(log_probs_after(source, ids, False))
         ]
-        best = sorted(candidates, key=lambda each: -each[1])[:beam_size]
-        penalty = ((5 + length) / 6) ** alpha
-        finished += [(total / penalty, ids[:-1]) for ids, total in best if ids[-1] == EOS]
-        live = [(ids, total) for ids, total in best if ids[-1] != EOS]
-    return list(max(finished)[1] if finished else max((total, ids) for ids, total in live)[1])
+        found += [(log_prob, ids[:-1]) for log_prob, ids in grown if ids[-1] == EOS]
+        open_ones = [pair for pair in grown if pair[1][-1] != EOS]
+    return sorted(found, key=lambda pair: -pair[0])
 
 
-def test_a_beam_of_one_is_greedy_search():
-    tables = [random_table(seed, 6) for seed in range(60)]
-    limits = [1 + seed % 6 for seed in range(60)]
-    for alpha in (0.0, 1.0):
-        one = beam(tables, beam_size=1, length_penalty=alpha, limit=limits)
-        assert [h for (h,) in one] == greedy(tables, limit=limits, length_penalty=alpha)
+@pytest.mark.parametrize("prefix", [(), (4,), (2, 2, 6)], ids=str)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_wide_beam_finds_the_best_output_that_begins_so_and_repeats_nothing(
+    prefix: tuple[int, ...], n: int
+) -> None:
+    """Against the enumeration of all outputs of up to four tokens; what is forced may repeat."""
+    sentences = [Sentence(i, [i, 7 * i], 4, prefix) for i in range(4)]
+    beams = Beams(BOS, EOS, 400, 0.0, 1, no_repeat_ngrams=n)
+    found = search_all(Engine(), sentences, beams)
+    for sentence in sentences:
+        best, first = found[sentence.number][0], len(prefix)
+        allowed = (
+            (log_prob, ids)
+            for log_prob, ids in every_output(sentence.ids, 4)
+            if tuple(ids[:first]) == prefix
+            and not any(
+                tuple(ids[i : i + n]) == tuple(ids[j : j + n])
+                for i in range(len(ids))
+                for j in range(max(i + 1, first - n + 1), len(ids) - n + 1)
+                if n
+            )
+        )
+        log_prob, ids = next(allowed)
+        assert best.ids == ids
+        assert best.log_prob == pytest.approx(log_prob, abs=1e-4)
 
 
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_a_sentence_in_a_batch_is_translated_as_alone(beam_size):
-    tables = [random_table(seed, 6) for seed in range(23)]
-    limits = [1 + seed % 6 for seed in range(23)]
-    together = beam(tables, beam_size=beam_size, n_best=beam_size, length_penalty=1.0, limit=limits)
-    for table, limit, hypotheses in zip(tables, limits, together, strict=True):
-        alone = beam([table], beam_size=beam_size, n_best=beam_size, length_penalty=1.0, limit=limit)
-        assert alone == [hypotheses]
+def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
+    sentences = [Sentence(i, [i, 3], 6, [5, 2] if i % 2 else []) for i in range(9)]
+    beams = Beams(BOS, EOS, 3, 1.0, 2)
+
+    def prefill(some: Sequence[Sequence[int]]) -> Batched:
+        return Batched([(source, ()) for source in some])
+
+    theirs = dict(continuous_search(BatchedDecoder(prefill, advanced(False), 4, 3), Waiting(sentences), beams, 99))
+    for number, hypotheses in search_all(Engine(), sentences, beams).items():
+        assert all(map(same, theirs[number], hypotheses))
+        assert all(h.ids[:2] == [5, 2] for h in hypotheses if number % 2)
+
+
+def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() -> None:
+    sentences = drawn(40, seed=3)
+    decoder = Scripted(16, 2)
+    assert len(dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS, 2), 20))) == 40
+    assert 9 < decoder.most_tokens <= 20
+    waiting = Waiting(sentences)
+    lens = sorted((len(s.ids) for s in sentences), reverse=True)
+    assert [len(s.ids) for s in waiting.take(3, 100, False)] == lens[:3]
+    assert [len(s.ids) for s in waiting.take(3, 2 * lens[3], False)] == lens[3:5]
+    assert waiting.take(3, 5, False) == []
+    assert len(waiting.take(3, 5, True)) == 1
+
+
+def test_finished_sentences_make_room_for_waiting_ones() -> None:
+    """Forty sentences of up to twelve tokens in four slots: one batch after the other would take longer."""
+    sentences = drawn(40, seed=5)
+    decoder = Scripted(4, 1)
+    found = dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS), 1000))
+    lens = [len(found[s.number][0].token_log_probs) for s in Waiting(sentences).take(40, 1000, False)]
+    one_by_one = sum(max(lens[i : i + 4]) for i in range(0, 40, 4))
+    assert sum(lens) / 4 <= decoder.steps < min(one_by_one, 1.3 * sum(lens) / 4)
+
+
+class Engine:
+    """Decoders of the same script; counts them."""
+
+    def __init__(self, kind: type = Scripted) -> None:
+        self.kind, self.made = kind, []
+
+    def session(self, slots: int, places: int) -> Any:
+        self.made.append(self.kind(slots, places))
+        return self.made[-1]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 100])
+def test_several_workers_find_the_same(workers: int) -> None:
+    sentences, beams, engine = drawn(31, seed=7), Beams(BOS, EOS, 3, 1.0, 2), Engine()
+    found = search_all(engine, sentences, beams, workers)
+    assert len(engine.made) == min(workers, 31)
+    for i, hypotheses in enumerate(reference(sentences, beams)):
+        assert all(map(same, found[i], hypotheses))
+    assert search_all(engine, [], beams, workers) == {}
+
+
+def test_one_worker_that_fails_ends_the_search() -> None:
+    began = Event()
+
+    class Failing(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            if not began.is_set():
+                began.set()
+                raise MemoryError
+            return super().step(*args, **more)
+
+    engine = Engine(Failing)
+    with pytest.raises(MemoryError):
+        search_all(engine, drawn(2000, seed=8), Beams(BOS, EOS), 2)
+    assert sum(decoder.steps for decoder in engine.made) < 500  # all 2,000 take some 700 at least
+
+
+@pytest.fixture
+def heeding_ctrl_c() -> Iterator[None]:
+    """Also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_ctrl_c")
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_an_interrupted_search_ends_at_the_next_step(workers: int) -> None:
+    """One Ctrl-C, though the sentences under way would take minutes more and others still wait."""
+    begun = Semaphore(0)
+
+    class Endless(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            begun.release()
+            best, ids, everything = super().step(*args, **more)
+            best[ids == EOS] = -np.inf
+            sleep(0.01)
+            return best, ids, everything
+
+    def press() -> None:
+        for _ in range(3 * workers):
+            begun.acquire()
+        pressed.append(monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressed: list[float] = []
+    engine, sentences = Engine(Endless), [Sentence(i, [2, 3], 2000) for i in range(4 * workers)]
+    thread = Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        search_all(engine, sentences, Beams(BOS, EOS, 2), workers, batch_tokens=8)
+    assert monotonic() - pressed[0] < 2
+    thread.join()
+    done = sum(decoder.steps for decoder in engine.made)
+    sleep(0.05)
+    assert sum(decoder.steps for decoder in engine.made) == done < 1000
+
+
+def test_what_is_no_number_is_told() -> None:
+    class Broken(Scripted):
+        def step(self, *args: Any, **more: Any) -> Any:
+            best, ids, _ = super().step(*args, **more)
+            return np.full_like(best, np.nan), ids, None
+
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        search_all(Engine(Broken), drawn(3, seed=9), Beams(BOS, EOS, 2))
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        search_all(Engine(), drawn(3, seed=9), Beams(BOS, EOS, 2, banned_ids=range(V)))
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(UsageError, match="n_best = 3 and beam_size = 2"):
+        Beams(BOS, EOS, 2, n_best=3)
+    with pytest.raises(UsageError, match="the output limit is 0 tokens"):
+        search_all(Engine(), [Sentence(0, [3], 0)], Beams(BOS, EOS))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from weft.config import Seq2SeqSection, TrainingSection
-from weft.decoding.search import greedy_search
+from weft.decoding.reference import greedy_search
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy
 from weft.training.optimizer import build_optimizer, set_learning_rate

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.continuous import Beams, Sentence, search_all
 from weft.decoding.decoder import Rows
-from weft.decoding.search import beam_search
+from weft.decoding.reference import beam_search
+from weft.decoding.search import Beams, Sentence, search_all
 from weft.engine.captured import CapturedEngine
 from weft.engine.weights import weights_of
 from weft.errors import DivergedError

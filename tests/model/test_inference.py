@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.continuous import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.decoding.decoder import Rows
-from weft.decoding.search import beam_search
+from weft.decoding.reference import beam_search
+from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.engine import bindings
 from weft.engine import weights as inference
 from weft.engine.batched import BatchedDecoder

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import RecurrentSection
-from weft.decoding.search import Hypothesis, beam_search, greedy_search
+from weft.decoding.decoder import Hypothesis
+from weft.decoding.reference import beam_search, greedy_search
 from weft.model.attention import AttentionRecord
 from weft.model.recurrent import (
     AdditiveAttention,

@@ -1,14 +1,21 @@
-"""What the search asks of a model: a decoder takes steps for many sentences, an engine makes decoders.
+"""What a search asks of a model, and what it finds.
 
-The searches know these protocols alone; `weft.engine` has what keeps them. Shapes: R rows of one step.
+The search that runs knows a Decoder: it takes steps for many sentences at once, and an Engine makes it. The plain
+ones know a Cache and a Step. `weft.engine` and `weft.model` have what keeps these protocols.
+
+Shapes: R rows of one step of a decoder; N rows of a cache, M of another; V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
+from torch import Tensor
+
+C = TypeVar("C", bound="Cache")
 
 Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
 
@@ -62,3 +69,37 @@ class Engine(Protocol):
     def session(self, slots: int, places: int, /) -> Decoder:
         """One for so many sentences with so many hypotheses each; for one thread at a time."""
         ...
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """What a step remembers of the past: one row for each hypothesis."""
+
+    def select(self: C, rows: Int[Tensor, "M"]) -> C:
+        """Return a cache of these rows in this order; a row may be left out or repeated."""
+        ...
+
+
+Step: TypeAlias = Callable[[Int[Tensor, "N"], C], tuple[Float[Tensor, "N V"], C]]
+"""Takes the newest id of each row and the cache; returns the logits of the next token and the longer cache."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One found output.
+
+    `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score` is the
+    log-probability divided by the length penalty; `finished` says that it ended with eos, False that it was
+    cut at the limit.
+    """
+
+    ids: list[int]
+    log_prob: float
+    score: float
+    token_log_probs: list[float]
+    finished: bool
+
+
+def length_penalties(alpha: float, longest: int) -> list[float]:
+    """Return lp(n) = ((5 + n) / 6) ** alpha for n = 0 .. longest (Wu et al. 2016, equation 14); n counts eos."""
+    return [((5 + n) / 6) ** alpha for n in range(longest + 1)]

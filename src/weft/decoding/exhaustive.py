@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from weft.decoding.search import Cache, Hypothesis, Step, length_penalties
+from weft.decoding.decoder import Cache, Hypothesis, Step, length_penalties
 from weft.errors import DivergedError, UsageError
 
 C = TypeVar("C", bound=Cache)

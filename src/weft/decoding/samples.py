@@ -2,7 +2,7 @@
 
 They stand in the places of a slot and never leave them, so that the sentence is read once for all of them.
 
-Shapes: those of `weft.decoding.continuous`, m = 1.
+Shapes: those of `weft.decoding.search`, m = 1.
 """
 
 from dataclasses import dataclass, field
@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.decoding.continuous import NO_NUMBERS, Beams, Search, Sentence
-from weft.decoding.decoder import Best, Decoder, Rows
+from weft.decoding.decoder import Best, Decoder, Hypothesis, Rows
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
-from weft.decoding.search import Hypothesis
+from weft.decoding.search import NO_NUMBERS, Beams, Search, Sentence
 from weft.errors import DivergedError
 
 

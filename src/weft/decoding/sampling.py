@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from weft.decoding.search import Cache, Step
+from weft.decoding.decoder import Cache, Step
 from weft.errors import DivergedError, UsageError
 
 C = TypeVar("C", bound=Cache)

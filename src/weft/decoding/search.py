@@ -1,399 +1,324 @@
-"""Greedy and beam search, told nothing but a cache and a step function.
+"""Beam search over any number of sentences: as one is done, the next takes its place.
 
-A step takes the newest id of every row and the cache, and returns the logits of the next position and the
-cache that now knows those ids. A row is one hypothesis; a cache can keep, reorder and repeat rows. Each
-search is a state, a pure function from one state to the next, and a short loop. Every step reads one small
-tensor from the device, which says who is done.
+It finds what `reference.beam_search` finds, with a decoder whose rows may stand at different positions. A sentence
+has a slot with k places, one for each hypothesis; a hypothesis keeps its keys and values where they were made, and
+remembers in which place it stood at each time. No row depends on the rows beside it.
 
-Shapes: B sentences still searched, k places for hypotheses in each, N = B × k rows, V vocabulary, T tokens so
-far (the first is bos), m candidates of each row.
+Shapes: S slots, A of them in use, k places of each, R rows (the hypotheses alive), m candidates of a row, T times.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from torch.nn.functional import pad
+import numpy as np
+from numpy.typing import NDArray
 
+from weft.decoding.decoder import Best, Decoder, Engine, Hypothesis, Ids, Rows, length_penalties
 from weft.errors import DivergedError, UsageError
 
-C = TypeVar("C", bound="Cache")
+_MOST_SLOTS = 256
 
-
-@runtime_checkable
-class Cache(Protocol):
-    """What a step remembers of the past: one row for each hypothesis."""
-
-    def select(self: C, rows: Int[Tensor, "M"]) -> C:
-        """A cache of these rows in this order; a row may be left out or repeated."""
-        ...
-
-    def join(self: C, other: C) -> C:
-        """A cache with the rows of `other` after its own."""
-        ...
-
-
-Step: TypeAlias = Callable[[Int[Tensor, "N"], C], tuple[Float[Tensor, "N V"], C]]
+NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """One found output.
+class Beams:
+    """How to search; as the arguments of `reference.beam_search`.
 
-    `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score` is the
-    log-probability divided by the length penalty; `finished` says that it ended with eos, False that it was
-    cut at the limit.
+    `no_repeat_ngrams` n above 0 lets no n tokens in a row occur twice in an output (Paulus et al. 2018, "A Deep
+    Reinforced Model for Abstractive Summarization", section 2.5).
     """
-
-    ids: list[int]
-    log_prob: float
-    score: float
-    token_log_probs: list[float]
-    finished: bool
-
-
-Watch: TypeAlias = Callable[[list[Hypothesis], list[Hypothesis]], None]
-"""Told after a step which hypotheses go on, by log-probability, and which have just ended, best first."""
-
-
-def length_penalties(alpha: float, longest: int) -> list[float]:
-    """lp(n) = ((5 + n) / 6) ** alpha for n = 0 .. longest (Wu et al. 2016, equation 14); n counts eos."""
-    return [((5 + n) / 6) ** alpha for n in range(longest + 1)]
-
-
-def greedy_search(
-    step: Step[C],
-    cache: C,
-    *,
-    bos_id: int,
-    eos_id: int,
-    max_lens: Int[Tensor, "B"],
-    banned_ids: Sequence[int] = (),
-    length_penalty: float = 0.0,
-) -> list[Hypothesis]:
-    """The most probable next token, again and again, until eos or the limit: one hypothesis a sentence.
-
-    `cache` holds one row a sentence. `max_lens` limits the number of new tokens, eos counted, and lies on
-    the device where the search works. Banned ids are never chosen; the probabilities of the others stay as
-    the model gave them. `length_penalty` changes the scores alone. Of equal tokens the lower id is taken.
-    Raises DivergedError where the logits are not numbers, UsageError for a limit below 1.
-    """
-    if len(max_lens) == 0:
-        return []
-    rules = _Rules(bos_id, eos_id, tuple(banned_ids), 1, 1, _penalty_table(length_penalty, max_lens))
-    state = _State.start(cache, max_lens, rules)
-    while len(state.index):
-        state = _advance_greedy(state, step, rules)
-    return [state.found[i][0] for i in range(len(max_lens))]
-
-
-def beam_search(
-    step: Step[C],
-    cache: C,
-    *,
-    bos_id: int,
-    eos_id: int,
-    max_lens: Int[Tensor, "B"],
-    beam_size: int,
-    length_penalty: float,
-    n_best: int = 1,
-    banned_ids: Sequence[int] = (),
-    watch: Watch | None = None,
-) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence by score, best first, from a beam of `beam_size`.
-
-    The score is log_prob / lp, lp = ((5 + length) / 6) ** length_penalty, the length with eos (GNMT: Wu et
-    al. 2016, equation 14). Each step keeps the `beam_size` most probable extensions of a sentence's live
-    hypotheses; those that end in eos leave the beam for the sentence's pool of its `n_best` best finished
-    ones. A sentence is done when no live hypothesis can still enter that pool, however its length may turn
-    out, so that stopping early changes no result; or at its limit, where what is still live counts as
-    unfinished and stands after everything finished. A list is shorter than `n_best` where the beam met
-    fewer hypotheses. Equal candidates: the earlier hypothesis, then the lower id. The rest as in
-    `greedy_search`, which a beam of 1 equals exactly. `watch` is told every step of the first sentence.
-    """
-    if not 1 <= n_best <= beam_size:
-        raise UsageError(f"n_best = {n_best} and beam_size = {beam_size}: n_best must be from 1 to beam_size")
-    if len(max_lens) == 0:
-        return []
-    table = _penalty_table(length_penalty, max_lens)
-    rules = _Rules(bos_id, eos_id, tuple(banned_ids), beam_size, n_best, table)
-    state = _State.start(cache, max_lens, rules)
-    while len(state.index):
-        state = _advance_beam(state, step, rules, watch)
-    return [state.found[i] for i in range(len(max_lens))]
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """What stays the same during one search."""
 
     bos_id: int
     eos_id: int
-    banned_ids: tuple[int, ...]
-    beam_size: int
-    n_best: int
-    penalties: Float[Tensor, "lengths"]
+    beam_size: int = 1
+    length_penalty: float = 0.0
+    n_best: int = 1
+    banned_ids: Sequence[int] = ()
+    no_repeat_ngrams: int = 0
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_best <= self.beam_size:
+            raise UsageError(
+                f"n_best = {self.n_best} and beam_size = {self.beam_size}: n_best must be from 1 to beam_size"
+            )
 
-def _penalty_table(alpha: float, max_lens: Int[Tensor, "B"]) -> Float[Tensor, "lengths"]:
-    if int(max_lens.min()) < 1:
-        raise UsageError(f"the output limit is {int(max_lens.min())} tokens; it must be at least 1")
-    return torch.tensor(length_penalties(alpha, int(max_lens.max()) + 1), device=max_lens.device)
-
-
-@dataclass(frozen=True)
-class _Beam:
-    """k hypotheses for each of B sentences; an empty place has log_prob and score -inf."""
-
-    ids: Int[Tensor, "B k T"]
-    token_log_probs: Float[Tensor, "B k T"]
-    log_probs: Float[Tensor, "B k"]
-    scores: Float[Tensor, "B k"]
-
-    @classmethod
-    def start(cls, num_sentences: int, places: int, value: float, rules: _Rules) -> "_Beam":
-        """Hypotheses of bos alone, all with log_prob and score `value`."""
-        zeros = torch.zeros(num_sentences, places, 1, device=rules.penalties.device)
-        return cls(zeros.long() + rules.bos_id, zeros, zeros[..., 0] + value, zeros[..., 0] + value)
-
-    def pick(self, places: Int[Tensor, "B j"]) -> "_Beam":
-        """The hypotheses in these places of their sentence, in this order."""
-        deep = places[:, :, None].expand(-1, -1, self.ids.shape[2])
-        return _Beam(
-            self.ids.gather(1, deep),  # B k T -> B j T
-            self.token_log_probs.gather(1, deep),
-            self.log_probs.gather(1, places),
-            self.scores.gather(1, places),
-        )
-
-    def extended(self, newest: Int[Tensor, "B k"], log_probs: Float[Tensor, "B k"], rules: _Rules) -> "_Beam":
-        """Every hypothesis with one more token, and the score of its new length."""
-        totals = self.log_probs + log_probs
-        return _Beam(
-            torch.cat([self.ids, newest[:, :, None]], 2),  # B k T -> B k T+1
-            torch.cat([self.token_log_probs, log_probs[:, :, None]], 2),
-            totals,
-            totals / rules.penalties[self.ids.shape[2]],  # T columns with bos: T tokens with the new one
-        )
-
-    def waiting(self, rules: _Rules) -> "_Beam":
-        """One more column and nothing in it, for what is finished already."""
-        ids = pad(self.ids, (0, 1), value=rules.eos_id)
-        return replace(self, ids=ids, token_log_probs=pad(self.token_log_probs, (0, 1)))
-
-    def only(self, where: Bool[Tensor, "B k"]) -> "_Beam":
-        """The same places, emptied where `where` is False."""
-        log_probs, scores = (x.where(where, -inf) for x in (self.log_probs, self.scores))
-        return replace(self, log_probs=log_probs, scores=scores)
-
-    def joined(self, other: "_Beam") -> "_Beam":
-        """The places of both, side by side."""
-        pairs = zip(self.tensors(), other.tensors(), strict=True)
-        return _Beam(*(torch.cat(pair, 1) for pair in pairs))
-
-    def by_score(self, places: int) -> "_Beam":
-        """The highest scores first, the earlier place among equals; `places` of them."""
-        return self.pick(self.scores.sort(dim=1, descending=True, stable=True).indices[:, :places])
-
-    def of(self, rows: Int[Tensor, "M"]) -> "_Beam":
-        """The beams of these sentences."""
-        return _Beam(*(x[rows] for x in self.tensors()))
-
-    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.ids, self.token_log_probs, self.log_probs, self.scores
+    def search(self, decoder: Decoder, budget: int) -> "Search":
+        """A search so, at its beginning."""
+        return Search(decoder, self, budget)
 
 
 @dataclass(frozen=True)
-class _State(Generic[C]):
-    """The sentences that go on, each with its live beam and its pool; and what was found for the others.
+class Sentence:
+    """Ids of a source, its number, and how many new tokens its output may have, eos counted.
 
-    `index` numbers the sentences as they came; `cache` has the N rows of the live beam, sentence by sentence.
+    Every output begins with `prefix`, which counts as new tokens, whatever the model thinks of it. Where ids are
+    `allowed`, ascending, it has no others; those of the prefix are among them.
     """
 
-    cache: C
-    index: Int[Tensor, "B"]
-    max_lens: Int[Tensor, "B"]
-    live: _Beam
-    pool: _Beam
-    found: Mapping[int, list[Hypothesis]]
-
-    @classmethod
-    def start(cls, cache: C, max_lens: Int[Tensor, "B"], rules: _Rules) -> "_State[C]":
-        count = len(max_lens)
-        index = torch.arange(count, device=max_lens.device)
-        live = _Beam.start(count, 1, 0.0, rules)
-        return cls(cache, index, max_lens, live, _Beam.start(count, rules.n_best, -inf, rules), {})
+    number: int
+    ids: Sequence[int]
+    max_len: int
+    prefix: Sequence[int] = ()
+    allowed: Ids = ()
 
 
-def _advance_greedy(state: _State[C], step: Step[C], rules: _Rules) -> _State[C]:
-    log_probs, cache = _next_log_probs(state, step, rules)
-    best, newest = log_probs.max(-1)  # B 1 V -> B 1; of equal values max gives the first
-    live = state.live.extended(newest, best, rules)
-    status = _status(newest[:, 0] == rules.eos_id, live, state.max_lens)
-    move = _Move(torch.zeros_like(newest), live, state.pool.waiting(rules), live, status)
-    return _go_on(state, cache, move, _read(status), rules)
+def search_all(
+    engine: Engine, sentences: Sequence[Sentence], beams: Beams, workers: int = 1, batch_tokens: int = 4096
+) -> dict[int, list[Hypothesis]]:
+    """The `n_best` hypotheses of each sentence, best first, by its number: found by several threads at once.
 
-
-def _next_log_probs(state: _State[C], step: Step[C], rules: _Rules) -> tuple[Float[Tensor, "B k V"], C]:
-    """One step of the model, as float32 log-probabilities with -inf for what is banned."""
-    newest = state.live.ids[:, :, -1]
-    logits, cache = step(newest.flatten(), state.cache)  # B k -> N V
-    log_probs = logits.float().log_softmax(-1)
-    if rules.banned_ids:
-        log_probs[:, list(rules.banned_ids)] = -inf
-    return log_probs.reshape(*newest.shape, -1), cache  # N V -> B k V
-
-
-def _advance_beam(state: _State[C], step: Step[C], rules: _Rules, watch: Watch | None) -> _State[C]:
-    log_probs, cache = _next_log_probs(state, step, rules)
-    move = _expand(state, log_probs, rules, top)
-    status = _read(move.status)
-    if max(status) >= _TIED:
-        move = _expand(state, log_probs, rules, top_among_equals)
-        status = _read(move.status)
-    if watch is not None and int(state.index[0]) == 0:
-        watch(_listed(move.live, 0, rules), _listed(move.ended.by_score(rules.beam_size), 0, rules))
-    return _go_on(state, cache, move, status, rules)
-
-
-_DONE, _DIVERGED, _TIED = 1, 2, 4
-
-
-class _Move(NamedTuple):
-    """The beams after one step, before anything has left; `parents` are places in the beam before it.
-
-    `ended` has what has just become eos, of which the pool keeps the best.
+    Each takes the longest of the sentences that wait, as long as those it works on have at most `batch_tokens`
+    source tokens times beam_size. Where one fails, or who waits for them is interrupted, all stop at their next
+    step. Raises DivergedError where the logits of a row are not numbers.
     """
+    waiting = Waiting(sentences)
+    workers = max(1, min(workers, len(sentences)))
+    budget = max(1, batch_tokens // beams.beam_size)
+    mean = sum(len(sentence.ids) for sentence in sentences) / max(len(sentences), 1)
+    slots = max(1, min(-(-len(sentences) // workers), round(budget / max(mean, 1)), _MOST_SLOTS))
 
-    parents: Int[Tensor, "B k"]
-    live: _Beam
-    pool: _Beam
-    ended: _Beam
-    status: Int[Tensor, "B"]  # a sum of _DONE, _DIVERGED, _TIED
+    def work() -> dict[int, list[Hypothesis]]:
+        try:
+            return dict(continuous_search(engine.session(slots, beams.beam_size), waiting, beams, budget))
+        except BaseException:
+            waiting.stop()  # the others need not go on
+            raise
+
+    if workers == 1:
+        return work()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            parts = [pool.submit(work) for _ in range(workers)]
+            return {number: found for part in parts for number, found in part.result().items()}
+        except BaseException:  # Ctrl-C comes here, and the pool waits for its threads
+            waiting.stop()
+            raise
 
 
-def _expand(state: _State[C], log_probs: Float[Tensor, "B k V"], rules: _Rules, top: "_TopFunction") -> _Move:
-    """Keep the most probable extensions of each sentence; those that end in eos go to the pool."""
-    m = min(rules.beam_size, log_probs.shape[2])
-    best, newest, tied = top(log_probs, m)  # B k V -> B k m
-    totals = (state.live.log_probs[:, :, None] + best).flatten(1)
-    chosen = totals.sort(dim=1, descending=True, stable=True).indices[:, : rules.beam_size]
-    newest, best = (x.flatten(1).gather(1, chosen) for x in (newest, best))  # B k m -> B k'
-    parents = chosen // m
-    extended = state.live.pick(parents).extended(newest, best, rules)
-    ended = newest == rules.eos_id
-    live, done = extended.only(~ended), extended.only(ended)
-    pool = state.pool.waiting(rules).joined(done).by_score(rules.n_best)
-    status = _status(_is_settled(live, pool, state.max_lens, rules), extended, state.max_lens)
-    return _Move(parents, live, pool, done, status + _TIED * tied.any(1))
+class Waiting:
+    """Sentences that wait, the longest first; any number of threads take from them."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self._sentences = sorted(sentences, key=lambda sentence: len(sentence.ids))
+        self._lock = Lock()
+        self.stopped = False
+
+    def take(self, count: int, room: int, at_least_one: bool) -> list[Sentence]:
+        """The next ones: at most `count`, of at most `room` padded tokens, or one of more if one is needed."""
+        taken: list[Sentence] = []
+        with self._lock:
+            while self._sentences and len(taken) < count:
+                longest = len((taken[0] if taken else self._sentences[-1]).ids)
+                if longest * (len(taken) + 1) > room and (taken or not at_least_one):
+                    break
+                taken.append(self._sentences.pop())
+        return taken
+
+    def stop(self) -> None:
+        """Let nothing wait any more, and what is under way be left."""
+        self.stopped = True
 
 
-def _is_settled(live: _Beam, pool: _Beam, max_lens: Int[Tensor, "B"], rules: _Rules) -> Bool[Tensor, "B"]:
-    """Whether no live hypothesis can still enter the pool.
+def continuous_search(
+    decoder: Decoder, waiting: Waiting, beams: Beams, budget: int
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """The number of each sentence and its `n_best` hypotheses, best first, as they are done; no more once stopped.
 
-    A log-probability only falls as tokens are added, and the penalty is largest at one end of the lengths
-    that are left: the best live log-probability over the larger of the two bounds every score to come.
+    `budget` limits the source tokens of the sentences that are under way. Raises DivergedError where the logits
+    of a row are not numbers.
     """
-    next_length = live.ids.shape[2]  # T columns with bos: T-1 tokens now, T at the next step
-    most_favourable = rules.penalties[max_lens].maximum(rules.penalties[next_length])
-    return live.log_probs.amax(1) / most_favourable <= pool.scores[:, -1]
+    search = beams.search(decoder, budget)
+    while not waiting.stopped and search.fill(waiting):
+        yield from search.advance()
 
 
-def _status(done: Bool[Tensor, "B"], extended: _Beam, max_lens: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-    """Who is done, now or at the limit, and whose best extension is no number (NaN sorts first)."""
-    at_limit = max_lens <= extended.ids.shape[2] - 1
-    return _DONE * (done | at_limit) + _DIVERGED * ~extended.log_probs[:, 0].isfinite()
+def streamed_search(decoder: Decoder, sentence: Sentence, beams: Beams) -> Iterator[int]:
+    """The tokens of a sentence's only hypothesis, eos too, each as soon as it is found; raises as the search."""
+    search, waiting = beams.search(decoder, len(sentence.ids)), Waiting([sentence])
+    while search.fill(waiting):
+        list(search.advance())
+        yield int(search.newest[0, 0])
 
 
-def _read(status: Int[Tensor, "B"]) -> list[int]:
-    """The one read of a step from the device. Raises DivergedError."""
-    flags = [int(flag) for flag in status.tolist()]
-    if any(flag & _DIVERGED for flag in flags):
-        raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
-    return flags
+class Search:
+    """The state: arrays over slots, of which those with a sentence are in use."""
 
+    def __init__(self, decoder: Decoder, beams: Beams, budget: int) -> None:
+        self.decoder, self.beams, self.budget = decoder, beams, budget
+        shape = decoder.slots, beams.beam_size
+        self.numbers = np.full(decoder.slots, -1)
+        self.times = np.zeros(decoder.slots, np.int64)
+        self.limits = np.zeros(decoder.slots, np.int64)
+        self.src_lens = np.zeros(decoder.slots, np.int64)
+        self.log_probs = np.full(shape, -np.inf, np.float32)
+        self.newest = np.zeros(shape, np.int32)
+        self.worst = np.full(decoder.slots, -np.inf, np.float32)  # what a score must be above to enter the pool
+        self.pools: list[list[Hypothesis]] = [[] for _ in range(decoder.slots)]
+        self.prefixes: list[Sequence[int]] = [()] * decoder.slots
+        self.prefix_lens = np.zeros(decoder.slots, np.int64)
+        self.ids, self.ancestors = (np.zeros((*shape, 32), np.int32) for _ in range(2))
+        self.token_log_probs = np.zeros((*shape, 32), np.float32)
+        self.penalties = np.ones(1, np.float32)
+        self.banned = np.asarray(sorted(set(beams.banned_ids)), np.int32)
 
-def _go_on(state: _State[C], cache: C, move: _Move, status: list[int], rules: _Rules) -> _State[C]:
-    """Put the cache in the order of the new beams; where sentences are done, let them leave the batch."""
-    width = state.live.ids.shape[1]
-    rows = move.parents + width * torch.arange(len(status), device=state.index.device)[:, None]
-    if not any(flag & _DONE for flag in status):
-        if rows.shape[1] > 1:  # one row a sentence stays where it is
-            cache = cache.select(rows.flatten())
-        return replace(state, cache=cache, live=move.live, pool=move.pool)
-    gone, left = (
-        torch.tensor([i for i, flag in enumerate(status) if flag & _DONE == done], device=rows.device).long()
-        for done in (_DONE, 0)
-    )
-    found = _harvest(state.index[gone], move.live.of(gone), move.pool.of(gone), rules)
-    return _State(
-        cache.select(rows[left].flatten()) if len(left) else cache,
-        state.index[left],
-        state.max_lens[left],
-        move.live.of(left),
-        move.pool.of(left),
-        {**state.found, **found},
-    )
+    def fill(self, waiting: Waiting) -> bool:
+        """Give free slots to new sentences, several at a time; False where nothing is left to do."""
+        free = np.flatnonzero(self.numbers < 0)
+        is_idle = len(free) == self.decoder.slots
+        room = self.budget - int(self.src_lens[self.numbers >= 0].sum())
+        is_full = len(free) * 8 < self.decoder.slots or 8 * room < self.budget or self.decoder.begins_together
+        if is_full and not is_idle:
+            return True
+        sentences = waiting.take(len(free), room, is_idle)
+        if sentences:
+            slots = free[: len(sentences)].tolist()
+            self.decoder.read(slots, [s.ids for s in sentences], [s.allowed for s in sentences])
+            for slot, sentence in zip(slots, sentences, strict=True):
+                self._start(slot, sentence)
+        return bool(sentences) or not is_idle
 
+    def _start(self, slot: int, sentence: Sentence) -> None:
+        if sentence.max_len < 1:
+            raise UsageError(f"the output limit is {sentence.max_len} tokens; it must be at least 1")
+        self.numbers[slot], self.times[slot], self.limits[slot] = sentence.number, 0, sentence.max_len
+        self.src_lens[slot] = len(sentence.ids)
+        self.log_probs[slot] = -np.inf
+        self.log_probs[slot, 0], self.newest[slot, 0] = 0.0, self.beams.bos_id
+        self.worst[slot] = -np.inf
+        self.pools[slot] = []
+        self.prefixes[slot], self.prefix_lens[slot] = sentence.prefix, len(sentence.prefix)
+        if sentence.max_len >= len(self.penalties) - 1:
+            table = length_penalties(self.beams.length_penalty, 2 * sentence.max_len + 1)
+            self.penalties = np.asarray(table, np.float32)
 
-_Top: TypeAlias = tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"], Bool[Tensor, "B k"]]
-_TopFunction: TypeAlias = Callable[[Float[Tensor, "B k V"], int], _Top]
+    def advance(self) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """One more token for every hypothesis; what is done leaves."""
+        used = np.flatnonzero(self.numbers >= 0)
+        now = self.times[used]
+        self._make_room(int(now.max()) + 1)
+        best, ids = self._candidates(used)  # A k m
+        parents, log_probs, newest = self._choose(used, best, ids)  # A k
+        self._keep(used, now, parents, log_probs, newest)
+        ended = (newest == self.beams.eos_id) & (self.log_probs[used] > -np.inf)
+        lens = now + 1
+        scores = self.log_probs[used] / self.penalties[lens][:, None]
+        self._into_pools(used, ended, scores)
+        self.log_probs[used] = np.where(ended, -np.inf, self.log_probs[used])
+        self.times[used] = lens
+        favourable = np.maximum(self.penalties[self.limits[used]], self.penalties[lens + 1])
+        settled = self.log_probs[used].max(1) / favourable <= self.worst[used]
+        for i in np.flatnonzero(settled | (lens >= self.limits[used])).tolist():
+            yield self._finish(int(used[i]), np.where(ended[i], -np.inf, scores[i]))
 
+    def _make_room(self, length: int) -> None:
+        if length > self.ids.shape[2]:
+            room = ((0, 0), (0, 0), (0, self.ids.shape[2]))
+            self.ids, self.ancestors = np.pad(self.ids, room), np.pad(self.ancestors, room)
+            self.token_log_probs = np.pad(self.token_log_probs, room)
 
-def top(values: Float[Tensor, "B k V"], m: int) -> _Top:
-    """The m largest values of each row, largest first, the lower id first among equals; and their ids.
+    def _candidates(self, used: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """The best next tokens of every hypothesis; log-probability -inf where there is none."""
+        k = self.beams.beam_size
+        at, places = np.nonzero(self.log_probs[used] > -np.inf)
+        slots = used[at]
+        times = self.times[slots]
+        forced = np.flatnonzero(times < self.prefix_lens[slots]).tolist()
+        found, ids, everything = self._step(self._rows(slots, places), whole=bool(forced))
+        if everything is not None:
+            for row in forced:
+                token = self.prefixes[slots[row]][times[row]]
+                found[row], found[row, 0], ids[row, 0] = -np.inf, everything[row, token], token
+        shape = len(used), k, found.shape[1]
+        if len(slots) == len(used) * k:
+            return found.reshape(shape), ids.reshape(shape)
+        all_found, all_ids = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
+        all_found[at, places], all_ids[at, places] = found, ids
+        return all_found, all_ids
 
-    The flag says that the smallest of them has equals that were left out: topk promises no order among
-    equals, so the choice has to be made anew by `top_among_equals`.
-    """
-    best, ids = values.topk(min(m + 1, values.shape[2]))
-    tied = (best[..., m - 1 : m] == best[..., m:]) & best[..., m:].isfinite()
-    return *_lower_id_first(best[..., :m], ids[..., :m]), tied.any(-1)
+    def _step(self, rows: Rows, whole: bool) -> Best:
+        """The decoder's."""
+        return self.decoder.step(rows, self.beams.beam_size, whole=whole)
 
+    def _rows(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Rows:
+        """The newest token of each of these hypotheses."""
+        times = self.times[slots]
+        ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
+        return Rows(slots, places, times, self.newest[slots, places], ancestors, *self._bans(slots, places))
 
-def top_among_equals(values: Float[Tensor, "B k V"], m: int) -> _Top:
-    """As `top`, and exact among equals, for one more search through the vocabulary."""
-    best, ids = values.topk(m)
-    larger = best > best[..., -1:]
-    all_ids = torch.arange(values.shape[2], device=values.device)
-    equals = all_ids.where(values == best[..., -1:], values.shape[2]).topk(m, largest=False, sorted=True).values
-    place = torch.arange(m, device=values.device) - larger.sum(-1, keepdim=True)
-    ids = ids.where(larger, equals.gather(-1, place.clamp(min=0)))
-    return *_lower_id_first(best, ids), torch.zeros_like(larger[..., 0])
+    def _bans(
+        self, slots: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """What the settings forbid."""
+        n = self.beams.no_repeat_ngrams
+        if not n:
+            return np.tile(self.banned, len(slots)), np.arange(1, len(slots) + 1) * len(self.banned)
+        rows = []
+        for slot, place in zip(slots.tolist(), places.tolist(), strict=True):
+            said = self.ids[slot, place, : self.times[slot]].tolist()
+            newest = said[len(said) - n + 1 :]
+            again = (said[i + n - 1] for i in range(len(said) - n + 1) if said[i : i + n - 1] == newest)
+            rows.append([*self.banned.tolist(), *again])
+        ends = np.cumsum([len(row) for row in rows])
+        return np.array([token for row in rows for token in row], np.int32), ends
 
+    def _choose(
+        self, used: NDArray[np.int64], best: NDArray[np.float32], ids: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int32]]:
+        """The most probable extensions of each sentence: parents, log-probabilities of the tokens, tokens."""
+        k = self.beams.beam_size
+        totals = np.where(best > -np.inf, self.log_probs[used][:, :, None] + best, -np.inf).reshape(len(used), -1)
+        if np.isnan(best).any() or not np.isfinite(totals.max(1)).all():
+            raise DivergedError(NO_NUMBERS)
+        chosen = np.argsort(-totals, axis=1, kind="stable")[:, :k]
+        self.log_probs[used] = np.take_along_axis(totals, chosen, 1)
+        flat_best, flat_ids = best.reshape(totals.shape), ids.reshape(totals.shape)
+        return chosen // k, np.take_along_axis(flat_best, chosen, 1), np.take_along_axis(flat_ids, chosen, 1)
 
-def _lower_id_first(
-    best: Float[Tensor, "B k m"], ids: Int[Tensor, "B k m"]
-) -> tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"]]:
-    by_id = ids.sort(dim=-1)
-    by_value = best.gather(-1, by_id.indices).sort(dim=-1, descending=True, stable=True)
-    return by_value.values, by_id.values.gather(-1, by_value.indices)
+    def _keep(
+        self,
+        used: NDArray[np.int64],
+        now: NDArray[np.int64],
+        parents: NDArray[np.int64],
+        log_probs: NDArray[np.float32],
+        newest: NDArray[np.int32],
+    ) -> None:
+        """What each hypothesis consists of, after it has been extended."""
+        rows, places, times = used[:, None], np.arange(self.beams.beam_size)[None], now[:, None]
+        until = int(now.max())
+        if self.beams.beam_size > 1:
+            for history in (self.ids, self.ancestors, self.token_log_probs):
+                history[used, :, :until] = history[rows, parents, :until]
+        self.ids[rows, places, times] = newest
+        self.ancestors[rows, places, times] = parents
+        self.token_log_probs[rows, places, times] = log_probs
+        self.newest[used] = newest
 
+    def _into_pools(self, used: NDArray[np.int64], ended: NDArray[np.bool_], scores: NDArray[np.float32]) -> None:
+        for i, place in zip(*np.nonzero(ended & (scores > self.worst[used][:, None])), strict=True):
+            slot = int(used[i])
+            pool = self.pools[slot]
+            hypothesis = self._hypothesis(slot, int(place), int(self.times[slot]) + 1, scores[i, place], True)
+            pool.insert(bisect_right(pool, -hypothesis.score, key=lambda other: -other.score), hypothesis)
+            del pool[self.beams.n_best :]
+            if len(pool) == self.beams.n_best:
+                self.worst[slot] = pool[-1].score
 
-def _harvest(index: Int[Tensor, "B"], live: _Beam, pool: _Beam, rules: _Rules) -> dict[int, list[Hypothesis]]:
-    """What these sentences found, by sentence: the pool, then what was cut, each by score."""
-    beams = pool.joined(live.by_score(rules.beam_size))
-    return {sentence: _listed(beams, b, rules)[: rules.n_best] for b, sentence in enumerate(index.tolist())}
+    def _finish(self, slot: int, scores: NDArray[np.float32]) -> tuple[int, list[Hypothesis]]:
+        """The pool, then what was cut at the limit, best first; the slot is free again."""
+        found = self.pools[slot]
+        for place in np.argsort(-scores, kind="stable").tolist():
+            if len(found) < self.beams.n_best and scores[place] > -np.inf:
+                found.append(self._hypothesis(slot, place, int(self.times[slot]), scores[place], False))
+        number = int(self.numbers[slot])
+        self.numbers[slot] = -1
+        return number, found
 
-
-def _listed(beam: _Beam, sentence: int, rules: _Rules) -> list[Hypothesis]:
-    """What stands in a sentence's places, the empty ones left out."""
-    ids, token_log_probs, log_probs, scores = (tensor[sentence].tolist() for tensor in beam.tensors())
-    return [
-        _as_hypothesis(ids[j], token_log_probs[j], log_probs[j], scores[j], rules)
-        for j in range(len(scores))
-        if scores[j] > -inf
-    ]
-
-
-def _as_hypothesis(
-    ids: list[int], token_log_probs: list[float], log_prob: float, score: float, rules: _Rules
-) -> Hypothesis:
-    """From a row that starts with bos and, if it is finished, goes on with eos to its end."""
-    finished = rules.eos_id in ids[1:]
-    length = ids.index(rules.eos_id, 1) if finished else len(ids)
-    return Hypothesis(ids[1:length], log_prob, score, token_log_probs[1 : length + 1], finished)
+    def _hypothesis(self, slot: int, place: int, length: int, score: np.float32, finished: bool) -> Hypothesis:
+        ids = self.ids[slot, place, :length].tolist()
+        token_log_probs = self.token_log_probs[slot, place, :length].tolist()
+        log_prob = float(self.log_probs[slot, place])
+        return Hypothesis(ids[:-1] if finished else ids, log_prob, float(score), token_log_probs, finished)

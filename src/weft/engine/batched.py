@@ -4,16 +4,15 @@ Shapes: R rows of one step, M of the cache before it, V vocabulary, m candidates
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.decoding.decoder import Best, Ids, Rows
-from weft.decoding.search import Cache, Step, top, top_among_equals
+from weft.decoding.decoder import Best, Cache, Ids, Rows, Step
 
 C = TypeVar("C", bound=Cache)
 
@@ -110,3 +109,36 @@ def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R
         best, ids, _ = top_among_equals(log_probs[None], known)
     missing = (0, count - known)
     return torch.nn.functional.pad(best[0], missing, value=-torch.inf), torch.nn.functional.pad(ids[0], missing)
+
+
+_Top: TypeAlias = tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"], Bool[Tensor, "B k"]]
+
+
+def top(values: Float[Tensor, "B k V"], m: int) -> _Top:
+    """The m largest values of each row, largest first, the lower id first among equals; and their ids.
+
+    The flag says that the smallest of them has equals that were left out: topk promises no order among
+    equals, so the choice has to be made anew by `top_among_equals`.
+    """
+    best, ids = values.topk(min(m + 1, values.shape[2]))
+    tied = (best[..., m - 1 : m] == best[..., m:]) & best[..., m:].isfinite()
+    return *_lower_id_first(best[..., :m], ids[..., :m]), tied.any(-1)
+
+
+def top_among_equals(values: Float[Tensor, "B k V"], m: int) -> _Top:
+    """As `top`, and exact among equals, for one more search through the vocabulary."""
+    best, ids = values.topk(m)
+    larger = best > best[..., -1:]
+    all_ids = torch.arange(values.shape[2], device=values.device)
+    equals = all_ids.where(values == best[..., -1:], values.shape[2]).topk(m, largest=False, sorted=True).values
+    place = torch.arange(m, device=values.device) - larger.sum(-1, keepdim=True)
+    ids = ids.where(larger, equals.gather(-1, place.clamp(min=0)))
+    return *_lower_id_first(best, ids), torch.zeros_like(larger[..., 0])
+
+
+def _lower_id_first(
+    best: Float[Tensor, "B k m"], ids: Int[Tensor, "B k m"]
+) -> tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"]]:
+    by_id = ids.sort(dim=-1)
+    by_value = best.gather(-1, by_id.indices).sort(dim=-1, descending=True, stable=True)
+    return by_value.values, by_id.values.gather(-1, by_value.indices)

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import torch
 
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from weft.decoding.search import Hypothesis, beam_search
+from weft.decoding.decoder import Hypothesis
+from weft.decoding.reference import beam_search
 from weft.predict.rows import output_limit
 from weft.predict.settings import BANNED
 from weft.tasks.translation import Translation

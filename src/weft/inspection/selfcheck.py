@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from weft.decoding.search import Hypothesis
+from weft.decoding.decoder import Hypothesis
 from weft.predict.language_model import LanguageModel
 from weft.predict.settings import BANNED
 from weft.predict.text import evaluating

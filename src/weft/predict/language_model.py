@@ -16,8 +16,8 @@ from torch import Tensor
 from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from weft.data.windows import overlap, scoring_starts
+from weft.decoding.decoder import Cache
 from weft.decoding.sampling import Sampling, sample_tokens
-from weft.decoding.search import Cache
 from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
 from weft.errors import DivergedError, UsageError
 from weft.predict.text import evaluating

@@ -23,17 +23,9 @@ from torch import Tensor
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from weft.decoding.continuous import (
-    Beams,
-    Sentence,
-    Waiting,
-    continuous_search,
-    search_all,
-    streamed_search,
-)
-from weft.decoding.decoder import Engine
+from weft.decoding.decoder import Cache, Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
-from weft.decoding.search import Cache, Hypothesis
+from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all, streamed_search
 from weft.decoding.shortlist import Shortlist
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine

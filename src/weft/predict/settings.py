@@ -5,9 +5,9 @@ from numbers import Integral
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.continuous import Beams
 from weft.decoding.samples import Samples
 from weft.decoding.sampling import Sampling
+from weft.decoding.search import Beams
 from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)

@@ -18,9 +18,8 @@ from torch import Tensor
 from weft.config import DecodingSection
 from weft.data.known import KnownWords
 from weft.data.tokenizer import EOS_ID, Tokenizer
-from weft.decoding.decoder import Engine
+from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility, rank_by_utility
-from weft.decoding.search import Hypothesis
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
 from weft.predict.alignment import Link, Look, coverage, links

@@ -22,8 +22,7 @@ from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.decoding.decoder import Rows
-from weft.decoding.search import Hypothesis
+from weft.decoding.decoder import Hypothesis, Rows
 from weft.decoding.shortlist import learn_shortlist
 from weft.engine.bindings import Engine, Session, quantized
 from weft.errors import FolderError, UsageError
