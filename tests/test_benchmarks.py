@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
     [
         ("batch_independence.py", ["--folder", "model"], "multi30k/test_2016_flickr.en"),
         ("decoding_peers.py", ["--rounds", "1"], "multi30k/test_2016_flickr.en"),
-        ("run/train.py", ["en-de"], "multi30k/train.en"),
+        ("run.py", ["en-de"], "multi30k/train.en"),
     ],
 )
 def test_where_a_corpus_is_absent_it_is_named(

@@ -133,7 +133,7 @@ def test_manifest_and_card_name_the_teacher(student: Path, tiny_folder: Path) ->
     assert (facts["teacher"], facts["beam_size"], facts["sentences"]) == (sha256, 2, 216)
     card = (student / CARD).read_text("utf-8")
     assert f"(its manifest's sha256 {sha256}) by beam search, beam size 2, of 216 source sentences" in card
-    assert f"- the target side was written by the teacher in {tiny_folder}, beam size 2\n" in card
+    assert f"- the target side was written by the teacher in {tiny_folder.name}, beam size 2\n" in card
     assert "- what is held out for dev has the teacher's translations as references\n" in card
 
 

@@ -154,7 +154,7 @@ def test_a_write_leaves_the_umask_alone(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, mask: int) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from weft import durable; "
+        "import os, sys; from pathlib import Path; from weft.folder import durable; "
         f"os.umask({mask}); durable.write_text(Path(sys.argv[1]), 'new')"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "a")], check=True)
@@ -167,7 +167,7 @@ def test_a_system_without_file_locks_can_write_and_says_that_nothing_is_locked(t
 import sys
 from pathlib import Path
 sys.modules["fcntl"] = None
-from weft import durable
+from weft.folder import durable
 folder = Path(sys.argv[1])
 with durable.held(folder / "lock", folder) as locked:
     durable.write_text(folder / "a", "new")
@@ -368,7 +368,7 @@ def test_sha256_of_a_known_text(tmp_path: Path) -> None:
 STOP = """
 import os, sys
 from pathlib import Path
-from weft import durable
+from weft.folder import durable
 folder = Path(sys.argv[1])
 if sys.argv[2] == "file":
     with durable.replacing(folder / "a") as temporary:

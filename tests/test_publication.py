@@ -70,7 +70,7 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert "verdict: not usable yet: " in said
     assert "copying the translation of the nearest training sentence gives BLEU" in said
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
-    assert "the warm-up (5) takes all of 4 steps" in said
+    assert "the warm-up (5) takes 4 of the 4 steps" in said
     assert "try next, a few seconds more: the same call with training.max_steps=8" in said
     assert (
         f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said

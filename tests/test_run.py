@@ -27,9 +27,9 @@ from weft.folder.model_folder import run_files
 from weft.kernels import native
 from weft.kernels.machine import Machine
 from weft.recipes.file import with_values
+from weft.run import train as run
 from weft.run.planning import Planned, make_plan
 from weft.run.record import Verdict, enter_stage
-from weft.run.train import train as run
 from weft.tasks import translation
 from weft.tasks.translation import Translation
 from weft.training import trackers, trainer
@@ -691,7 +691,7 @@ KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
 import weft
-from weft import durable
+from weft.folder import durable
 from weft.training import trainer
 from weft.training.trainer import Trainer
 

@@ -243,6 +243,7 @@ def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write
         "notes",
         "data_signature",
         "contaminated",
+        "computed",
     }
     written = verdict_of(tmp_path / "out")
     assert set(written["test"]) == keys

@@ -147,7 +147,7 @@ def test_every_kind_of_text_becomes_a_model(
     )
     assert (verdict.outcome, verdict.exit_code, verdict.step) == ("done", 0, 12)
     numbers = {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
-    assert set(verdict.test) == {*numbers, "data_signature", "contaminated"}
+    assert set(verdict.test) == {*numbers, "data_signature", "contaminated", "computed"}
     assert set(verdict.dev) == {"dev_loss", "dev_bits_per_byte", "dev_perplexity"}
     assert verdict.dev["dev_perplexity"] == pytest.approx(math.exp(verdict.dev["dev_loss"]))
     assert verdict.test_summary.startswith("loss ")

@@ -297,6 +297,7 @@ def test_scores_are_those_of_the_answers(command: Command, folder: Path, tmp_pat
         "notes",
         "data_signature",
         "contaminated",
+        "computed",
     }
     assert set(found) == keys
     assert found["notes"] == []

@@ -284,10 +284,10 @@ def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Pat
 
 
 def test_a_file_that_is_not_there(command: Command, folder: Path, tmp_path: Path) -> None:
-    for data in (tmp_path / "none.txt", tmp_path):
+    for data, said in ((tmp_path / "none.txt", "no such file"), (tmp_path, "is a folder; name a file in it")):
         ended = command("score", folder, data)
         assert (ended.code, ended.out) == (2, b"")
-        assert ended.messages == [f"weft: {data}: no such file"]
+        assert ended.messages == [f"weft: {data}: {said}"]
 
 
 def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) -> None:

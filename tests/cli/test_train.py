@@ -190,4 +190,4 @@ def test_a_run_on_built_in_text_goes_on(command: Command, tmp_path: Path) -> Non
         more = [word for setting in settings for word in ("--set", setting)]
         ended = command("train", "--recipe", "toy-de-en", "--output", out, *more)
         assert ended.code == 0, ended.err
-        assert f"done after {steps} step" in ended.messages[-1]
+        assert f"done after {steps} step" in ended.messages[-2]

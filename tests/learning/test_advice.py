@@ -103,16 +103,18 @@ VARIANTS = {"Billing": 8, "Outage": 2, "Technical": 5}
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_class_weights_help_rare_labels(tmp_path: Path, smoothing: float) -> None:
-    """Seven labels, of which three are slips of the pen with hardly any rows; measured on the four real ones."""
+    """Four labels, one of them rare, once slips of the pen are written alike, as the doctor says first."""
     often, evenly = list(OFTEN), {"billing": 120, "technical": 120, "outage": 60, "returns": 60}
-    train = write_rows(tmp_path / "train.csv", tickets({**OFTEN, **VARIANTS}, 1))
+    slips = tickets({**OFTEN, **VARIANTS}, 1)
+    assert "first write labels alike" in codes_of(write_rows(tmp_path / "slips.csv", slips))["imbalance"]
+    train = write_rows(tmp_path / "train.csv", [(text, label.lower()) for text, label in slips])
     test = write_rows(tmp_path / "test.csv", tickets(evenly, 2))
     assert "training.class_weights=balanced" in codes_of(train)["imbalance"]
     smooth = f"training.label_smoothing={smoothing}"
     without = classify(tmp_path / "without", train, test, smooth)
     weighed = classify(tmp_path / "weighed", train, test, smooth, "training.class_weights=balanced")
     assert weighed["accuracy"] > without["accuracy"] > 0.5
-    assert mean_recall(weighed, often) > mean_recall(without, often) + 0.02
+    assert mean_recall(weighed, often) > mean_recall(without, often) + 0.01
 
 
 # Text to translate: what the doctor finds in it, mended as it says

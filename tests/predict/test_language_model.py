@@ -117,7 +117,7 @@ def whim(kind: str = "character", *, window_len: int = 20, packed: bool = False,
     """It fails where a position beyond the window is fed."""
     tokenizer = tokenizer_of(kind)
     model = Whim(tokenizer.vocab_size, max_len=window_len)
-    return language_model(model, kind, window_len=window_len, packed=packed, **bindings)
+    return language_model(model, kind, window_len=window_len, packed=packed, **decoding)
 
 
 def scripted(script: str | Sequence[int], kind: str = "character", *, window_len: int = 1000) -> LanguageModel:
@@ -130,7 +130,7 @@ def scripted(script: str | Sequence[int], kind: str = "character", *, window_len
 
 def language_model(model: Any, kind: str, *, window_len: int, packed: bool, **decoding: Any) -> LanguageModel:
     return LanguageModel(
-        model, tokenizer_of(kind), decoding=SamplingSection(**bindings), packed=packed, window_len=window_len
+        model, tokenizer_of(kind), decoding=SamplingSection(**decoding), packed=packed, window_len=window_len
     )
 
 

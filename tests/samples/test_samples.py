@@ -189,7 +189,7 @@ def test_callers_cannot_spoil_the_corpus():
 
 def test_same_corpus_in_every_process():
     code = (
-        "import hashlib; from weft import samples; "
+        "import hashlib; from weft.data import builtin as samples; "
         "print(hashlib.sha256(repr((samples.everyday(), samples.pairs('everyday'))).encode()).hexdigest())"
     )
     here = hashlib.sha256(repr((builtin.everyday(), builtin.pairs("everyday"))).encode()).hexdigest()

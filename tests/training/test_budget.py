@@ -14,7 +14,8 @@ from weft.config import TrainingSection
 from weft.errors import Interrupted, UsageError
 from weft.folder.layout import run_files
 from weft.recipes.file import load_recipe
-from weft.run.train import Request, planning, train
+from weft.run import planning
+from weft.run.train import Request, train
 from weft.training.budget import Budget, Costs, TimePlan, more_steps, read_time_plan, settle_time_plan
 from weft.training.checkpoint import Progress
 from weft.training.log import Log

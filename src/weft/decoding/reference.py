@@ -155,7 +155,7 @@ def _next_log_probs(
     """Take one step; return (N, V) log-probabilities, -inf for what is banned. Raises DivergedError."""
     newest = [hypothesis.ids[-1] if hypothesis.ids else rules.bos_id for hypothesis in live]
     logits, cache = step(torch.tensor(newest, device=rules.device), cache)
-    log_probs = logits.float().log_softmax(-1).cpu().numpy()
+    log_probs = logits.detach().float().log_softmax(-1).cpu().numpy()
     log_probs[:, list(rules.banned_ids)] = -np.inf
     if np.isnan(log_probs).any() or not np.isfinite(log_probs).any():
         raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")

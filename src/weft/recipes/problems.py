@@ -177,7 +177,8 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     while path and ".".join(path) not in fields:  # within a list, or one of several forms of a value
         path = path[:-1]
     key, schema = ".".join(path), fields.get(".".join(path), {})
-    if kind == "value_error" and ("properties" in schema or not path):  # keys that do not fit together
+    # Keys that do not fit together, or the parts of a list: our own validators say it.
+    if kind == "value_error" and (not path or "properties" in schema or "items" in schema):
         message = problem["msg"].removeprefix("Value error, ")
         return f"{key}: {message}" if key else message
     given = _at(tree, path)
