@@ -56,7 +56,8 @@ _LAZY = {
 
 
 def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
-    """The model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier, by what it holds.
+    """Return the model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier, by what it
+    holds.
 
     `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a GPU "float16", or
     "auto", the fastest; what has no engine on this machine, as classifiers, computes in float32. `kernels` "torch"

@@ -75,7 +75,7 @@ def _run() -> None:
 
 
 def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
-    """A warning of ours as errors are said; those of others as Python says them."""
+    """Return a warning of ours as errors are said; those of others as Python says them."""
     return (
         f"weft: {message}\n" if issubclass(category, OtherVersion) else _PLAIN(message, category, *place, **more)
     )

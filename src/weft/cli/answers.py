@@ -28,7 +28,7 @@ class AnswerTable:
         return self.form.lead + self.form.row([*self.form.header, *self.columns])
 
     def row(self, cells: Sequence[str], answer: "Classification", text: str) -> str:
-        """A row of the input and the answer to its text."""
+        """Return a row of the input and the answer to its text."""
         of_labels = [f"{answer.probabilities[label]:.4f}" for label in self.labels]
         said = [self.separator.join(answer.labels), f"{answer.probability:.4f}", note_on(answer, text)]
         return self.form.row([*cells, *said, *of_labels])
@@ -55,7 +55,10 @@ def note_on(answer: "Classification", text: str) -> str:
 
 
 def _new_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names of the new columns; where the table has one of them, in any case, all begin with "model_"."""
+    """Return the names of the new columns.
+
+    Where the table has one of them, in any case, all begin with "model_".
+    """
     taken = {name.strip().casefold() for name in header}
     prefixes = chain(("", "model_"), (f"model{n}_" for n in count(2)))
     candidates = ([prefix + name for name in names] for prefix in prefixes)
@@ -63,7 +66,8 @@ def _new_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def named_row(number: int, row: Any, form: TableForm | None) -> str:
-    """A table's row by its number and, where a column is named "id" in any case, by that; of a line nothing.
+    """Return a table's row by its number and, where a column is named "id" in any case, by that; of a line
+    nothing.
 
     Of a table with a form a row is its cells, else its columns by their names.
     """

@@ -73,7 +73,7 @@ def _schema(parameter: Any, callback: Any) -> dict[str, Any]:
 
 
 def _given(error: Exception) -> str:
-    """The value that was given: it stands in the error's cause, or in its message."""
+    """Return the value that was given: it stands in the error's cause, or in its message."""
     problems: list[Any] = getattr(error.__cause__, "errors", list)()
     if problems:
         return str(problems[0]["input"])

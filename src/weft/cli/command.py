@@ -23,7 +23,7 @@ class Command(TyperCommand):
     """A verb; an option may be given by its second name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, names of options being their first ones; what follows `--` is text."""
+        """Return the arguments, names of options being their first ones; what follows `--` is text."""
         end = args.index("--") if "--" in args else len(args)
         return super().parse_args(ctx, [*map(self._first_name, args[:end]), *args[end:]])
 
@@ -84,7 +84,10 @@ class Group(TyperGroup):
     """All verbs, under headings."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb and its arguments. Raises UsageError, with what there is instead, for a word that is none."""
+        """Return the verb and its arguments.
+
+        Raises UsageError, with what there is instead, for a word that is none.
+        """
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             raise UsageError(about_verb(args[0], self.commands))
         return super().resolve_command(ctx, args)
@@ -109,7 +112,7 @@ def _width() -> int:
 
 
 def parts_of(wanted: Any) -> Iterator[Any]:
-    """The plain types that a hint is made of: int of `list[int] | None`."""
+    """Yield the plain types that a hint is made of: int of `list[int] | None`."""
     inner = typing.get_args(wanted)
     if not inner:
         yield wanted
@@ -128,7 +131,7 @@ def _argument(parameter: Any) -> str:
 
 
 def _under_headings(options: Iterable[Any], research: Set[str]) -> Iterator[tuple[str, list[Any]]]:
-    """The options that everybody needs, then those for research."""
+    """Yield the options that everybody needs, then those for research."""
     apart: list[Any] = []
     usual: list[Any] = []
     for option in options:
@@ -143,7 +146,7 @@ def _heading(text: str) -> str:
 
 
 def _explained(parameter: Any) -> str:
-    """An option's help; its default, where it has one that says something; whether it must be given."""
+    """Return an option's help; its default, where it has one that says something; whether it must be given."""
     default = parameter.default
     says = default is not None and not isinstance(default, bool) and default != "" and parameter.show_default
     extra = ["required"] if parameter.required else [f"default: {default}"] if says else []

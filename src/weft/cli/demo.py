@@ -70,7 +70,7 @@ def _tell(text: str) -> None:
 
 
 def _settings(src: str, tgt: str) -> list[str]:
-    """The recipe's, for the languages: Chinese by characters, the others by words."""
+    """Return the recipe's, for the languages: Chinese by characters, the others by words."""
     kinds = [f"tokenizer.{side}.kind={'character' if lang == 'zh' else 'word'}" for side, lang in
              (("src", src), ("tgt", tgt))]  # fmt: skip
     return [f"data.src_lang={src}", f"data.tgt_lang={tgt}", *kinds]
@@ -111,7 +111,7 @@ def _asked(language: str) -> str:
 
 
 def answer(model: "Translator", known: "KnownWords", asked: str) -> list[str]:
-    """The translation, and what is doubtful about it."""
+    """Return the translation, and what is doubtful about it."""
     (prediction,) = model.translate([asked])
     lines = [f"  {prediction.text}"]
     unseen = known.unknown(asked)

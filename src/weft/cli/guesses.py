@@ -109,7 +109,7 @@ class GuessedLabels(Guesses):
 
 
 def _which(unit: str, names: Sequence[str], number: int) -> str:
-    """The first of so many lines or rows, by number."""
+    """Return the first of so many lines or rows, by number."""
     units = f"{unit}s" if number > 1 else unit
     more = ", ..." if number > len(names) else ""
     return f"{units} {', '.join(names)}{more}"

@@ -74,7 +74,7 @@ def evaluate(
 def _scored(
     folder: Path, data: list[str], asked: dict[str, Any], computing: tuple[str, str], as_json: bool
 ) -> tuple["Scored", list[str]]:
-    """The scores and what else is to be said of them; a person hears first whether the text was trained on.
+    """Return the scores and what else is to be said of them; a person hears first whether the text was trained on.
 
     `computing`: in which precision, and by whose kernels.
     """

@@ -112,7 +112,7 @@ def refuse_missing_text(items: Sequence[str | None]) -> None:
 
 
 def _look_of(item: str, values: Mapping[str, str]) -> str:
-    """The task that a text is for, by its look. Raises DataError for one that is not there."""
+    """Return the task that a text is for, by its look. Raises DataError for one that is not there."""
     refuse_missing_text([item])
     return guess_task(item, values.get("data.text_column", "text"), values.get("data.label_column", "label"))
 

@@ -113,7 +113,7 @@ def _say_dropped(input_file: Path, dropped: Mapping[str, int]) -> None:
 
 
 def is_table(path: Path | None) -> bool:
-    """Whether a file is named as a table of columns; lines with that ending are not."""
+    """Return whether a file is named as a table of columns; lines with that ending are not."""
     from weft.data.formats.filetype import type_of_name
 
     kind = type_of_name(path) if path is not None and path.is_file() else None
@@ -146,7 +146,7 @@ def look_at_kind(stream: BinaryIO, path: Path | None, has_columns: bool = False)
 
 
 def _has_tabs(head: bytes) -> bool:
-    """Whether there are several lines, and a TAB in each that is whole and not empty."""
+    """Return whether there are several lines, and a TAB in each that is whole and not empty."""
     some = [line for line in head.split(b"\n")[:-1] if line.strip()]
     return len(some) > 1 and all(b"\t" in line.strip() for line in some)
 
@@ -281,7 +281,7 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _all_of(source: BinaryIO) -> bytes:
-    """The beginning of what can be read once more; nothing of a terminal."""
+    """Return the beginning of what can be read once more; nothing of a terminal."""
     if not source.seekable():
         return b""
     source.seek(0)

@@ -307,7 +307,7 @@ def _digest(folder: Path) -> str:
 
 
 def together(task: "Translation", folders: list[Path]) -> "Translator":
-    """The model as one with those in the folders."""
+    """Return the model as one with those in the folders."""
     model = task.predictor()
     others = [type(task).load(folder, task.machine).predictor() for folder in folders]
     for folder, other in zip(folders, others, strict=True):

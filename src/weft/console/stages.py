@@ -127,7 +127,7 @@ def count(number: int, unit: str) -> None:
 
 
 def counted(items: Iterable[T], unit: str, every: int = EVERY) -> Iterator[T]:
-    """The items, while every so many of them are counted aloud."""
+    """Yield the items, while every so many of them are counted aloud."""
     for number, item in enumerate(items, start=1):
         if number % every == 0:
             count(number, unit)

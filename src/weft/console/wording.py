@@ -27,12 +27,15 @@ _COMMAND = re.compile(r" *weft [a-z]")  # how a line begins that is a command an
 
 
 def width_of(stream: TextIO) -> int | None:
-    """The columns to wrap at; None where the stream is no terminal."""
+    """Return the columns to wrap at; None where the stream is no terminal."""
     return min(shutil.get_terminal_size().columns, WIDEST) if stream.isatty() else None
 
 
 def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
-    """The line in as many as it takes; each but the first `hanging` deeper. Long words and commands stay whole."""
+    """Yield the line in as many as it takes; each but the first `hanging` deeper.
+
+    Long words and commands stay whole.
+    """
     if width is None or len(line) <= width or _COMMAND.match(line):
         yield line
         return
@@ -79,7 +82,7 @@ def columns(pairs: Iterable[tuple[str, str]], width: int, indent: int = 2, most:
 
 
 def painted(text: str, style: str, stream: TextIO) -> str:
-    """The text in a style of `STYLES` where the stream is a terminal and NO_COLOR does not forbid it."""
+    """Return the text in a style of `STYLES` where the stream is a terminal and NO_COLOR does not forbid it."""
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m"

@@ -42,7 +42,7 @@ class Batch:
     num_tgt_tokens: int
 
     def parts(self, count: int) -> list["Batch"]:
-        """The same rows in at most so many batches, as wide as this one."""
+        """Return the same rows in at most so many batches, as wide as this one."""
         return [self._part(rows) for rows in slices(len(self.rows), count)]
 
     def _part(self, rows: slice) -> "Batch":
@@ -83,7 +83,7 @@ class Batches:
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> Batch:
-        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
             raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
@@ -122,7 +122,10 @@ def _padded_lens(store: ParallelStore) -> Widths:
 
 
 def _bucketed(widths: Widths, order: Positions, generator: np.random.Generator) -> Positions:
-    """The rows sorted by padded length of a side, drawn anew, then of the other; equal ones in the given order."""
+    """Return the rows sorted by padded length of a side, drawn anew, then of the other.
+
+    Equal ones in the given order.
+    """
     first, second = (lens[order] for lens in widths)
     if generator.integers(2):
         first, second = second, first
@@ -199,7 +202,7 @@ def _collate_noisy(store: ParallelStore, rows: Positions, noise: Noise, epoch: i
 
 
 def _padded(ids: Ids, offsets: Positions, rows: Positions, width: int) -> npt.NDArray[np.int64]:
-    """The rows' ids as a matrix of int64."""
+    """Return the rows' ids as a matrix of int64."""
     starts, ends = offsets[rows], offsets[rows + 1]
     positions = starts[:, None] + np.arange(width)
     inside = positions < ends[:, None]

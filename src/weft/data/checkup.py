@@ -41,7 +41,7 @@ class Checkup:
         return {s: sum(f.severity == s for f in self.findings) for s in ("fatal", "warning", "note")}
 
     def words(self) -> str:
-        """The verdict for a person."""
+        """Return the verdict for a person."""
         if self.is_fatal:
             return "training on this would be wrong"
         warned = ", but look at what is warned of" if self.counts()["warning"] else ""

@@ -79,7 +79,7 @@ class ParallelText:
         return zip(self.src, self.tgt, strict=True)
 
     def select(self, indices: Iterable[int]) -> "ParallelText":
-        """The pairs at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the pairs at these indices, in this order; what reading dropped stays with the whole."""
         order = list(indices)
         return ParallelText(
             src=[self.src[i] for i in order],
@@ -127,7 +127,8 @@ def read_pairs(
 
 
 def read_sources(data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None) -> SourceText:
-    """The source sides of every DATA; one may also be plain text, a sentence a line, in the source language.
+    """Return the source sides of every DATA; one may also be plain text, a sentence a line, in the source
+    language.
 
     A file is plain text where its first line that is not empty has no TAB. Raises as `read_pairs`.
     """
@@ -185,7 +186,7 @@ def fingerprint(text: ParallelText) -> str:
 
 
 def _asked(tag: str | None, key: str) -> str | None:
-    """The language in canonical form; raises UsageError if it is none."""
+    """Return the language in canonical form; raises UsageError if it is none."""
     if tag is None or tag == languages.UNKNOWN:
         return None
     canonical = languages.canonical(tag)
@@ -259,7 +260,7 @@ def split_at_comma(item: str) -> list[Path]:
 
 
 def _kind_of_pairs(paths: Sequence[Path]) -> str:
-    """The kind of one file of pairs, or of two aligned ones, which must be lines; "" for plain text."""
+    """Return the kind of one file of pairs, or of two aligned ones, which must be lines; "" for plain text."""
     if len(paths) == 1:
         kind = accepted_type(paths[0], _PAIRS, "pairs (TMX, or source<TAB>target lines)", _OF_TABLES)
         return kind.name if kind else ""
@@ -296,7 +297,7 @@ def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
 
 
 def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> bool:
-    """Whether a file's name has the two languages the other way round."""
+    """Return whether a file's name has the two languages the other way round."""
     there = [language and languages.primary(language) for language in named]
     return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
 
@@ -308,7 +309,7 @@ def _other_way(pair: tuple[str, str]) -> str:
 
 
 def _differ(pair: tuple[str, str], header: Header) -> bool:
-    """Whether the columns that are read are named as another language than they are read as."""
+    """Return whether the columns that are read are named as another language than they are read as."""
     named = (header.src_lang, header.tgt_lang)
     return any(
         name and languages.primary(name) != languages.primary(lang) for name, lang in zip(named, pair, strict=True)
@@ -368,13 +369,13 @@ def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | N
 
 
 def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:
-    """The files that are counted by units, by their place among all."""
+    """Return the files that are counted by units, by their place among all."""
     before = [0, *accumulate(len(part.files) for part in parts)]
     return frozenset(start + file for start, part in zip(before, parts, strict=False) for file in part.by_unit)
 
 
 def _common(parts: Sequence[ParallelText], key: str) -> str:
-    """The one language of a side over all parts; raises DataError if two parts disagree."""
+    """Return the one language of a side over all parts; raises DataError if two parts disagree."""
     known = {str(getattr(part, key)): part.files for part in reversed(parts)}
     known.pop(languages.UNKNOWN, None)
     if len({languages.primary(tag) for tag in known}) > 1:

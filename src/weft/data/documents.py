@@ -72,7 +72,7 @@ class Documents:
         return ((text,) for text in self.texts)
 
     def select(self, indices: Iterable[int]) -> "Documents":
-        """The documents at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the documents at these indices, in this order; what reading dropped stays with the whole."""
         order = list(indices)
         return Documents(
             texts=[self.texts[i] for i in order],

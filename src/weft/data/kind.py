@@ -53,7 +53,7 @@ def guess_task(item: str, text_column: str = "text", label_column: str = "label"
 
 
 def _first_lines(path: Path) -> list[str]:
-    """The lines of the file's beginning, the last of which may be cut; at least one."""
+    """Return the lines of the file's beginning, the last of which may be cut; at least one."""
     lines = read_head(path, _HEAD).decode("utf-8-sig", "replace").split("\n")
     whole = lines[:-1] if len(lines) > 1 else lines
     return [line.removesuffix("\r") for line in whole]

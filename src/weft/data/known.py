@@ -30,7 +30,7 @@ class KnownWords:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "KnownWords":
-        """The words of a text."""
+        """Return the words of a text."""
         counts = Counter(word for text in texts for word in words_of(text))
         return cls(np.unique(np.array([_hash(word) for word, _ in counts.most_common(MOST_WORDS)], np.int32)))
 
@@ -39,15 +39,15 @@ class KnownWords:
         return self if other is None else KnownWords(np.union1d(self.hashes, other.hashes))
 
     def unknown(self, text: str) -> list[str]:
-        """The words of a text that are not among them, each once, in order."""
+        """Return the words of a text that are not among them, each once, in order."""
         return [word for word in dict.fromkeys(words_of(text)) if not self.knows(word)]
 
     def knows_nothing_of(self, text: str) -> bool:
-        """Whether no word of it is among them, or it has none."""
+        """Return whether no word of it is among them, or it has none."""
         return not any(self.knows(word) for word in words_of(text))
 
     def knows(self, word: str) -> bool:
-        """Whether a word as `words_of` gives it is among them."""
+        """Return whether a word as `words_of` gives it is among them."""
         known = self._answers.get(word)
         if known is None:
             known = self._found(_hash(word))
@@ -62,7 +62,7 @@ class KnownWords:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of a text, without case and marks around them; what has a digit is none."""
+    """Yield the words of a text, without case and marks around them; what has a digit is none."""
     folded = text.casefold()
     if not text.isascii():
         folded = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", folded))

@@ -41,7 +41,7 @@ class LabelBatch:
     num_tgt_tokens: int
 
     def parts(self, count: int) -> list["LabelBatch"]:
-        """The same texts in at most so many batches, as wide as this one."""
+        """Return the same texts in at most so many batches, as wide as this one."""
         cut = slices(len(self.rows), count)
         numbers = [int((self.ids[rows] != PAD_ID).sum()) for rows in cut]
         each = zip(cut, numbers, strict=True)
@@ -81,7 +81,7 @@ class LabelBatches:
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> LabelBatch:
-        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
             raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")

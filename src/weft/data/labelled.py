@@ -61,7 +61,7 @@ class LabelledText:
         return ((text, *labels) for text, labels in zip(self.texts, self.labels, strict=True))
 
     def select(self, indices: Iterable[int]) -> "LabelledText":
-        """The rows at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the rows at these indices, in this order; what reading dropped stays with the whole."""
         order = list(indices)
         return LabelledText(
             texts=[self.texts[i] for i in order],
@@ -99,7 +99,7 @@ def read_labelled(
 
 
 def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The text of each row of a table, empty ones too, and the whole row, every column by its name.
+    """Yield the text of each row of a table, empty ones too, and the whole row, every column by its name.
 
     Raises DataError as `read_labelled` does.
     """
@@ -108,7 +108,8 @@ def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[
 
 
 def read_column(path: Path, column: str, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
-    """The text of one column of each row of a table, empty ones too; the column by its name, or its number from 1.
+    """Yield the text of one column of each row of a table, empty ones too; the column by its name, or its number
+    from 1.
 
     By a number also of lines with TABs that no row of names heads; where one does, it is no text.
     Raises DataError as `read_labelled` does, and for a number that a row does not reach.
@@ -126,7 +127,7 @@ def read_column(path: Path, column: str, dropped: Counter[str], notes: list[str]
 
 
 def _numbered(path: Path, column: int, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
-    """A column of lines with TABs."""
+    """Yield a column of lines with TABs."""
     quoting = find_quoting(path)
     notes.extend(quoting.notes)
     for count, (line, cells) in enumerate(read_tab_separated(path, quoting, dropped)):
@@ -146,7 +147,8 @@ def _refuse_no_column(where: str, column: int, width: int) -> None:
 
 
 def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[str]]]:
-    """The text of each row of CSV or TSV, empty ones too, and all its cells, with line ends as they stand there.
+    """Yield the text of each row of CSV or TSV, empty ones too, and all its cells, with line ends as they stand
+    there.
 
     Raises DataError as `read_labelled` does.
     """
@@ -279,7 +281,7 @@ def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
 
 
 def _as_text(where: str, value: Any) -> str:
-    """A cell as text; numbers and truth values as JSON writes them, null and NaN as nothing."""
+    """Return a cell as text; numbers and truth values as JSON writes them, null and NaN as nothing."""
     if isinstance(value, str):
         return value
     if value is None or (
@@ -293,7 +295,10 @@ def _as_text(where: str, value: Any) -> str:
 
 
 def _labels(where: str, value: Any, separator: str | None) -> Labels:
-    """The labels of a cell, each once and sorted; of single-label text one or, where it is missing, none."""
+    """Return the labels of a cell, each once and sorted.
+
+    Of single-label text one or, where it is missing, none.
+    """
     if separator is None:
         if isinstance(value, list):
             raise DataError(f"{where}: a list of labels; set data.label_separator for rows of several labels")
@@ -306,7 +311,7 @@ def _labels(where: str, value: Any, separator: str | None) -> Labels:
 
 
 def _label(where: str, value: Any) -> str | None:
-    """A label with single spaces inside and none around; None where a table has nothing."""
+    """Return a label with single spaces inside and none around; None where a table has nothing."""
     label = " ".join(_as_text(where, value).split())
     if any("\ud800" <= character <= "\udfff" for character in label):
         raise DataError(f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)")
@@ -359,7 +364,7 @@ def _share(size: int, done: int, count: int, total: int) -> int:
 def _cut(
     text: LabelledText, dev: set[int], test: set[int]
 ) -> tuple[LabelledText, LabelledText | None, LabelledText | None]:
-    """The three parts, without held-out rows whose labels training would never see."""
+    """Return the three parts, without held-out rows whose labels training would never see."""
     kept = [i for i in range(len(text)) if i not in dev and i not in test]
     known = {label for i in kept for label in text.labels[i]}
     parts = [[i for i in sorted(part) if known.issuperset(text.labels[i])] for part in (dev, test)]
@@ -370,7 +375,7 @@ def _cut(
 
 
 def named(labels: Sequence[str]) -> str:
-    """The first few labels, quoted, and how many more there are."""
+    """Return the first few labels, quoted, and how many more there are."""
     more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
     return (", ".join(quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
 

@@ -67,7 +67,7 @@ _PLAIN_ENDINGS = {"gz", "tsv", "txt", "tab", "tmx", "tok", "raw", "xml"}
 
 @lru_cache(maxsize=4096)
 def canonical(tag: str) -> str | None:
-    """The tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not that form."""
+    """Return the tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not that form."""
     if not _TAG.fullmatch(tag):
         return None
     first, *rest = tag.replace("_", "-").lower().split("-")
@@ -77,7 +77,7 @@ def canonical(tag: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def primary(tag: str) -> str:
-    """The language without script and region: `zh` of `zh-Hant-TW`."""
+    """Return the language without script and region: `zh` of `zh-Hant-TW`."""
     return (canonical(tag) or UNKNOWN).split("-")[0]
 
 
@@ -95,13 +95,13 @@ def how_to_name(src: str, tgt: str) -> str:
 
 
 def from_name(name: str) -> str | None:
-    """The language that a file name ends in: `en` of `train.en`, `train.en.gz` and `en.txt`."""
+    """Return the language that a file name ends in: `en` of `train.en`, `train.en.gz` and `en.txt`."""
     parts = _stem_parts(name)
     return _known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
 
 
 def pair_from_name(name: str) -> tuple[str, str] | None:
-    """The two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and `en_zh.tmx`."""
+    """Return the two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and `en_zh.tmx`."""
     match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
     src, tgt = (_known(match[1]), _known(match[2])) if match else (None, None)
     return (src, tgt) if src and tgt else None

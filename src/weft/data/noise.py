@@ -89,7 +89,10 @@ class BpeCutter:
         return found
 
     def _spaced(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
-        """The ids from one piece that begins with a space to the next; no pre-token goes over such a place."""
+        """Yield the ids from one piece that begins with a space to the next.
+
+        No pre-token goes over such a place.
+        """
         start, begins = 0, self._begins
         for i in range(1, len(ids)):
             if ids[i] in begins:
@@ -115,7 +118,7 @@ class BpeCutter:
         return way
 
     def _otherwise(self, way: list[list[int]], merges: int, dropout: float, draw: Draw) -> list[int]:
-        """The pieces where so many merges went as ever and the next was left out, once."""
+        """Return the pieces where so many merges went as ever and the next was left out, once."""
         pieces, usual = way[merges], way[merges + 1]
         left_out = next(i for i, (a, b) in enumerate(zip(pieces, usual, strict=False)) if a != b)
         return self._merged(list(pieces), left_out, dropout, draw)
@@ -123,7 +126,8 @@ class BpeCutter:
     def _merged(
         self, pieces: list[int], left_out: int, dropout: float, draw: Draw, once: bool = False
     ) -> list[int]:
-        """The pieces with the earliest pair merged of those that are not left out, `once` or until none is left.
+        """Return the pieces with the earliest pair merged of those that are not left out, `once` or until none is
+        left.
 
         Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is anything drawn. The
         pair at `left_out` is left out of the first merge.

@@ -35,7 +35,7 @@ class _NamedStep(NamedTuple):
 
 
 def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
-    """The steps that the settings ask for: their names with versions, and the functions in order.
+    """Return the steps that the settings ask for: their names with versions, and the functions in order.
 
     Raises UsageError where a step needs a package that is not installed.
     """
@@ -54,7 +54,7 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
 
 
 def has_spaced_words(settings: SideSection) -> bool:
-    """Whether a step puts one space between all words, ends of lines among them."""
+    """Return whether a step puts one space between all words, ends of lines among them."""
     return settings.words in _WORD_STEPS
 
 
@@ -98,7 +98,7 @@ def _word_step(words_of: Callable[[str], Iterable[str]]) -> Step:
 
 
 def _line_words(line: str, words_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """The words of one line. White space reaches the tokenizer as single spaces: it decides nothing else."""
+    """Yield the words of one line. White space reaches the tokenizer as single spaces: it decides nothing else."""
     for is_long, group in groupby(line.split(), key=lambda word: len(word) > _LONGEST_WORD):
         run = list(group)
         yield from run if is_long else words_of(" ".join(run))

@@ -25,7 +25,7 @@ class TextHashes:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[str]]) -> "TextHashes":
-        """The hashes of a text's rows."""
+        """Return the hashes of a text's rows."""
         return cls(np.unique(_hashes(rows)))
 
     @classmethod
@@ -46,7 +46,7 @@ class TextHashes:
             np.save(file, np.concatenate([np.array([len(self.rows)], np.uint64), self.rows]), allow_pickle=False)
 
     def joined(self, other: "TextHashes") -> "TextHashes":
-        """The hashes of both texts."""
+        """Return the hashes of both texts."""
         return TextHashes(np.union1d(self.rows, other.rows))
 
     def shared(self, rows: Iterable[Sequence[str]]) -> list[int]:

@@ -55,7 +55,10 @@ _BEFORE_LINE_END = re.compile(r"(?<=\S)[ \t\r]*\n")
 
 
 def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | None = None) -> Tree:
-    """The whole file as a JSON tree. `vocab` is pieces to ids; for unigram, a list of [piece, log-probability]."""
+    """Return the whole file as a JSON tree.
+
+    `vocab` is pieces to ids; for unigram, a list of [piece, log-probability].
+    """
     return {
         "version": "1.0",
         "truncation": None,
@@ -70,7 +73,7 @@ def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | 
 
 
 def without_leading_space(tree: Tree, settings: SideSection) -> Tree:
-    """The same file for text that goes on where other text stopped: no space is put before it."""
+    """Return the same file for text that goes on where other text stopped: no space is put before it."""
     return {**tree, "normalizer": _normalizer(settings, leading_space=False)}
 
 
@@ -111,17 +114,17 @@ def piece_bytes(piece: str, kind: str) -> bytes:
 
 
 def is_byte_level(kind: str) -> bool:
-    """Whether the kind's pieces are written in the byte-level alphabet."""
+    """Return whether the kind's pieces are written in the byte-level alphabet."""
     return kind in _BYTE_LEVEL
 
 
 def has_leading_space(kind: str) -> bool:
-    """Whether the kind puts one space before a text, so that its first word is written like any other."""
+    """Return whether the kind puts one space before a text, so that its first word is written like any other."""
     return kind not in ("character", "byte")
 
 
 def smallest_pieces(kind: str) -> list[str]:
-    """The pieces that every vocabulary of this kind begins with: specials, then one for each byte.
+    """Return the pieces that every vocabulary of this kind begins with: specials, then one for each byte.
 
     Those of `byte` are in the order of the bytes: the id of a byte is 4 more than its value.
     """

@@ -29,16 +29,16 @@ def count_scripts(texts: Sequence[str]) -> Counter[str]:
 
 
 def main_script(scripts: Counter[str]) -> str | None:
-    """The script with most letters (the first by name on a tie), or None where there is no letter."""
+    """Return the script with most letters (the first by name on a tie), or None where there is no letter."""
     return min(scripts, key=lambda name: (-scripts[name], name), default=None)
 
 
 def is_spaceless(scripts: Counter[str]) -> bool:
-    """Whether most letters are of scripts that write no space between words."""
+    """Return whether most letters are of scripts that write no space between words."""
     return 2 * sum(scripts[name] for name in _SPACELESS) > scripts.total()
 
 
 def script_of(letter: str) -> str:
-    """The script of a letter; Han and both kana are one."""
+    """Return the script of a letter; Han and both kana are one."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]
     return _GROUPS.get(first, first)

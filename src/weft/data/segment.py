@@ -56,7 +56,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _dot_ends(text: str, dot: int) -> bool:
-    """Whether the word before a single dot is of the kind that needs none itself."""
+    """Return whether the word before a single dot is of the kind that needs none itself."""
     word = _LAST_WORD.search(text[max(0, dot - _LONGEST_WORD) : dot])
     last = word[0].lower() if word else ""
     return not (last in _NEVER_LAST or _INITIAL.fullmatch(last) or _ORDINAL.fullmatch(last))

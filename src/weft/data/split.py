@@ -25,7 +25,7 @@ _FOLD = _FoldTable()
 
 
 def fold(text: str) -> str:
-    """The text as duplicates are compared: NFC, case folded, punctuation and white space as single spaces.
+    """Return the text as duplicates are compared: NFC, case folded, punctuation and white space as single spaces.
 
     Text of punctuation alone keeps it, so that "?" and "!" stay different.
     """
@@ -82,7 +82,7 @@ def _group(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
 
 
 def keyed_hash(seed: int, *folded: str) -> bytes:
-    """A place in an order that seed and text alone decide."""
+    """Return a place in an order that seed and text alone decide."""
     text = "\n".join((str(seed), *folded))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 

@@ -114,7 +114,7 @@ def prepare_store(
     max_len: int,
     text_key: str,
 ) -> ParallelStore:
-    """The store `folder/name` of these pairs, made now or reused; `text_key` stands for the text's content.
+    """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the text's content.
 
     A pair is dropped, and counted, when one side has more than `max_len` ids or nothing but white space.
     Raises DataError where the sides have different numbers of lines, FolderError where nothing can be written.
@@ -137,7 +137,7 @@ def prepare_text_store(
     too_long: TooLong,
     text_key: str,
 ) -> TextStore:
-    """The store `folder/name` of these texts, made now or reused; `text_key` stands for the text's content.
+    """Return the store `folder/name` of these texts, made now or reused; `text_key` stands for the text's content.
 
     A text of more than `max_len` ids is cut off there ("cut"), becomes consecutive rows of at most `max_len` ids
     ("windows"), or stays whole ("keep": `max_len` means nothing then). One of white space alone is dropped, and
@@ -193,7 +193,7 @@ def _key(*parts: object) -> str:
 
 
 def _reusable(kind: type[S], path: Path, key: str) -> S | None:
-    """The store that lies there, if it is whole and has this key."""
+    """Return the store that lies there, if it is whole and has this key."""
     try:
         store = kind(path)
     except FolderError:
@@ -244,7 +244,7 @@ def _encoded_pairs(
     max_len: int,
     dropped: dict[str, int],
 ) -> Iterator[_Encoded]:
-    """The pairs that fit."""
+    """Yield the pairs that fit."""
     num_seen = 0
     for chunk in chunks:
         sources, targets = zip(*chunk, strict=True)
@@ -274,7 +274,7 @@ def _encoded_texts(
     too_long: TooLong,
     facts: dict[str, Any],
 ) -> Iterator[_Encoded]:
-    """The rows of every text that is not empty."""
+    """Yield the rows of every text that is not empty."""
     number = 0
     for chunk in chunks:
         rows: list[int] = []
@@ -300,7 +300,10 @@ def _encode(chunk: Sequence[str], tokenizer: Tokenizer) -> Sequence[Sequence[int
 
 
 def _pieces(ids: Sequence[int], limit: int | None, too_long: TooLong) -> list[Sequence[int]]:
-    """The rows that a text's ids become; the first is shorter than the ids exactly where they do not fit."""
+    """Return the rows that a text's ids become.
+
+    The first is shorter than the ids exactly where they do not fit.
+    """
     if limit is None or len(ids) <= limit:
         return [ids]
     end = limit if too_long == "cut" else len(ids)

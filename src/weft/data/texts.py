@@ -67,7 +67,8 @@ class Texts(Generic[C]):
     overridden: tuple[str, ...] = ()
 
     def accepted(self, in_spite_of_fatal: bool) -> "Texts[C]":
-        """The same, once nothing fatal stands against training, or the person trains in spite of it: then noted.
+        """Return the same, once nothing fatal stands against training, or the person trains in spite of it: then
+        noted.
 
         Raises DataError with a line for each fatal finding.
         """
@@ -202,14 +203,14 @@ def _builtin_pairs(name: str, src_lang: str | None, tgt_lang: str | None) -> Tex
 
 
 def _builtin_documents(name: str, lang: str) -> Texts[Documents]:
-    """The sentences of one language, each a document."""
+    """Return the sentences of one language, each a document."""
     parts = _builtin_sentences(name, lang)
     train, dev, test = (from_documents(part, f"{name}/{label}") for label, part in parts.items())
     return Texts(train, dev, test, "documents", fingerprint_documents)
 
 
 def _builtin_rows(name: str, multi_label: bool) -> Texts[LabelledText]:
-    """The sentences of every language, each labelled with its language."""
+    """Return the sentences of every language, each labelled with its language."""
     langs = {lang: _builtin_sentences(name, lang) for lang in ("de", "en", "zh")}
     rows = {
         label: [(text, [lang]) for lang, parts in langs.items() for text in parts[label]]
@@ -262,7 +263,7 @@ def _small_notes(train: ParallelText) -> Iterator[str]:
 
 
 def _finding_notes(findings: Sequence[Finding]) -> Iterator[str]:
-    """The warnings but those that are said already; what is fatal stops the run."""
+    """Return the warnings but those that are said already; what is fatal stops the run."""
     said = ("dropped-", "missing-label")
     return (
         f"{f.message}; {f.remedy}" for f in findings if f.severity == "warning" and not f.code.startswith(said)

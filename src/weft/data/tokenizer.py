@@ -73,7 +73,7 @@ class Tokenizer:
         self.vocab_size: int = self._inner.get_vocab_size()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without bos and eos; never a special id."""
+        """Return the ids of a text, without bos and eos; never a special id."""
         ids: list[int] = self._inner.encode(self._prepare(text), add_special_tokens=False).ids
         return ids
 
@@ -83,7 +83,8 @@ class Tokenizer:
         return [e.ids for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)]
 
     def encode_long(self, text: str) -> list[int]:
-        """The ids that `encode` gives, for a text of many megabytes: part by part, in memory for the ids alone.
+        """Return the ids that `encode` gives, for a text of many megabytes: part by part, in memory for the ids
+        alone.
 
         Only a text without any white space is one part; for words of nltk and spaCy, one without ends of lines.
         """
@@ -100,7 +101,7 @@ class Tokenizer:
         return text
 
     def spell(self, ids: Sequence[int], *, begins: bool = True) -> bytes:
-        """The UTF-8 of ids, which may break off inside a character; special ids are skipped.
+        """Return the UTF-8 of ids, which may break off inside a character; special ids are skipped.
 
         Where they go on from other text (not `begins`), the space before the first word belongs to them.
         """
@@ -118,7 +119,7 @@ class Tokenizer:
         return [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
 
     def normalize(self, text: str) -> str:
-        """The text as the model knows it: exactly what `decode(encode(text))` gives."""
+        """Return the text as the model knows it: exactly what `decode(encode(text))` gives."""
         prepared = self._prepare(text)
         if self._normalizer is None:
             return prepared
@@ -136,7 +137,7 @@ class Tokenizer:
         )
 
     def to_json(self) -> str:
-        """The content of `tokenizer.json`; the same text and settings always give the same content."""
+        """Return the content of `tokenizer.json`; the same text and settings always give the same content."""
         return self._text
 
     @cached_property

@@ -56,7 +56,10 @@ def _parse(text: str | bytes, where: str) -> Tree:
 
 
 def _pieces(model: Tree, settings: SideSection, where: str) -> list[str]:
-    """The pieces in order of id. Unigram: the list's order; else the ids given must be exactly 0 .. n - 1."""
+    """Return the pieces in order of id.
+
+    Unigram: the list's order; else the ids given must be exactly 0 .. n - 1.
+    """
     vocab = model.get("vocab")
     if settings.kind == "unigram":
         if not isinstance(vocab, list) or not all(_is_scored_piece(entry) for entry in vocab):
@@ -123,7 +126,7 @@ def _is_scored_piece(entry: Any) -> bool:
 
 
 def _fixed(part: Any) -> Any:
-    """A part of the tree without what was learned."""
+    """Return a part of the tree without what was learned."""
     if not isinstance(part, dict):
         return part
     return {key: value for key, value in part.items() if key not in ("vocab", "merges")} | {"keys": sorted(part)}

@@ -44,7 +44,7 @@ class Lattice:
     lengths: Ints  # of the words
 
     def only(self, alive: Mask) -> "Lattice":
-        """The lattice without the edges of pieces that are no longer alive."""
+        """Return the lattice without the edges of pieces that are no longer alive."""
         keep = alive[self.piece]
         kept = {name: getattr(self, name)[keep] for name in ("word", "start", "end", "piece")}
         return replace(self, **kept)
@@ -78,7 +78,8 @@ def learn_unigram(
 
 
 def unigram_vocabulary(pieces: Sequence[tuple[str, float]]) -> list[list[str | float]]:
-    """The vocabulary as `tokenizer.json` has it: specials, all bytes, then the other pieces, in byte letters.
+    """Return the vocabulary as `tokenizer.json` has it: specials, all bytes, then the other pieces, in byte
+    letters.
 
     A byte that is itself a learned piece keeps its probability; the others lie below every piece.
     """
@@ -186,7 +187,7 @@ def _expected_counts(lattice: Lattice, counts: Floats, scores: Floats) -> Floats
 
 
 def _best_scores(lattice: Lattice, scores: Floats) -> Floats:
-    """The log-probability of the best way to cut each word."""
+    """Return the log-probability of the best way to cut each word."""
     forward = _forward(lattice, scores[lattice.piece], lattice.groups(), np.maximum)
     best: Floats = forward[lattice.lengths, np.arange(len(lattice.lengths))]
     return best

@@ -146,7 +146,7 @@ def _untrained(settings: SideSection) -> tokenizers.Tokenizer:
 
 
 def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
-    """A tokenizer that normalizes as the settings say and takes each match of the pattern as a whole."""
+    """Return a tokenizer that normalizes as the settings say and takes each match of the pattern as a whole."""
     tokenizer = _untrained(settings)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
     tokenizer.decoder = None
@@ -155,7 +155,7 @@ def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
 
 
 def _ranked_characters(texts: Sequence[str], settings: SideSection) -> list[str]:
-    """The characters of the normalized texts, most frequent first, then in code point order."""
+    """Return the characters of the normalized texts, most frequent first, then in code point order."""
     normalizer = _untrained(settings).normalizer
     counts: Counter[str] = Counter()
     for text in texts:

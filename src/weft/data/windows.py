@@ -52,7 +52,7 @@ class WindowBatch:
         return torch.bincount((self.segments + rows)[self.segments > 0])
 
     def parts(self, count: int) -> list["WindowBatch"]:
-        """The same windows in at most so many batches."""
+        """Return the same windows in at most so many batches."""
         return [self._part(rows) for rows in slices(len(self.tgt_in), count)]
 
     def _part(self, rows: slice) -> "WindowBatch":
@@ -91,7 +91,7 @@ class StreamBatches:
         return -(-self._planned(epoch)[2] // self._window_len)
 
     def batch(self, epoch: int, position: int) -> WindowBatch:
-        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
         _refuse_beyond(epoch, position, self.num_batches(epoch))
         stream, starts, length = self._planned(epoch)
         begin = position * self._window_len
@@ -105,7 +105,7 @@ class StreamBatches:
         )
 
     def _make_plan(self, epoch: int) -> tuple["_Stream", Positions, int]:
-        """The epoch's stream, where each parallel one starts in it, and how many labels each has."""
+        """Return the epoch's stream, where each parallel one starts in it, and how many labels each has."""
         generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         stream = _Stream(self._store, generator.permutation(len(self._store)))
         first = int(generator.integers(min(self._window_len, len(stream) // 10 + 1)))
@@ -132,13 +132,13 @@ class PackedBatches:
         return -(-len(self._planned(epoch)) // self._batch_size)
 
     def batch(self, epoch: int, position: int) -> WindowBatch:
-        """The batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
         _refuse_beyond(epoch, position, self.num_batches(epoch))
         start = position * self._batch_size
         return self._pieces.collate(self._planned(epoch)[start : start + self._batch_size])
 
     def _make_plan(self, epoch: int) -> list[list[int]]:
-        """The pieces of every row."""
+        """Return the pieces of every row."""
         generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         rows = self._pieces.pack(generator.permutation(len(self._pieces.lens)))
         return [rows[i] for i in generator.permutation(len(rows))]
@@ -192,7 +192,7 @@ class _Stream:
         return int(self._ends[-1])
 
     def at(self, positions: Positions) -> Positions:
-        """The ids at these positions; nothing else of the store is read."""
+        """Return the ids at these positions; nothing else of the store is read."""
         number = np.searchsorted(self._ends, positions, side="right")
         document, inside = self._order[number], positions - self._starts[number]
         is_eos = inside == self._store.lens[document]
@@ -238,7 +238,7 @@ class _Pieces:
         return rows
 
     def collate(self, rows: Sequence[Sequence[int]]) -> WindowBatch:
-        """The batch of these rows of pieces."""
+        """Return the batch of these rows of pieces."""
         pieces = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
         numbers = np.concatenate([np.arange(1, len(row) + 1) for row in rows])
         lens = self.lens[pieces]
@@ -256,7 +256,7 @@ class _Pieces:
         )
 
     def _framed(self, documents: Positions, positions: Positions) -> Positions:
-        """The ids at positions in bos, ids, eos of documents."""
+        """Return the ids at positions in bos, ids, eos of documents."""
         lens = self._store.lens[documents]
         ids = self._store.ids[self._store.offsets[documents] + np.clip(positions - 1, 0, lens - 1)].astype(
             np.int64

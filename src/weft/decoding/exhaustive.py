@@ -38,7 +38,7 @@ def exhaustive_search(
     rows_per_step: int = 4096,
     device: torch.device | str = "cpu",
 ) -> list[Hypothesis]:
-    """The `n_best` of all outputs of one sentence, best first, by the score and order of `beam_search`.
+    """Return the `n_best` of all outputs of one sentence, best first, by the score and order of `beam_search`.
 
     `cache` holds the one row of the sentence. An output is up to `max_len` new tokens, eos counted; one that
     reaches `max_len` without eos is unfinished and stands after everything finished. Tokens of probability 0
@@ -84,7 +84,7 @@ class _Outputs:
 
     @classmethod
     def start(cls, bos_id: int, device: torch.device) -> "_Outputs":
-        """The one output of bos alone."""
+        """Return the one output of bos alone."""
         zero = torch.zeros(1, 1, device=device)
         return cls(zero.long() + bos_id, zero, zero)
 
@@ -171,7 +171,7 @@ _Rank: TypeAlias = tuple[bool, float, int, list[float], list[tuple[float, int]]]
 
 
 def _ranked(outputs: _Outputs, finished: bool, rules: _Rules) -> list[tuple[_Rank, Hypothesis]]:
-    """The best of these outputs, at least `n_best` where there are so many, each with its rank."""
+    """Return the best of these outputs, at least `n_best` where there are so many, each with its rank."""
     if not len(outputs.ids):
         return []
     scores = outputs.totals[:, -1] / rules.penalties[outputs.length]
@@ -185,7 +185,7 @@ def _ranked(outputs: _Outputs, finished: bool, rules: _Rules) -> list[tuple[_Ran
 def _as_ranked(
     ids: list[int], log_probs: list[float], totals: list[float], score: float, finished: bool
 ) -> tuple[_Rank, Hypothesis]:
-    """A hypothesis and its rank, the lowest best; all but `ids` of the hypothesis counts bos as a token.
+    """Return a hypothesis and its rank, the lowest best; all but `ids` of the hypothesis counts bos as a token.
 
     What decides among equal scores is what a beam of unlimited width does: the shorter one came first to the
     pool; of the same length the one with the higher log-probability, if equal the one whose beginning had the

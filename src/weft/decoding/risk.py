@@ -19,7 +19,8 @@ Utility: TypeAlias = Callable[[Sequence[str]], NDArray[np.float64]]
 
 
 def rank_by_utility(texts: Sequence[str], log_probs: Sequence[float], utility: Utility) -> list[tuple[int, float]]:
-    """The samples of different texts, best first: their numbers, and their mean utilities against the others.
+    """Return the samples of different texts, best first: their numbers, and their mean utilities against the
+    others.
 
     Of equal texts the most probable sample stands for all, and the others speak for it as much as for any text.
     Of equal utilities the more probable comes first, then the earlier.

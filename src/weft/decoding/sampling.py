@@ -104,7 +104,8 @@ def filtered_log_probs(
     history: Int[Tensor, "N L"] | None = None,
     banned_ids: Sequence[int] = (),
 ) -> Float[Tensor, "N V"]:
-    """The distribution that is drawn from: log-probabilities in double precision, -inf for what cannot be drawn.
+    """Return the distribution that is drawn from: log-probabilities in double precision, -inf for what cannot be
+    drawn.
 
     In this order: banned ids are taken out; logits of ids in `history` are penalised; the temperature divides;
     then top_k, top_p and min_p, each of what the one before has left as a distribution of its own. The best
@@ -136,7 +137,8 @@ def choose(
     history: Int[Tensor, "N L"] | None = None,
     banned_ids: Sequence[int] = (),
 ) -> tuple[Int[Tensor, "N"], Float[Tensor, "N"], Bool[Tensor, "N"]]:
-    """The id that each row's number from [0, 1) draws, its log-probability by the model itself, and if it has one.
+    """Return the id that each row's number from [0, 1) draws, its log-probability by the model itself, and if it
+    has one.
 
     What may be drawn is said by `filtered_log_probs`.
     """
@@ -147,7 +149,7 @@ def choose(
 
 
 def draw_ids(log_probs: Float[Tensor, "N V"], uniforms: Float[Tensor, "N"]) -> Int[Tensor, "N"]:
-    """The id of each row at which its cumulative probability rises above a number from [0, 1).
+    """Return the id of each row at which its cumulative probability rises above a number from [0, 1).
 
     An id of probability 0 is never drawn, however the sums are rounded.
     """
@@ -252,7 +254,7 @@ def _for_all_rows(
 
 
 def _without(state: _State[C], gone: list[bool]) -> _State[C]:
-    """The rows that are not gone."""
+    """Return the rows that are not gone."""
     left = [i for i, is_gone in enumerate(gone) if not is_gone]
     if len(left) == len(gone):
         return state

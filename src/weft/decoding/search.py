@@ -47,7 +47,7 @@ class Beams:
             )
 
     def search(self, decoder: Decoder, budget: int) -> "Search":
-        """A search so, at its beginning."""
+        """Return a search so, at its beginning."""
         return Search(decoder, self, budget)
 
 
@@ -69,7 +69,8 @@ class Sentence:
 def search_all(
     engine: Engine, sentences: Sequence[Sentence], beams: Beams, workers: int = 1, batch_tokens: int = 4096
 ) -> dict[int, list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence, best first, by its number: found by several threads at once.
+    """Return the `n_best` hypotheses of each sentence, best first, by its number: found by several threads at
+    once.
 
     Each takes the longest of the sentences that wait, as long as those it works on have at most `batch_tokens`
     source tokens times beam_size. Where one fails, or who waits for them is interrupted, all stop at their next
@@ -126,7 +127,8 @@ class Waiting:
 def continuous_search(
     decoder: Decoder, waiting: Waiting, beams: Beams, budget: int
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The number of each sentence and its `n_best` hypotheses, best first, as they are done; no more once stopped.
+    """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done; no more once
+    stopped.
 
     `budget` limits the source tokens of the sentences that are under way. Raises DivergedError where the logits
     of a row are not numbers.
@@ -137,7 +139,10 @@ def continuous_search(
 
 
 def streamed_search(decoder: Decoder, sentence: Sentence, beams: Beams) -> Iterator[int]:
-    """The tokens of a sentence's only hypothesis, eos too, each as soon as it is found; raises as the search."""
+    """Yield the tokens of a sentence's only hypothesis, eos too, each as soon as it is found.
+
+    Raises as the search.
+    """
     search, waiting = beams.search(decoder, len(sentence.ids)), Waiting([sentence])
     while search.fill(waiting):
         list(search.advance())
@@ -221,7 +226,7 @@ class Search:
             self.token_log_probs = np.pad(self.token_log_probs, room)
 
     def _candidates(self, used: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """The best next tokens of every hypothesis; log-probability -inf where there is none."""
+        """Return the best next tokens of every hypothesis; log-probability -inf where there is none."""
         k = self.beams.beam_size
         at, places = np.nonzero(self.log_probs[used] > -np.inf)
         slots = used[at]
@@ -240,11 +245,11 @@ class Search:
         return all_found, all_ids
 
     def _step(self, rows: Rows, whole: bool) -> Best:
-        """The decoder's."""
+        """Return the decoder's."""
         return self.decoder.step(rows, self.beams.beam_size, whole=whole)
 
     def _rows(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Rows:
-        """The newest token of each of these hypotheses."""
+        """Return the newest token of each of these hypotheses."""
         times = self.times[slots]
         ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
         return Rows(slots, places, times, self.newest[slots, places], ancestors, *self._bans(slots, places))
@@ -308,7 +313,7 @@ class Search:
                 self.worst[slot] = pool[-1].score
 
     def _finish(self, slot: int, scores: NDArray[np.float32]) -> tuple[int, list[Hypothesis]]:
-        """The pool, then what was cut at the limit, best first; the slot is free again."""
+        """Return the pool, then what was cut at the limit, best first; the slot is free again."""
         found = self.pools[slot]
         for place in np.argsort(-scores, kind="stable").tolist():
             if len(found) < self.beams.n_best and scores[place] > -np.inf:

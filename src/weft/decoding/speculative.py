@@ -33,7 +33,7 @@ class Cache(Protocol):
     """What a model remembers of one text."""
 
     def until(self: C, length: int) -> C:
-        """The first so many positions; what came after them is forgotten."""
+        """Return the first so many positions; what came after them is forgotten."""
         ...
 
 
@@ -66,7 +66,8 @@ class Chooser:
         self._generator, self._numbers = generator, list[float]()
 
     def __call__(self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int) -> tuple[int, float]:
-        """The token at a place, counted from 0 over what is new, and its log-probability by the model itself.
+        """Return the token at a place, counted from 0 over what is new, and its log-probability by the model
+        itself.
 
         Ids that were `seen` fall under the repetition penalty. Raises DivergedError where there is none.
         """
@@ -145,7 +146,7 @@ class DraftModel(Generic[C]):
         self._cache, self._sure = self._prefill(torch.tensor([self._read], dtype=torch.int64)), 0
 
     def _rewound(self, seen: list[int]) -> C:
-        """The cache of what has come true; the last token is always read anew."""
+        """Return the cache of what has come true; the last token is always read anew."""
         assert self._cache is not None
         most = min(len(self._read), len(seen) - 1)
         while self._sure < most and self._read[self._sure] == seen[self._sure]:

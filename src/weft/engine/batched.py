@@ -64,7 +64,7 @@ class BatchedDecoder(Generic[C]):
         return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
 
     def _within(self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]) -> Float[Tensor, "R V"]:
-        """The logits of what each row may become."""
+        """Return the logits of what each row may become."""
         if not self._allowed:
             return logits
         within = torch.full_like(logits, -torch.inf)
@@ -93,7 +93,7 @@ class BatchedEngine(Generic[C]):
 def best_allowed(
     log_probs: Float[Tensor, "R V"], rows: Rows, count: int
 ) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
-    """The `count` best next tokens of each row that are not banned."""
+    """Return the `count` best next tokens of each row that are not banned."""
     if rows.ban_ends is not None and len(rows.banned):
         where = np.repeat(np.arange(len(rows)), np.diff(rows.ban_ends, prepend=0))
         places = tuple(torch.from_numpy(x).long().to(log_probs.device) for x in (where, rows.banned))
@@ -102,7 +102,10 @@ def best_allowed(
 
 
 def _best(log_probs: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
-    """The `count` largest of each row, the lower id first among equals; -inf where there are not so many."""
+    """Return the `count` largest of each row, the lower id first among equals.
+
+    -inf where there are not so many.
+    """
     known = min(count, log_probs.shape[1])
     best, ids, tied = top(log_probs[None], known)
     if tied.any():
@@ -115,7 +118,7 @@ _Top: TypeAlias = tuple[Float[Tensor, "B k m"], Int[Tensor, "B k m"], Bool[Tenso
 
 
 def top(values: Float[Tensor, "B k V"], m: int) -> _Top:
-    """The m largest values of each row, largest first, the lower id first among equals; and their ids.
+    """Return the m largest values of each row, largest first, the lower id first among equals; and their ids.
 
     The flag says that the smallest of them has equals that were left out: topk promises no order among
     equals, so the choice has to be made anew by `top_among_equals`.

@@ -178,11 +178,11 @@ class Heads:
         return grouped.transpose(1, 2).flatten(0, 2)
 
     def into(self, linear: Linear) -> Linear:
-        """A map to heads, its outputs in the engine's order."""
+        """Return a map to heads, its outputs in the engine's order."""
         return Linear(self.laid_out(linear.weight), None if linear.bias is None else self.laid_out(linear.bias))
 
     def out_of(self, linear: Linear) -> Linear:
-        """A map from heads, its inputs in the engine's order."""
+        """Return a map from heads, its inputs in the engine's order."""
         return Linear(self.laid_out(linear.weight.T).T, linear.bias)
 
 
@@ -198,7 +198,7 @@ def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[T
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled functions. Raises UnavailableError with the reason where there are none."""
+    """Return the compiled functions. Raises UnavailableError with the reason where there are none."""
     found = native.library(SOURCE)
     signatures = {
         "decoding_lanes": (_LONG, ()),

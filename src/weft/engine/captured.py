@@ -47,14 +47,14 @@ class CapturedEngine:
         return CapturedSession(self, slots, places)
 
     def on_device(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
-        """The tensor where it is computed with."""
+        """Return the tensor where it is computed with."""
         key = id(tensor), dtype
         if key not in self._moved:
             self._moved[key] = tensor.detach().to(self.device, dtype), tensor
         return self._moved[key][0]
 
     def linear(self, x: Float[Tensor, "*N I"], layer: Linear) -> Float[Tensor, "*N O"]:
-        """The product in the engine's type, the result in float32."""
+        """Return the product in the engine's type, the result in float32."""
         weight, bias = self.on_device(layer.weight, self.dtype), layer.bias
         out = F.linear(x.to(self.dtype), weight).float()
         return out if bias is None else out + self.on_device(bias, torch.float32)
@@ -89,7 +89,7 @@ class CapturedEngine:
     def heads(
         self, x: Float[Tensor, "*N D"], layer: Linear, gain: Float[Tensor, " K"] | None = None
     ) -> Float[Tensor, "*N H K"]:
-        """A linear map to all heads; with a gain, each by its root mean square."""
+        """Return a linear map to all heads; with a gain, each by its root mean square."""
         found = self.linear(x, layer).reshape(*x.shape[:-1], self.weights.num_heads, self.weights.head_dim)
         if gain is None:
             return found
@@ -299,7 +299,7 @@ class CapturedSession:
 
 
 def _wider(room: Tensor, dim: int, size: int) -> Tensor:
-    """The same with zeros behind it along one dimension."""
+    """Return the same with zeros behind it along one dimension."""
     shape = list(room.shape)
     shape[dim] = size - shape[dim]
     return torch.cat([room, room.new_zeros(shape)], dim)

@@ -22,7 +22,7 @@ class EnsembleEngine:
         self.engines = engines
 
     def session(self, slots: int, places: int) -> "EnsembleDecoder":
-        """A session of each."""
+        """Return a session of each."""
         return EnsembleDecoder([engine.session(slots, places) for engine in self.engines])
 
 

@@ -24,7 +24,7 @@ from weft.model.transformer import Embedding, Seq2SeqTransformer
 
 
 def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engine.Engine | None:
-    """The engine with this model's weights as they are now; None where this device or precision has none.
+    """Return the engine with this model's weights as they are now; None where this device or precision has none.
 
     Nor has a model whose weights are shared out among processes.
     """
@@ -37,7 +37,7 @@ def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engi
 
 
 def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writer | None":
-    """A language model of the engine, for texts that grow; None where `build_engine` gives none."""
+    """Return a language model of the engine, for texts that grow; None where `build_engine` gives none."""
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
@@ -47,7 +47,7 @@ def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writ
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether weights are shared out among processes."""
+    """Return whether weights are shared out among processes."""
     return any(isinstance(parameter, DTensor) for parameter in model.parameters())
 
 
@@ -60,7 +60,10 @@ class WriterCache:
     ids: Int[Tensor, "N L"]
 
     def until(self, length: int) -> "WriterCache":
-        """The first so many positions; those behind them are written over as the texts go on another way."""
+        """Return the first so many positions.
+
+        Those behind them are written over as the texts go on another way.
+        """
         return WriterCache(self.session, self.slots, self.ids[:, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
@@ -117,7 +120,7 @@ class Writer:
         return states
 
     def _beside(self, read: Int[Tensor, "N T"], length: int) -> NDArray[np.float32] | None:
-        """The vectors of n-grams and matches of the last positions, if the model has any."""
+        """Return the vectors of n-grams and matches of the last positions, if the model has any."""
         parts = [part(read, length) for part in (self.model.ngrams, self.model.matches) if part is not None]
         return torch.stack(parts).sum(0).detach().flatten(0, 1).float().contiguous().numpy() if parts else None
 
@@ -198,7 +201,7 @@ def _attention(attention: MultiHeadAttention) -> engine.Attention:
 
 
 def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
-    """The engine has keys and values for every head: those that several share stand there several times."""
+    """Return the engine has keys and values for every head: those that several share stand there several times."""
     times = attention.num_heads // attention.key_value_heads
 
     def repeated(rows: Tensor) -> Tensor:

@@ -48,7 +48,8 @@ def paired_bootstrap(
     seed: int = 1,
     lower_is_better: bool = False,
 ) -> Figure:
-    """The sums of (N,) numbers of each system over the sum of (N,) `sizes`, from M = `samples` draws of N rows.
+    """Return the sums of (N,) numbers of each system over the sum of (N,) `sizes`, from M = `samples` draws of N
+    rows.
 
     Intervals are those between the 2.5 % and 97.5 % quantiles; p is the share of draws in which the difference
     lies as far from its mean as it is from 0, the real one counted (Efron and Tibshirani 1993, chapter 16; the

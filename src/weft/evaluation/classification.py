@@ -76,7 +76,7 @@ class ClassificationScores:
         return report_lines(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self) | {"per_class": [score._asdict() for score in self.per_class]}
 
 
@@ -134,7 +134,7 @@ def calibration_error(confidence: Probabilities, correct: Truth) -> float:
 
 
 def report_lines(scores: ClassificationScores) -> list[str]:
-    """The scores as aligned lines for a terminal: a table of the labels, then what was taken for what."""
+    """Return the scores as aligned lines for a terminal: a table of the labels, then what was taken for what."""
     lines = [
         f"accuracy           {scores.accuracy:.4f}",
         f"macro-F1           {scores.macro_f1:.4f}"
@@ -203,7 +203,7 @@ def _multi_label_error(p: Probabilities, true: Truth) -> float:
 
 
 def _note(chosen: Truth, labels: Sequence[str], what: str) -> list[str]:
-    """A note on the chosen labels, if there are any; of many it names the first."""
+    """Return a note on the chosen labels, if there are any; of many it names the first."""
     found = [repr(label) for label, is_meant in zip(labels, chosen, strict=True) if is_meant]
     more = f" or {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
     return [what.format(" or ".join(found[:_MOST_NAMED]) + more)] if found else []

@@ -38,7 +38,7 @@ class LanguageScores:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 

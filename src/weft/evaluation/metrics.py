@@ -61,7 +61,7 @@ class TranslationScores:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 
@@ -201,7 +201,7 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 def _choose_tokenizer(tgt_lang: str) -> tuple[str, list[str]]:
-    """The name of sacreBLEU's tokenizer, and a note where it is not the one that the language deserves."""
+    """Return the name of sacreBLEU's tokenizer, and a note where it is not the one that the language deserves."""
     language = re.split("[-_]", tgt_lang.lower())[0]
     if language in _CHINESE:
         return "zh", []

@@ -204,7 +204,7 @@ def write_manifest(folder: Path, names: Iterable[str], facts: Mapping[str, Any] 
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, each listed file checked against it.
+    """Return the manifest of a folder, each listed file checked against it.
 
     Raises FolderError naming the first file that is missing, of another size or of another content.
     """
@@ -232,7 +232,7 @@ def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, as hexadecimal digits."""
+    """Return the SHA-256 of a file's content, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -43,17 +43,17 @@ class RunFiles:
 
 
 def run_files(folder: Path) -> RunFiles:
-    """The training files of a model folder."""
+    """Return the training files of a model folder."""
     return RunFiles(folder / "run")
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a model was published here (its files may still turn out damaged)."""
+    """Return whether a model was published here (its files may still turn out damaged)."""
     return (folder / durable.MANIFEST).is_file()
 
 
 def holds_model_or_run(folder: Path) -> bool:
-    """Whether a verb could take this folder: a model was published in it, or a run has begun there."""
+    """Return whether a verb could take this folder: a model was published in it, or a run has begun there."""
     return is_finished(folder) or run_files(folder).recipe.is_file()
 
 
@@ -73,14 +73,14 @@ def refuse_no_model(folder: Path) -> None:
 
 
 def task_of(folder: Path) -> str:
-    """The task of the model in a folder, as its config says. Raises FolderError where there is none."""
+    """Return the task of the model in a folder, as its config says. Raises FolderError where there is none."""
     refuse_no_model(folder)
     config = durable.read_json(folder / CONFIG, limit=2**20)
     return str(config.get("task")) if isinstance(config, dict) else ""
 
 
 def command_of(folder: Path) -> str:
-    """The command that a folder's run was begun by; empty where there is no run, or Python began it."""
+    """Return the command that a folder's run was begun by; empty where there is no run, or Python began it."""
     recipe = run_files(folder).recipe
     facts = durable.read_json(recipe) if recipe.is_file() else {}
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""

@@ -352,7 +352,10 @@ def open_model_folder(folder: Path) -> StoredModel:
 
 
 def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor] | None:
-    """The tensors of a shortlist, if the folder has one. Raises FolderError where they do not fit its model."""
+    """Return the tensors of a shortlist, if the folder has one.
+
+    Raises FolderError where they do not fit its model.
+    """
     if config.shortlist == "none":
         return None
     path = folder / SHORTLIST
@@ -384,7 +387,7 @@ def quantized_names(model: nn.Module) -> list[str]:
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether something here was written by Weft: a model, or a run that has begun."""
+    """Return whether something here was written by Weft: a model, or a run that has begun."""
     return (folder / durable.MANIFEST).is_file() or run_files(folder).recipe.is_file()
 
 
@@ -410,7 +413,7 @@ def read_config(path: Path) -> FolderConfig:
 
 
 def _why_refused(error: ValidationError, kind: type[FolderConfig], tree: Any) -> str:
-    """The first thing that is wrong with a config."""
+    """Return the first thing that is wrong with a config."""
     if unknown := unknown_keys(error):
         return f"unknown key {'.'.join(min(unknown))!r}"
     return problems_of(error, kind, tree)[0]

@@ -45,7 +45,7 @@ class BeamTree:
     nodes: list[Node]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary, numbers rounded to four decimals."""
+        """Return the same as a plain dictionary, numbers rounded to four decimals."""
         return {
             "beam_size": self.beam_size,
             "length_penalty": self.length_penalty,

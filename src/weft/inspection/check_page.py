@@ -30,7 +30,7 @@ def write_checkup(checkup: Checkup, path: Path) -> None:
 
 
 def page(checkup: Checkup) -> str:
-    """The whole page; no script, and no style but its own, known by its hash."""
+    """Return the whole page; no script, and no style but its own, known by its hash."""
     style = stylesheet("check.css")
     policy = f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'"
     parts = {
@@ -106,7 +106,7 @@ def _range(first: int, last: int) -> str:
 
 
 def _bars(title: str, counts: Iterable[tuple[str, int]], about: str = "") -> str:
-    """A small bar chart: a row for each name, as wide as its count."""
+    """Return a small bar chart: a row for each name, as wide as its count."""
     rows = list(counts)[:_MOST_BARS]
     most = max((count for _, count in rows), default=1) or 1
     return (

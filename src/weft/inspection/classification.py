@@ -37,7 +37,7 @@ class Contributions:
     agreement: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary, rounded to four decimals."""
+        """Return the same as a plain dictionary, rounded to four decimals."""
         return {
             "label": self.label,
             "gradient": rounded(self.gradient),
@@ -73,7 +73,7 @@ class ClassificationInspection:
         return [alone] if self.cut else []
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary; numbers are rounded to four decimals."""
+        """Return the same as a plain dictionary; numbers are rounded to four decimals."""
         return {
             "task": "classification",
             "text": self.text,
@@ -173,7 +173,7 @@ def _gradient(task: Classification, ids: Int[Tensor, "1 L"], label: int) -> Floa
 def _of_bag(
     model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
 ) -> Float[Tensor, " L"]:
-    """The bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens.
+    """Return the bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens.
 
     Where none of them has a weight, as in a text of unknown words, nothing in the bag has a share.
     """

@@ -113,7 +113,7 @@ class Comparison:
         return [*found, *(f"note: {note}" for note in self.notes)]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary, a verdict beside each figure."""
+        """Return the same as a plain dictionary, a verdict beside each figure."""
         found = asdict(self)
         for shown, figure in zip(found["figures"], self.figures, strict=True):
             shown["verdict"] = figure.verdict
@@ -140,7 +140,8 @@ def compare(
     samples: int = 1000,
     show: int = 5,
 ) -> Comparison:
-    """The models of two folders on the text in `data`; translators by rare words too, of the text in `train`.
+    """Return the models of two folders on the text in `data`; translators by rare words too, of the text in
+    `train`.
 
     `show` is how many rows that differ most are given in each direction. Raises UsageError for models of two
     tasks, languages or label sets; DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
@@ -336,7 +337,7 @@ def _by_count(
 
 
 def _sureness(answer: Answer, labels: Sequence[str]) -> float:
-    """The probability of what is right: of several labels, of the least sure one."""
+    """Return the probability of what is right: of several labels, of the least sure one."""
     mine = answer.probabilities
     return (
         min([p if label in labels else 1 - p for label, p in mine.items()])

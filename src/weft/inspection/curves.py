@@ -107,13 +107,16 @@ def _title(runs: Sequence[History], with_dev: bool) -> str:
 
 
 def _words(key: str) -> str:
-    """A key of metrics.jsonl as a person says it."""
+    """Return a key of metrics.jsonl as a person says it."""
     words = key.removeprefix("dev_").replace("_", " ")
     return {"bleu": "BLEU", "chrf": "chrF"}.get(words, words)
 
 
 def moving_mean(values: Sequence[float]) -> list[float]:
-    """The mean of each value and its neighbours: a twentieth of all, fewer at both ends; so nothing lags."""
+    """Return the mean of each value and its neighbours: a twentieth of all, fewer at both ends.
+
+    So nothing lags.
+    """
     count, sums = len(values), np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     # As far to one side as to the other: else a slope would count as a difference.
     reaches = [min(count // _FEW, i, count - 1 - i) for i in range(count)]

@@ -64,7 +64,7 @@ class Cause:
         return [f"{self.code}: {self.evidence}", f"  {self.remedy}"]
 
     def to_json(self) -> dict[str, str]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 
@@ -122,7 +122,8 @@ class Run:
 
 
 def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]:
-    """The causes found, the gravest first; `data` is text of the kind that the model was trained on, or nothing.
+    """Return the causes found, the gravest first; `data` is text of the kind that the model was trained on, or
+    nothing.
 
     Raises FolderError for a folder that holds neither a model nor a run that says how it ended, DataError for text
     that cannot be read.
@@ -256,7 +257,7 @@ def _of_stop(run: Run) -> Iterator[Cause]:
 
 
 def _of_warmup(run: Run, hurried: Sequence[Cause]) -> Iterator[Cause]:
-    """A warm-up that takes most of the run; of one that ended within it, that is said already."""
+    """Yield a warm-up that takes most of the run; of one that ended within it, that is said already."""
     warmup, whole = run.training.get("warmup_steps") or 0, (run.verdict or {}).get("max_steps") or 0
     if (
         whole
@@ -344,7 +345,7 @@ def _of_curves(run: Run) -> Iterator[Cause]:
 
 
 def _of_direction(probe: Probe) -> Iterator[Cause]:
-    """A model that knows neither order has a small difference too, and either way."""
+    """Yield a model that knows neither order has a small difference too, and either way."""
     config, loss, swapped = probe.task.config, probe.own[0], probe.exchanged.own[0]
     if swapped < 0.8 * loss and swapped < 0.9 * _chance(probe.task):
         yield Cause(
@@ -436,7 +437,7 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
 
 
 def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Cause]]:
-    """Whether a classifier does badly, and why; where it does not know a label, by the other rows."""
+    """Return whether a classifier does badly, and why; where it does not know a label, by the other rows."""
     if unknown := list(unknown_labels(task.config.labels, text, "the text")):
         more = f"; the same holds for {counted(len(unknown) - 1, 'other labels')}" if len(unknown) > 1 else ""
         cause = Cause("unknown-labels", f"{unknown[0].message}{more}", unknown[0].remedy)
@@ -465,7 +466,7 @@ def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Ca
 
 
 def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run) -> Iterator[Cause]:
-    """A label that the model names far too often, and the one that it names far too seldom instead."""
+    """Yield a label that the model names far too often, and the one that it names far too seldom instead."""
     named, true = (Counter(label for labels in some for label in labels) for some in (given, wanted))
     more = {label: named[label] - true[label] for label in sorted(named | true)}
     over, under = max(more, key=more.__getitem__), min(more, key=more.__getitem__)
@@ -549,7 +550,7 @@ def _shown(text: str) -> str:
 
 
 def _chance(task: Task[Any, Any, Any]) -> float:
-    """The loss of guessing, in nats."""
+    """Return the loss of guessing, in nats."""
     if isinstance(task, Classification):
         return math.log(max(len(task.config.labels), 2))
     tokenizer = task.tokenizers[-1]

@@ -70,18 +70,18 @@ def count_steps(axes: Axes) -> None:
 
 
 def color_of(place: int) -> str:
-    """The colour of the line at a place, from 0."""
+    """Return the colour of the line at a place, from 0."""
     return COLORS[place % len(COLORS)]
 
 
 def short_label(text: str) -> str:
-    """A piece or name in one short line; what has no shape is written as its number."""
+    """Return a piece or name in one short line; what has no shape is written as its number."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…"
 
 
 def short_path(path: Path) -> str:
-    """The end of a path, which tells runs apart; matplotlib hides a name that begins with an underscore."""
+    """Return the end of a path, which tells runs apart; matplotlib hides a name that begins with an underscore."""
     name = str(Path(*map(short_label, path.parts[-3:])))
     return f"./{name}" if name.startswith("_") else name
 

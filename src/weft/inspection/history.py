@@ -70,7 +70,8 @@ class History:
 
 
 def read_history(folder: Path) -> History:
-    """The curves of a run that has ended or still goes on; what is no line of them (a kill's last) is left out.
+    """Return the curves of a run that has ended or still goes on; what is no line of them (a kill's last) is left
+    out.
 
     Raises FolderError where the folder is missing or nothing was logged.
     """
@@ -102,7 +103,10 @@ def _disturbed(folder: Path) -> tuple[str, ...] | None:
 
 
 def _line(raw: bytes) -> dict[str, float]:
-    """The finite numbers of a line, step first, without epoch and clock; nothing where it is none with a step."""
+    """Return the finite numbers of a line, step first, without epoch and clock.
+
+    Nothing where it is none with a step.
+    """
     try:
         line = json.loads(raw)
         step = int(line["step"])

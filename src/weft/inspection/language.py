@@ -54,7 +54,7 @@ class LanguageInspection:
         return [f"the text was cut after {self.max_len - 1} tokens"] if self.cut else []
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary; weights and probabilities are rounded to four decimals."""
+        """Return the same as a plain dictionary; weights and probabilities are rounded to four decimals."""
         return {
             "task": "language-modelling",
             "text": self.text,

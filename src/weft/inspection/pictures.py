@@ -32,7 +32,7 @@ def draw_inspection(inspection: Inspection) -> Figure:
 def draw_maps(
     maps: Float[Tensor, "layers H T S"], keys: Sequence[str], queries: Sequence[str], title: str
 ) -> Figure:
-    """The mean of the heads of each layer, or its only head, a panel a layer."""
+    """Return the mean of the heads of each layer, or its only head, a panel a layer."""
     means, several = maps.mean(1).numpy(), maps.shape[1] > 1
     src, tgt = ([short_label(piece) for piece in pieces] for pieces in (keys, queries))
     figure, panels = _page(len(means), src, tgt)

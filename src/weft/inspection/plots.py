@@ -33,7 +33,7 @@ from weft.training.schedule import learning_rate
 
 @styled
 def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
-    """The sinusoidal table as a heat map, and four of its dimensions as waves over the positions.
+    """Return the sinusoidal table as a heat map, and four of its dimensions as waves over the positions.
 
     With d_model 20 and 100 positions these are dimensions 4 to 7, as "The Annotated Transformer" (Rush 2018) has
     them.
@@ -64,7 +64,7 @@ def _wave_dims(d_model: int, max_len: int) -> list[int]:
 
 @styled
 def draw_mask(length: int = 20) -> Figure:
-    """The decoder's mask over `length` target tokens: what each of them may look at."""
+    """Return the decoder's mask over `length` target tokens: what each of them may look at."""
     mask = attention_mask(num_queries=length, num_keys=length)
     assert mask is not None
     figure = Figure(figsize=(7, 5), layout="constrained")
@@ -88,7 +88,10 @@ def draw_mask(length: int = 20) -> Figure:
 def draw_smoothing(
     labels: Sequence[int] = (2, 1, 0, 3, 3), vocab_size: int = 5, label_smoothing: float = 0.4, pad_id: int = 0
 ) -> Figure:
-    """The distribution that the model is trained towards, a row a target token; each number is written in."""
+    """Return the distribution that the model is trained towards, a row a target token.
+
+    Each number is written in.
+    """
     target = smoothed_target(torch.tensor(labels), vocab_size, label_smoothing, pad_id).numpy()
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.subplots()
@@ -132,7 +135,7 @@ class Schedule:
 
 
 def paper_schedules() -> list[Schedule]:
-    """The paper's schedule for three pairs of d_model and warm-up (Vaswani et al. 2017, equation 3)."""
+    """Return the paper's schedule for three pairs of d_model and warm-up (Vaswani et al. 2017, equation 3)."""
     return [
         Schedule(
             f"d_model {d_model}, warm-up {warmup:,}",
@@ -144,7 +147,7 @@ def paper_schedules() -> list[Schedule]:
 
 
 def recipe_schedule(recipe: Recipe, name: str) -> tuple[Schedule, int]:
-    """A recipe's schedule and its steps. Raises UsageError where it leaves open how long a run is."""
+    """Return a recipe's schedule and its steps. Raises UsageError where it leaves open how long a run is."""
     assert isinstance(recipe, TranslationRecipe | LanguageRecipe | ClassificationRecipe)
     settings = recipe.training
     if settings.max_steps is None:
@@ -155,7 +158,7 @@ def recipe_schedule(recipe: Recipe, name: str) -> tuple[Schedule, int]:
 
 @styled
 def draw_schedule(schedules: Sequence[Schedule], max_steps: int = 20_000) -> Figure:
-    """The learning rate of each step."""
+    """Return the learning rate of each step."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for place, schedule in enumerate(schedules):

@@ -75,7 +75,7 @@ class Probe:
 
 
 def exchanged(text: ParallelText) -> ParallelText:
-    """The same with its sides exchanged."""
+    """Return the same with its sides exchanged."""
     return replace(text, src=text.tgt, tgt=text.src)
 
 

@@ -43,7 +43,7 @@ def _alignment(inspection: Inspection, path: Path) -> str:
 
 
 def _page(data: dict[str, Any]) -> str:
-    """The page with style, script and data inside; only these two, known by their hashes, may act in it."""
+    """Return the page with style, script and data inside; only these two, known by their hashes, may act in it."""
     style, script = stylesheet("inspect.css"), "".join(asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
@@ -54,7 +54,7 @@ def _page(data: dict[str, Any]) -> str:
 
 
 def asset(name: str) -> str:
-    """A file of the page, with line ends as the browser will hash them."""
+    """Return a file of the page, with line ends as the browser will hash them."""
     content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
     return content.replace("\r\n", "\n")
 
@@ -65,7 +65,7 @@ def stylesheet(name: str) -> str:
 
 
 def fingerprint(content: str) -> str:
-    """The hash by which a content security policy allows an inline element."""
+    """Return the hash by which a content security policy allows an inline element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 

@@ -30,7 +30,7 @@ class Choice:
     probability: float
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary; the probability is rounded to four decimals."""
+        """Return the same as a plain dictionary; the probability is rounded to four decimals."""
         return {"piece": self.piece, "id": self.id, "probability": round(self.probability, 4)}
 
 
@@ -63,7 +63,10 @@ def embedded(
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
-    """The text without what no file can hold, and its ids. Raises UsageError where there is nothing in it."""
+    """Return the text without what no file can hold, and its ids.
+
+    Raises UsageError where there is nothing in it.
+    """
     shown = replace_surrogates(text)
     ids = tokenizer.encode(shown)
     if not shown.strip() or not ids:
@@ -74,7 +77,7 @@ def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
 def alternatives(
     tokenizer: Tokenizer, probabilities: Float[Tensor, "T V"], count: int = NUM_ALTERNATIVES
 ) -> list[list[Choice]]:
-    """The most probable tokens at each place, first the most probable; of equal ones the lower id."""
+    """Return the most probable tokens at each place, first the most probable; of equal ones the lower id."""
     values, ids = probabilities.sort(dim=-1, descending=True, stable=True)
     tops = zip(ids[:, :count].tolist(), values[:, :count].tolist(), strict=True)
     return [
@@ -84,7 +87,7 @@ def alternatives(
 
 
 def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
-    """The only text of each layer's maps, on the processor; no layer where nothing was looked at."""
+    """Return the only text of each layer's maps, on the processor; no layer where nothing was looked at."""
     if not maps:
         return torch.empty(0, 1, 0, 0)
     return torch.stack([layer[0].float().cpu() for layer in maps])

@@ -82,7 +82,7 @@ class TranslationInspection:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary; weights and probabilities are rounded to four decimals."""
+        """Return the same as a plain dictionary; weights and probabilities are rounded to four decimals."""
         return {
             "task": "translation",
             "family": self.family,

@@ -67,7 +67,7 @@ class Machine:
         return f"{where}{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
-        """The same with its matrix peak, which a run needs and the use of a model does not."""
+        """Return the same with its matrix peak, which a run needs and the use of a model does not."""
         torch.set_num_threads(self.threads)
         return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
 
@@ -87,7 +87,10 @@ class Machine:
         return torch.device(self.device)
 
     def for_use(self) -> torch.device:
-        """The device. Threads and kernels are the process's and stay as they are: a run may be using them."""
+        """Return the device.
+
+        Threads and kernels are the process's and stay as they are: a run may be using them.
+        """
         if self.precision == "tf32":
             _allow_tf32(True)
         return torch.device(self.device)
@@ -98,7 +101,8 @@ class Machine:
 
 
 def choose_machine(precision: str = "auto", threads: int | None = None, kernels: str = "torch") -> Machine:
-    """A GPU where there is one, else the processor; what is left open ("auto"), a short measurement decides.
+    """Return a GPU where there is one, else the processor; what is left open ("auto"), a short measurement
+    decides.
 
     `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
     asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had. Without `threads`,
@@ -137,7 +141,7 @@ def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machin
 
 
 def machine_for_command(precision: str = "float32", kernels: str = "auto") -> Machine:
-    """The same for a command, whose process is its own: it also sets how many threads torch has."""
+    """Return the same for a command, whose process is its own: it also sets how many threads torch has."""
     _refuse_for_use(precision, kernels)
     plain = kernels == "torch"
     return replace(choose_machine("float32" if plain else precision), plain=plain)
@@ -159,7 +163,10 @@ def _device() -> str:
 
 
 def _settled_precision(precision: str, device: str) -> tuple[str, str]:
-    """The one asked for, or the fastest for "auto", and why. Raises UsageError where the device has none such."""
+    """Return the one asked for, or the fastest for "auto", and why.
+
+    Raises UsageError where the device has none such.
+    """
     if precision == "auto":
         return _best_precision(torch.device(device))
     if precision == "bfloat16" and device == "cuda" and not _gpu_has_bfloat16():
@@ -175,7 +182,7 @@ def _settled_precision(precision: str, device: str) -> tuple[str, str]:
 
 @cache
 def matrix_peak(device: str, precision: str, threads: int) -> float:
-    """The best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.
+    """Return the best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.
 
     `threads` is only remembered, so that each number of them is measured once in a process. Sizes are doubled up
     to one that takes a while; the best of all counts: where others compute too, short products are disturbed less.
@@ -193,7 +200,7 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory, of a GPU or of the machine, did not suffice."""
+    """Return whether memory, of a GPU or of the machine, did not suffice."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(m in str(error) for m in ("can't allocate memory", "bad_alloc"))
@@ -211,7 +218,7 @@ def threads_asked() -> int | None:
 
 
 def usable_cores() -> int:
-    """The processors that this process may use."""
+    """Return the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -230,7 +237,7 @@ def _useful_threads(device: str) -> int:
 
 
 def _best_precision(device: torch.device) -> tuple[str, str]:
-    """The fastest precision worth having, and why.
+    """Return the fastest precision worth having, and why.
 
     Of GPUs those without bfloat16 may have float16, which asks for more care. TF32 is float32's way out.
     """
@@ -323,7 +330,7 @@ def _times_as_fast(work: Callable[[], object], other: Callable[[], object], devi
 
 
 def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:
-    """The fastest of some rounds, after one to warm up; of a single one, the faster of both."""
+    """Return the fastest of some rounds, after one to warm up; of a single one, the faster of both."""
     times = []
     for _ in range(rounds + 1):
         started = time.perf_counter()

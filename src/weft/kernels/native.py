@@ -80,7 +80,7 @@ class _CompilationError(Exception):
 
 @cache
 def load() -> ctypes.CDLL:
-    """The kernels of training, with the types of their arguments. Raises UnavailableError."""
+    """Return the kernels of training, with the types of their arguments. Raises UnavailableError."""
     library = _library(SHARED.with_name("training.cpp"), _openmp_runtime)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
@@ -124,7 +124,7 @@ def _loaded(path: Path) -> ctypes.CDLL:
 
 
 def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
-    """The one that torch has loaded: two of them would fight for the cores."""
+    """Return the one that torch has loaded: two of them would fight for the cores."""
     lines = maps.read_text("utf-8", "surrogateescape").split("\n")
     paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)  # behind five columns; may have spaces
     found = next((path for path in paths if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])), None)
@@ -164,7 +164,10 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a library is there as it was made, its last bytes the hash of the rest; damaged code may crash."""
+    """Return whether a library is there as it was made, its last bytes the hash of the rest.
+
+    Damaged code may crash.
+    """
     try:
         content = path.read_bytes()
     except OSError:

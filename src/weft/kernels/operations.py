@@ -27,7 +27,7 @@ def enable(wanted: bool, products: str = "blas") -> None:
 
 
 def is_native(*tensors: Tensor) -> bool:
-    """Whether the native form is taken for these."""
+    """Return whether the native form is taken for these."""
     return (
         training.is_in_use()
         and torch.is_grad_enabled()
@@ -36,7 +36,7 @@ def is_native(*tensors: Tensor) -> bool:
 
 
 def fits_attention(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether the native form is taken for these: the kernel reads all three as one type."""
+    """Return whether the native form is taken for these: the kernel reads all three as one type."""
     return is_native(query, key, value) and query.dtype == key.dtype == value.dtype
 
 
@@ -102,7 +102,7 @@ def gated(
 def rotated(
     x: Float[Tensor, "B H L K"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
 ) -> Float[Tensor, "B H L K"]:
-    """The i-th numbers of both halves of K turned by their position's i-th angle."""
+    """Return the i-th numbers of both halves of K turned by their position's i-th angle."""
     if is_native(x, cos, sin) and cos.dtype == sin.dtype == torch.float32:
         return training.applied(training.Rotated, x, cos, sin)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
@@ -117,7 +117,7 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T K"]:
-    """The native form of `weft.model.attention.attention`, which is the plain one."""
+    """Return the native form of `weft.model.attention.attention`, which is the plain one."""
     return training.applied(training.Attention, query, key, value, mask, dropout)
 
 
@@ -129,7 +129,8 @@ def cross_entropy(
     pad_id: int,
     r_drop: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection` gives.
+    """Return the native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection`
+    gives.
 
     With `r_drop` the second half of the rows is the first once more: what `weft.training.loss.r_dropped` gives.
     """
@@ -138,7 +139,7 @@ def cross_entropy(
 
 
 def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
-    """The Euclidean norm of all their numbers together."""
+    """Return the Euclidean norm of all their numbers together."""
     if not tensors or not is_native(*tensors) or not all(t.dtype == torch.float32 for t in tensors):
         return nn.utils.get_total_norm(tensors)
     pieces = [t.contiguous() for t in tensors]

@@ -38,7 +38,7 @@ def use(library: ctypes.CDLL | None, float32_too: bool) -> None:
 
 
 def is_in_use() -> bool:
-    """Whether there is a library to call."""
+    """Return whether there is a library to call."""
     return _library is not None
 
 
@@ -48,13 +48,13 @@ def helps_products(x: Tensor) -> bool:
 
 
 def onednn_product(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
-    """A B by oneDNN, whose products in float32 are on some processors faster than the default BLAS's."""
+    """Return a B by oneDNN, whose products in float32 are on some processors faster than the default BLAS's."""
     return _ONEDNN_LINEAR(a, b.t(), None, "none", [], "")
 
 
 @cache
 def _onednn_has(kind: torch.dtype) -> bool:
-    """Whether oneDNN's linear form computes in this type here: on an older processor it has no bfloat16."""
+    """Return whether oneDNN's linear form computes in this type here: on an older processor it has no bfloat16."""
     if not HAS_ONEDNN:
         return False
     try:
@@ -65,7 +65,7 @@ def _onednn_has(kind: torch.dtype) -> bool:
 
 
 def product_type(x: Tensor) -> torch.dtype:
-    """The type that x has in a product, under autocast or not."""
+    """Return the type that x has in a product, under autocast or not."""
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
 
 
@@ -170,7 +170,7 @@ def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "non
 
 
 def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
-    """A B."""
+    """Return a B."""
     return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
 
 
@@ -183,7 +183,7 @@ def _product_into(out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[T
 
 
 def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
-    """The gradient of a linear layer's weight, given^T rows; products of a transposed copy are faster."""
+    """Return the gradient of a linear layer's weight, given^T rows; products of a transposed copy are faster."""
     (n, outs), ins = given.shape, rows.shape[1]
     if outs <= ins:
         across = given.new_empty(outs, n)
@@ -199,7 +199,10 @@ def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float
 def _column_sums(
     given: Float[Tensor, "N O"], gate: Float[Tensor, "N O"] | None = None, p: float = 0.0, squared: bool = False
 ) -> Float[Tensor, " O"]:
-    """The sum of the rows. With a gate, what came out of `relu_dropped`, they first pass back through it."""
+    """Return the sum of the rows.
+
+    With a gate, what came out of `relu_dropped`, they first pass back through it.
+    """
     sums = torch.zeros(given.shape[1])
     call("column_sums", given, given, gate, p, squared, sums, *given.shape, given.stride(0))
     return sums

@@ -20,14 +20,14 @@ WIDEST_HEAD, STEP = 256, 8  # numbers of a head: at most so many, and a multiple
 
 
 def is_available(device: torch.device) -> bool:
-    """Whether there is such a kernel here."""
+    """Return whether there is such a kernel here."""
     if _varlen_attn is None or device.type != "cuda" or torch.version.hip or not torch.cuda.is_available():
         return False
     return torch.cuda.get_device_capability(device) >= AMPERE
 
 
 def fits(*heads: Tensor) -> bool:
-    """Whether it takes these: all in one type of half precision, and of a width that it knows."""
+    """Return whether it takes these: all in one type of half precision, and of a width that it knows."""
     kind, width, device = heads[0].dtype, heads[0].shape[-1], heads[0].device
     return (
         kind in (torch.bfloat16, torch.float16)

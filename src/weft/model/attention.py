@@ -42,7 +42,7 @@ def attention_mask(
     num_keys: int | None = None,
     segments: Int[Tensor, "B L"] | None = None,
 ) -> Bool[Tensor, "..."] | None:
-    """The one maker of masks: True = may attend, ready to broadcast to (B, H, queries, keys).
+    """Return the one maker of masks: True = may attend, ready to broadcast to (B, H, queries, keys).
 
     `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a query may not
     see the future: the last query stands at the last key, the one before it one key earlier, and so on.

@@ -25,13 +25,13 @@ class KeysValues:
         return self.key.shape[2]
 
     def extended(self, key: Float[Tensor, "N J T K"], value: Float[Tensor, "N J T K"]) -> "KeysValues":
-        """The same with new positions behind."""
+        """Return the same with new positions behind."""
         if not self.length:  # nothing to copy, and an empty beginning has no say in the type
             return KeysValues(key, value)
         return KeysValues(torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2))
 
     def until(self, length: int) -> "KeysValues":
-        """The first so many positions."""
+        """Return the first so many positions."""
         return KeysValues(self.key[:, :, :length], self.value[:, :, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "KeysValues":
@@ -39,11 +39,11 @@ class KeysValues:
         return KeysValues(self.key[rows], self.value[rows])
 
     def join(self, other: "KeysValues") -> "KeysValues":
-        """The rows of both, this one's first."""
+        """Return the rows of both, this one's first."""
         return KeysValues(torch.cat([self.key, other.key]), torch.cat([self.value, other.value]))
 
     def widened(self, extra: int) -> "KeysValues":
-        """The same with so many positions of zeros behind, which a mask must hide."""
+        """Return the same with so many positions of zeros behind, which a mask must hide."""
         return KeysValues(F.pad(self.key, (0, 0, 0, extra)), F.pad(self.value, (0, 0, 0, extra)))
 
 
@@ -71,7 +71,7 @@ class CausalCache:
         return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.ids[rows])
 
     def join(self, other: "CausalCache") -> "CausalCache":
-        """The rows of both, this one's first; they must have seen equally many positions."""
+        """Return the rows of both, this one's first; they must have seen equally many positions."""
         _refuse_unequal(self.length, other.length)
         layers = tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True))
         return CausalCache(layers, torch.cat([self.ids, other.ids]))
@@ -103,7 +103,7 @@ class DecoderCache:
         return DecoderCache(layers, self.memory_padding[rows])
 
     def join(self, other: "DecoderCache") -> "DecoderCache":
-        """The rows of both, this one's first; they must have seen equally many target positions."""
+        """Return the rows of both, this one's first; they must have seen equally many target positions."""
         _refuse_unequal(self.length, other.length)
         width = max(self.memory_padding.shape[1], other.memory_padding.shape[1])
         mine, theirs = self._widened(width), other._widened(width)
@@ -112,7 +112,7 @@ class DecoderCache:
         return DecoderCache(layers, torch.cat([mine.memory_padding, theirs.memory_padding]))
 
     def _widened(self, width: int) -> "DecoderCache":
-        """The same with the memory padded to `width` positions."""
+        """Return the same with the memory padded to `width` positions."""
         extra = width - self.memory_padding.shape[1]
         if extra == 0:
             return self

@@ -60,7 +60,7 @@ class CausalTransformer(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The last hidden states: all positions decoded in one go. Padding on the right needs no mask.
+        """Return the last hidden states: all positions decoded in one go. Padding on the right needs no mask.
 
         `segments` numbers the documents that lie side by side in a row, from 1, with 0 for padding: each is
         then read as if it stood alone. A document lies in one piece, and two neighbours differ in number.
@@ -82,7 +82,7 @@ class CausalTransformer(nn.Module):
         return operations.linear(states, self.projection)
 
     def start(self, num_rows: int) -> CausalCache:
-        """The cache of rows that have seen nothing yet."""
+        """Return the cache of rows that have seen nothing yet."""
         nothing = self.projection.weight.new_empty(num_rows, self.key_value_heads, 0, self.head_dim)
         ids = torch.empty(num_rows, 0, dtype=torch.int64, device=nothing.device)
         return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), ids)
@@ -122,7 +122,7 @@ class CausalTransformer(nn.Module):
         read: Int[Tensor, "N _"],
         segments: Int[Tensor, "N L"] | None,
     ) -> Float[Tensor, "N L D"]:
-        """The vectors of `ids`, the last of what was `read`, with what stands beside them."""
+        """Return the vectors of `ids`, the last of what was `read`, with what stands beside them."""
         places = None if segments is None else segment_positions(segments)
         parts = (part for part in (self.ngrams, self.matches) if part is not None)
         return self.embedding(ids, first, places, [part(read, ids.shape[1], segments) for part in parts])

@@ -81,6 +81,6 @@ class TextEncoder(nn.Module):
 
 
 def masked_mean(x: Float[Tensor, "B L D"], chosen: Bool[Tensor, "B L"]) -> Float[Tensor, "B D"]:
-    """The mean over the chosen positions; zeros where there are none."""
+    """Return the mean over the chosen positions; zeros where there are none."""
     total = x.masked_fill(~chosen[:, :, None], 0.0).sum(1)
     return total / chosen.sum(1).clamp(min=1)[:, None]

@@ -51,7 +51,7 @@ class Cost:
 
 
 def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
-    """The encoder meets source tokens, and so do the keys and values of attention over the memory."""
+    """Return the encoder meets source tokens, and so do the keys and values of attention over the memory."""
     decoder = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
     memory = sum(_weights(layer.cross_attention.key, layer.cross_attention.value) for layer in decoder)
     taken = _taken(model)
@@ -72,7 +72,10 @@ def causal_cost(model: CausalTransformer) -> Cost:
 
 
 def classifier_cost(model: TransformerClassifier) -> Cost:
-    """The encoder meets source tokens, the head texts; a bag alone is lookups, and nothing is counted of it."""
+    """Return the encoder meets source tokens, the head texts.
+
+    A bag alone is lookups, and nothing is counted of it.
+    """
     if model.encoder is None:
         return Cost()
     layers, taken = model.encoder.layers, _taken(model)
@@ -81,12 +84,12 @@ def classifier_cost(model: TransformerClassifier) -> Cost:
 
 
 def _taken(model: nn.Module) -> float:
-    """The share of its layers that a step takes."""
+    """Return the share of its layers that a step takes."""
     return 1 - max((m.layer_dropout for m in model.modules() if isinstance(m, Layer)), default=0.0)
 
 
 def _weights(*parts: nn.Module) -> int:
-    """The entries of all matrices that something is multiplied by, biases not among them."""
+    """Return the entries of all matrices that something is multiplied by, biases not among them."""
     linear = (m for part in parts for m in part.modules() if isinstance(m, nn.Linear))
     return sum(m.weight.numel() for m in linear)
 

@@ -165,7 +165,7 @@ class DecoderLayer(Layer):
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
 
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
-        """The cache before the first target position: the memory's keys and values, and nothing else."""
+        """Return the cache before the first target position: the memory's keys and values, and nothing else."""
         key, value = self.cross_attention.keys_values(memory)
         return LayerCache(past=KeysValues(key[:, :, :0], value[:, :, :0]), memory=KeysValues(key, value))
 

@@ -204,7 +204,8 @@ class MatchEmbedding(nn.Module):
 def ngram_hashes(
     ids: Int[Tensor, "B L"], n: int, buckets: int, pad_id: int = 0
 ) -> tuple[Int[Tensor, "B G"], Bool[Tensor, "B G"]]:
-    """The bucket of each n-gram of each text, and which of them are real: those without padding; G = L - n + 1.
+    """Return the bucket of each n-gram of each text, and which of them are real: those without padding; G = L - n
+    + 1.
 
     h begins with n; each id makes it (h * MULTIPLIER + id) mod PRIME, and the bucket is h mod `buckets`: the
     polynomial hash of Karp and Rabin 1987. No step leaves 63 bits, so that it is the same on every machine.
@@ -249,11 +250,11 @@ def _table(buckets: int, d_model: int) -> nn.EmbeddingBag:
 
 
 def _weights(buckets: int) -> nn.Parameter:
-    """A model's own, as its rows are, but not learned."""
+    """Return a model's own, as its rows are, but not learned."""
     return nn.Parameter(torch.zeros(buckets), requires_grad=False)
 
 
 def _bags(rows: Int[Tensor, "B G"], chosen: Bool[Tensor, "B G"]) -> tuple[Int[Tensor, " R"], Int[Tensor, " B"]]:
-    """The chosen rows of all texts, one text behind the other, and where each text begins."""
+    """Return the chosen rows of all texts, one text behind the other, and where each text begins."""
     counts = chosen.sum(1)
     return rows[chosen], counts.cumsum(0) - counts

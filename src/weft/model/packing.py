@@ -80,7 +80,7 @@ class PackedMask:
     causal: bool = False
 
     def dense(self) -> Bool[Tensor, "M 1 _ S"]:
-        """The mask of the spread batch."""
+        """Return the mask of the spread batch."""
         visible = ~self.keys.padding()[:, None, None, :]
         if not self.causal:
             return visible

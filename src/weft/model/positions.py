@@ -37,7 +37,7 @@ class Positions(nn.Module):
         return self.table[first : first + length]
 
     def at(self, places: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
-        """The vector of each place. A row must be no longer than the table, whatever its places are."""
+        """Return the vector of each place. A row must be no longer than the table, whatever its places are."""
         self._refuse_beyond(places.shape[1])  # says so without waiting for a GPU to tell the largest place
         return F.embedding(places, self.table)
 

@@ -44,7 +44,7 @@ class DotAttention(nn.Module):
     def forward(
         self, query: Float[Tensor, "N T R"], key: Float[Tensor, "N S R"], padding: Bool[Tensor, "N S"]
     ) -> Float[Tensor, "N T S"]:
-        """The weights with which each query looks at the memory."""
+        """Return the weights with which each query looks at the memory."""
         return attention_weights(query @ key.transpose(1, 2) / math.sqrt(query.shape[-1]), padding)
 
 
@@ -67,7 +67,7 @@ class AdditiveAttention(nn.Module):
     def forward(
         self, query: Float[Tensor, "N T R"], key: Float[Tensor, "N S R"], padding: Bool[Tensor, "N S"]
     ) -> Float[Tensor, "N T S"]:
-        """The weights with which each query looks at the memory."""
+        """Return the weights with which each query looks at the memory."""
         sums = self.query(query)[:, :, None] + key[:, None]  # N T R, N S R -> N T S R
         return attention_weights(self.energy(torch.tanh(sums)).squeeze(-1), padding)
 
@@ -96,7 +96,7 @@ class RecurrentCache:
         )
 
     def join(self, other: "RecurrentCache") -> "RecurrentCache":
-        """The rows of both, this one's first; they must have seen equally many target positions."""
+        """Return the rows of both, this one's first; they must have seen equally many target positions."""
         if self.length != other.length:
             raise ValueError(f"caches of {self.length} and {other.length} target positions cannot be joined")
         width = max(self.memory.shape[1], other.memory.shape[1])
@@ -110,7 +110,7 @@ class RecurrentCache:
         )
 
     def _widened(self, width: int) -> "RecurrentCache":
-        """The same with the memory padded to `width` positions."""
+        """Return the same with the memory padded to `width` positions."""
         extra = width - self.memory.shape[1]
         return RecurrentCache(
             self.state,
@@ -174,7 +174,7 @@ class Seq2SeqRecurrent(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The decoder's attentional states: all target positions decoded in one go."""
+        """Return the decoder's attentional states: all target positions decoded in one go."""
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
@@ -213,7 +213,10 @@ class Seq2SeqRecurrent(nn.Module):
         return self.memory(both), self._first_state(_from_layers(ends))
 
     def _packed(self, src: Int[Tensor, "B S"]) -> PackedSequence:
-        """The embedded source without its padding; a row of padding alone keeps one, as none may be empty."""
+        """Return the embedded source without its padding.
+
+        A row of padding alone keeps one, as none may be empty.
+        """
         lengths = (src != self.pad_id).sum(1).clamp(min=1)
         x = self._embedded(self.src_embedding, src)
         return pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
@@ -284,7 +287,7 @@ def _init_layers(layers: nn.GRU | nn.LSTM) -> None:
 
 
 def _state_parts(shape: RecurrentSection) -> tuple[str, ...]:
-    """The names of what a state is made of."""
+    """Return the names of what a state is made of."""
     return ("hidden", "cell") if shape.cell == "lstm" else ("hidden",)
 
 

@@ -37,7 +37,7 @@ class Embedding(nn.Module):
         places: Int[Tensor, "B L"] | None = None,
         beside: Sequence[Float[Tensor, "B L D"]] = (),
     ) -> Float[Tensor, "B L D"]:
-        """The first id stands at position `first`, the others behind it; with `places`, each at its own.
+        """Return the first id stands at position `first`, the others behind it; with `places`, each at its own.
 
         What stands `beside` the tokens is added to their vectors before they are scaled.
         """
@@ -88,7 +88,7 @@ class Seq2SeqTransformer(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The decoder's last hidden states: all target positions decoded in one go."""
+        """Return the decoder's last hidden states: all target positions decoded in one go."""
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def packed_states(

@@ -58,7 +58,7 @@ class WordAlignment:
         return [f"{word}\t{' '.join(sources[t])}" for t, word in enumerate(self.tgt)]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return {
             "source": self.src,
             "target": self.tgt,
@@ -120,7 +120,7 @@ def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
 
 
 def coverage(attention: Float[Tensor, "T S"]) -> float:
-    """The sum over source tokens of log(min(their attention in all, 1)): 0 where none was passed over.
+    """Return the sum over source tokens of log(min(their attention in all, 1)): 0 where none was passed over.
 
     Source: Wu et al. 2016, "Google's Neural Machine Translation System", equation 14, cp / beta.
     """

@@ -57,7 +57,7 @@ class Classification:
     unsure: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 
@@ -136,7 +136,7 @@ class Classifier:
         return self.tokenizer.encode_batch(lines)
 
     def _pieces(self, ids: list[int]) -> list[list[int]]:
-        """The rows that one text becomes; never none."""
+        """Return the rows that one text becomes; never none."""
         if self.too_long == "cut" or len(ids) <= self.max_len:
             return [ids[: self.max_len]]
         return [ids[start : start + self.max_len] for start in range(0, len(ids), self.max_len)]

@@ -69,7 +69,7 @@ class Generation:
     accepted: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 
@@ -87,7 +87,7 @@ class TextScore:
     token_log_probs: list[float]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 
@@ -171,11 +171,11 @@ class LanguageModel:
         return _settled_pieces(_Written(self.tokenizer, len(ids) == 1, stop), (token for token, _ in tokens))
 
     def fits(self, prompt: str) -> bool:
-        """Whether all of a prompt is in sight where the text goes on from it."""
+        """Return whether all of a prompt is in sight where the text goes on from it."""
         return len(self._start(prompt)) <= self.window_len
 
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
-        """The log-probability of each text, every token of it counted once.
+        """Return the log-probability of each text, every token of it counted once.
 
         A text longer than the window is read in windows that overlap by half, so that each token has half a window
         before it, where there is so much. The end symbol of packed documents is counted. Raises DivergedError as
@@ -368,12 +368,12 @@ class _Written:
         return self.finish == "stop"
 
     def settled(self) -> str:
-        """The text without an end that may become a stop string."""
+        """Return the text without an end that may become a stop string."""
         begun = (size for stop in self.stop for size in range(1, len(stop)) if self.text.endswith(stop[:size]))
         return self.text[: len(self.text) - max(begun, default=0)]
 
     def end(self) -> str:
-        """The whole text; a character that was not finished becomes U+FFFD."""
+        """Return the whole text; a character that was not finished becomes U+FFFD."""
         if self.finish != "stop":
             self._extend(self.decoder.decode(b"", final=True))
         return self.text
@@ -388,7 +388,7 @@ class _Written:
 
 
 def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
-    """A text piece by piece while it grows."""
+    """Yield a text piece by piece while it grows."""
     shown = 0
     for token in tokens:
         over = written.add(token)

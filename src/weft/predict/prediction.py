@@ -52,7 +52,7 @@ class Prediction:
         return sum(self.token_log_probs) / len(self.token_log_probs) if self.token_log_probs else None
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary; `alignments` only where they were asked for."""
+        """Return the same as a plain dictionary; `alignments` only where they were asked for."""
         found = asdict(self)
         if self.alignments is None:
             del found["alignments"]

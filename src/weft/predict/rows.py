@@ -76,7 +76,7 @@ class Member:
     look: Look | None = None
 
     def prefill(self, rows: Sequence[Sequence[int]]) -> Any:
-        """The model's cache for rows of source ids."""
+        """Return the model's cache for rows of source ids."""
         return self.model.prefill(_padded(rows).to(self.device))
 
     def step(self, newest: Int[Tensor, "N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
@@ -121,7 +121,7 @@ class RowSearch:
         return _as_one(engines) if len(engines) == len(self.members) else None
 
     def find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
-        """The hypotheses of every row, best first; of samples, by their numbers."""
+        """Return the hypotheses of every row, best first; of samples, by their numbers."""
         if self.engine is not None and settings.asked.exhaustive is None:
             return self._find_with(self.engine, rows, settings, settings.asked.batch_tokens)
         found: dict[Row, list[Hypothesis]] = {}
@@ -199,7 +199,7 @@ class RowSearch:
         return [found[i] for i in range(len(rows))]
 
     def _own_steps(self) -> Engine:
-        """The models' own, where there is no engine."""
+        """Return the models' own, where there is no engine."""
         return _as_one([member.steps for member in self.members])
 
     def _search_exhaustively(self, row: Row, max_len: int, beams: Beams) -> list[Hypothesis]:

@@ -33,7 +33,7 @@ class Plan:
     before: tuple[str, ...] = ()
 
     def join(self, texts: Sequence[str], language: str) -> str:
-        """The translations of the rows as one text of a language; those that are empty leave no gap."""
+        """Return the translations of the rows as one text of a language; those that are empty leave no gap."""
         whole = ""
         for gap, text in zip(self.before, texts, strict=True):
             if text:
@@ -60,7 +60,7 @@ def plan_rows(
     prefix: tuple[int, ...] = (),
     by_sentence: bool = False,
 ) -> dict[str, Plan]:
-    """The rows of each text, each of at most `max_len` ids; none, where there is nothing to translate.
+    """Return the rows of each text, each of at most `max_len` ids; none, where there is nothing to translate.
 
     What is longer than the usual is one row for as many of its sentences as make no more than that; `by_sentence`,
     every sentence is a row of its own. The first of them is translated with the prefix.
@@ -114,7 +114,7 @@ def _white_before(sentences: list[str], number: int) -> str:
 
 
 def _encode_pack(sentences: list[str], encoded: list[list[int]], tokenizer: Tokenizer, room: int) -> list[int]:
-    """The sentences as one line; if that should need more ids than one by one, their own ids in a row."""
+    """Return the sentences as one line; if that should need more ids than one by one, their own ids in a row."""
     together = tokenizer.encode(one_line("".join(sentences)))
     return together if len(together) <= room else list(chain.from_iterable(encoded))
 

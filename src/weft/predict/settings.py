@@ -89,7 +89,10 @@ class DecodingSettings:
         return Sampling(temperature, self.top_k, self.top_p, _MBR_MIN_P if is_bare else self.min_p)
 
     def beams(self, recipe: DecodingSection) -> Beams:
-        """The search, or what draws in its place. Raises UsageError for more alternatives than there can be."""
+        """Return the search, or what draws in its place.
+
+        Raises UsageError for more alternatives than there can be.
+        """
         alpha = recipe.length_penalty if self.length_penalty is None else self.length_penalty
         if self.sampling is not None:
             count = self.mbr or self.n_best

@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
 
 
 def looks_like_sentence(text: str) -> bool:
-    """Whether there are words and mostly letters: no time code, table, markup or code."""
+    """Return whether there are words and mostly letters: no time code, table, markup or code."""
     characters = [c for c in text if not c.isspace()]
     return len(characters) >= _SENTENCE and sum(
         c.isalpha() or not c.isascii() for c in characters

@@ -164,13 +164,13 @@ class Translator:
         return self._pieces(plan, settled)
 
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
-        """The best hypothesis for each row of source ids, eos at its end, that the texts become."""
+        """Return the best hypothesis for each row of source ids, eos at its end, that the texts become."""
         settings = self._settle(DecodingSettings())
         rows = dict.fromkeys(row for plan in self._plan(list(texts)).values() for row in plan.rows)
         return {row.ids: found[0] for row, found in self._find(list(rows), settings).items()}
 
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
-        """The best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
+        """Return the best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
         settings = self._settle(DecodingSettings(beam_size, batch_tokens=len(row)))
         (found,) = self._find([Row(tuple(row))], settings).values()
         return found[0]
@@ -213,7 +213,7 @@ class Translator:
         return replace(found, unknown_words=unknown, unsure=unsure) if unknown or unsure else found
 
     def _find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
-        """The hypotheses of every row, ranked."""
+        """Return the hypotheses of every row, ranked."""
         found = self._rows.find(rows, settings)
         if settings.asked.mbr is not None:
             found = {row: self._least_risk(samples, settings.asked) for row, samples in found.items()}
@@ -258,7 +258,7 @@ class Translator:
         found: dict[Row, list[Hypothesis]],
         looked: dict[Row, list[Float[Tensor, "T S"]]] | None,
     ) -> Prediction:
-        """The segments of one text, joined."""
+        """Return the segments of one text, joined."""
         segments = [found[row] for row in plan.rows]
         if not segments:
             nothing: list[Link] | None = None if looked is None else []
@@ -293,7 +293,7 @@ class Translator:
         return found
 
     def _is_short(self, row: Row, found: Hypothesis) -> bool:
-        """Whether a translation is so short for its source as none in training."""
+        """Return whether a translation is so short for its source as none in training."""
         num_src = len(row.ids) - 1
         return num_src >= LONG_SOURCE and len(found.ids) < FAR_BELOW * self.least_ratio * num_src
 
@@ -306,7 +306,7 @@ class Translator:
 
 
 def _asked(settings: DecodingSettings | None, options: Mapping[str, Any]) -> DecodingSettings:
-    """The settings with what the options change."""
+    """Return the settings with what the options change."""
     if not isinstance(settings, DecodingSettings | None):
         raise UsageError(
             f"settings are DecodingSettings, not a {type(settings).__name__}; options are given by name"
@@ -317,7 +317,7 @@ def _asked(settings: DecodingSettings | None, options: Mapping[str, Any]) -> Dec
 def _by_coverage(
     found: list[Hypothesis], attention: Sequence[Float[Tensor, "T S"]], asked: DecodingSettings
 ) -> list[Hypothesis]:
-    """The `n_best` by score and coverage, those that were cut after all others."""
+    """Return the `n_best` by score and coverage, those that were cut after all others."""
     scored = [
         replace(hypothesis, score=hypothesis.score + asked.coverage_penalty * coverage(part))
         for hypothesis, part in zip(found, attention, strict=True)

@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Recipe)
 
 
 def recipe_names() -> list[str]:
-    """The packaged recipes, sorted."""
+    """Return the packaged recipes, sorted."""
     folder = resources.files("weft") / "recipes"
     return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
 
@@ -53,7 +53,7 @@ def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
 
 
 def with_values(recipe: R, values: Mapping[str, Any]) -> R:
-    """The recipe with some dotted keys replaced, validated anew."""
+    """Return the recipe with some dotted keys replaced, validated anew."""
     tree = recipe.model_dump(mode="json")
     for key, value in values.items():
         _place(tree, key, value)
@@ -63,7 +63,7 @@ def with_values(recipe: R, values: Mapping[str, Any]) -> R:
 
 
 def _read_recipe(name_or_file: str) -> dict[str, Any]:
-    """The keys of a recipe, laid over those of the one that it extends."""
+    """Return the keys of a recipe, laid over those of the one that it extends."""
     tree = _read_tree(name_or_file)
     if "extends" not in tree:
         return tree
@@ -89,7 +89,7 @@ def _laid_over(below: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, A
 
 
 def _read_tree(name_or_file: str) -> dict[str, Any]:
-    """The keys of one file: TOML, or the recipe that a run has kept as JSON."""
+    """Return the keys of one file: TOML, or the recipe that a run has kept as JSON."""
     text = _text_of(name_or_file)
     is_json = name_or_file.endswith(".json")
     try:
@@ -161,7 +161,7 @@ def _without_none(value: Any) -> Any:
 
 
 def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
-    """The recipe, or else every problem in it.
+    """Return the recipe, or else every problem in it.
 
     How the keys of a section fit together is checked only where all are known: hence once more without
     the unknown ones.

@@ -34,13 +34,13 @@ def unknown_keys(error: ValidationError) -> set[Path]:
 
 
 def keys_named(leaf: str) -> list[str]:
-    """The dotted keys of any task's recipe whose last word is this, or that other programs call so."""
+    """Return the dotted keys of any task's recipe whose last word is this, or that other programs call so."""
     keys = list(dict.fromkeys(key for recipe in RECIPES.values() for key in _keys(_fields_of(recipe, {}))))
     return [key for key in keys if key.rsplit(".", 1)[-1] == leaf] or _called_elsewhere(leaf, keys)
 
 
 def as_written(value: Any) -> str:
-    """A value as a recipe would have it."""
+    """Return a value as a recipe would have it."""
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "none"}[value]
     if isinstance(value, list | tuple):
@@ -195,7 +195,7 @@ def _at(tree: Any, path: Path) -> Any:
 
 
 def _is_broken(tree: Any) -> bool:
-    """Whether a key or a value was not UTF-8: Python has lone surrogates then."""
+    """Return whether a key or a value was not UTF-8: Python has lone surrogates then."""
     if isinstance(tree, Mapping):
         return any(_is_broken(part) for pair in tree.items() for part in pair)
     if isinstance(tree, list):
@@ -204,7 +204,7 @@ def _is_broken(tree: Any) -> bool:
 
 
 def meant(schema: Schema, given: Any) -> str:
-    """The nearest of the words that a key takes, behind a semicolon; empty without any."""
+    """Return the nearest of the words that a key takes, behind a semicolon; empty without any."""
     words = [word for form in _forms(schema) for word in form.get("enum", []) if isinstance(word, str)]
     close = difflib.get_close_matches(str(given).lower(), words, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
@@ -228,7 +228,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
-    """An unknown key: the one that was meant, and the tasks that have it where others do."""
+    """Return an unknown key: the one that was meant, and the tasks that have it where others do."""
     keys = _keys(fields)
     key, meant = ".".join(path), _same_or_called(path, keys)
     shown = key if key.isprintable() and key else repr(key)
@@ -239,7 +239,7 @@ def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
 
 
 def _same_or_called(path: Path, keys: Sequence[str]) -> str:
-    """The key of that word in another section, or that other programs call so; empty without any."""
+    """Return the key of that word in another section, or that other programs call so; empty without any."""
     wanted = ".".join(path)
     if same := [key for key in keys if key.endswith(f".{path[-1]}")]:
         return f"did you mean {max(same, key=lambda key: difflib.SequenceMatcher(None, wanted, key).ratio())}?"
@@ -249,7 +249,7 @@ def _same_or_called(path: Path, keys: Sequence[str]) -> str:
 
 
 def _alike(path: Path, keys: Sequence[str]) -> str:
-    """The key written most like this one; empty without any."""
+    """Return the key written most like this one; empty without any."""
     leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
     close = difflib.get_close_matches(".".join(path), keys, n=1, cutoff=0.75)
     close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
@@ -268,7 +268,7 @@ def _word(leaf: str) -> str:
 
 
 def _called_elsewhere(leaf: str, keys: Sequence[str]) -> list[str]:
-    """The keys for which other programs have such a word."""
+    """Return the keys for which other programs have such a word."""
     word = _word(leaf)
     lines = [ours for ours, theirs in OUR_KEYS if word in theirs]
     meant = {next((key for key in ours if key in keys), None) for ours in lines}

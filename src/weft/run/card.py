@@ -21,7 +21,8 @@ _FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")  # of a path fr
 
 
 def without_folders(text: str, files: Iterable[str] = ()) -> str:
-    """The text with paths cut to their last names: who gets a model need not learn where its maker keeps things.
+    """Return the text with paths cut to their last names: who gets a model need not learn where its maker keeps
+    things.
 
     Cut are `files`, as they were named, and all paths from the root.
     """
@@ -41,7 +42,7 @@ def _paths(command: str) -> list[str]:
 
 
 def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts, the files of each text by their last names."""
+    """Return the facts, the files of each text by their last names."""
     texts = {
         part: {**about, "files": [Path(name).name for name in about["files"]]}
         for part, about in facts["texts"].items()
@@ -58,7 +59,8 @@ def model_card(
     command: str,
     computed: str = "",
 ) -> str:
-    """The card as Markdown, without the folders that its files lay in; `judged` says what the model is good for.
+    """Return the card as Markdown, without the folders that its files lay in; `judged` says what the model is good
+    for.
 
     `test_lines` are the scores of the test set as a person reads them; `computed` says in which precision and by
     which kernels the run computed.

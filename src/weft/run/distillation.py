@@ -46,7 +46,10 @@ class Teacher:
 
     @classmethod
     def open(cls, folder: Path, beam_size: int | None) -> "Teacher":
-        """The model is not loaded yet; `beam_size` is else its own. Raises FolderError for any other model."""
+        """Return the model is not loaded yet; `beam_size` is else its own.
+
+        Raises FolderError for any other model.
+        """
         config = refuse_other_task(open_model_folder(folder), TranslationConfig, "teach a translator")
         sha256 = durable.sha256_of(folder / durable.MANIFEST)
         return cls(folder, config, sha256, config.decoding.beam_size if beam_size is None else beam_size)
@@ -113,7 +116,7 @@ def distill(
 
 
 def _recipe_of_student(request: Request, teacher: Teacher) -> TranslationRecipe:
-    """The recipe in the teacher's languages, which holds out no test set unless it says how large.
+    """Return the recipe in the teacher's languages, which holds out no test set unless it says how large.
 
     Raises UsageError where the recipe is for another task, other languages or text of its own.
     """

@@ -110,7 +110,7 @@ def _doubts(earlier: Verdict, doubt: str) -> list[str]:
 
 
 def _model_of(files: RunFiles, recipe: Recipe) -> Task[Any, Any, Any]:
-    """The run's own model, its weights still to come."""
+    """Return the run's own model, its weights still to come."""
     if not files.config.is_file():
         raise FolderError(
             f"{files.config}: missing, as in runs begun by an earlier version; give the run's own command with "
@@ -133,7 +133,7 @@ def _machine_of(files: RunFiles) -> Machine:
 
 
 def _texts_again(record: Mapping[str, Any], recipe: Recipe) -> tuple[Texts[Any] | None, str]:
-    """The run's text, read once more from where it was; else why not, in a sentence."""
+    """Return the run's text, read once more from where it was; else why not, in a sentence."""
     why = "where they lay is not known"
     for sources in _sources(record):
         try:
@@ -148,7 +148,7 @@ def _texts_again(record: Mapping[str, Any], recipe: Recipe) -> tuple[Texts[Any] 
 
 
 def _sources(record: Mapping[str, Any]) -> Iterator[Sources]:
-    """The files as they were named: from here, then from where training was begun."""
+    """Yield the files as they were named: from here, then from where training was begun."""
     named = record.get("sources")
     if not isinstance(named, dict):
         return
@@ -159,7 +159,7 @@ def _sources(record: Mapping[str, Any]) -> Iterator[Sources]:
 
 
 def _within(folder: Path, name: str) -> str:
-    """A name of one file, or of two joined by a comma, as it stands in a folder."""
+    """Return a name of one file, or of two joined by a comma, as it stands in a folder."""
     whole = folder / name
     return str(whole) if whole.is_file() else ",".join(str(folder / part) for part in name.split(","))
 

@@ -106,7 +106,7 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
 def _settle_time(
     asked: Asked, files: RunFiles, recipe: Recipe, task: AnyTask, costs: Costs, world: World
 ) -> TimePlan | None:
-    """The plan by the clock, if there is one. Raises UsageError where the run was begun without one."""
+    """Return the plan by the clock, if there is one. Raises UsageError where the run was begun without one."""
     if not world.is_first:
         return read_time_plan(files.plan)
     if asked.goes_on and asked.minutes is not None and not files.plan.is_file():

@@ -101,7 +101,7 @@ def _share_ahead(verdict: Verdict, goes_on: bool) -> float:
 
 
 def _known_words(task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None) -> KnownWords | None:
-    """The words that the model reads in its training text, and in that of the model that it starts from."""
+    """Return the words that the model reads in its training text, and in that of the model that it starts from."""
     if texts is None or isinstance(task, LanguageModelling):
         return None
     before = KnownWords(read_words(files.words).numpy()) if files.words.is_file() else None

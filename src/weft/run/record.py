@@ -121,7 +121,10 @@ def keep_up(path: Path | None, verdict: Verdict, progress: Progress) -> None:
 
 
 def read_verdict(path: Path) -> Verdict | None:
-    """The verdict of an earlier start; None where there was none, or it is damaged: training does not need it."""
+    """Return the verdict of an earlier start.
+
+    None where there was none, or it is damaged: training does not need it.
+    """
     try:
         return Verdict(**durable.read_json(path))
     except (FolderError, TypeError):
@@ -138,7 +141,7 @@ def refuse_foreign(out: Path) -> None:
 
 
 def _is_barely_begun(out: Path) -> bool:
-    """Whether a folder is empty, or holds only what a run leaves that was killed before its first file.
+    """Return whether a folder is empty, or holds only what a run leaves that was killed before its first file.
 
     Before that file a teacher may have translated.
     """
@@ -241,7 +244,7 @@ def read_task(files: RunFiles) -> str:
 
 
 def _with_data_seed(record: dict[str, Any]) -> dict[str, Any]:
-    """The record, with the seed of its split where it is from before that was a key of its own."""
+    """Return the record, with the seed of its split where it is from before that was a key of its own."""
     recipe = record["recipe"]
     if not isinstance(recipe, dict) or "seed" in recipe.get("data", {}):
         return record

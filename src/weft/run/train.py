@@ -269,7 +269,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _open_start(folder: Path | None, kind: type[AnyTask]) -> StoredModel | None:
-    """The model to start from. Raises UsageError where it is of another task."""
+    """Return the model to start from. Raises UsageError where it is of another task."""
     if folder is None:
         return None
     stored = model_folder.open_model_folder(folder)
@@ -285,7 +285,7 @@ def _weights_sha256(folder: Path | None) -> str | None:
 
 
 def _as_begun(request: Request) -> Request:
-    """The request, with the split of the folder's run.
+    """Return the request, with the split of the folder's run.
 
     Raises UsageError where the folder holds something else than a run, or what a teacher wrote for another.
     """
@@ -298,7 +298,7 @@ def _as_begun(request: Request) -> Request:
 
 
 def _sources(request: Request) -> dict[str, Any]:
-    """The files and the folder that the run reads, as they were named, and from where."""
+    """Return the files and the folder that the run reads, as they were named, and from where."""
     start = None if request.start_from is None else str(request.start_from)
     named = {"train": [*request.train], "dev": request.dev, "test": request.test, "from": start}
     return {**named, "directory": os.getcwd()}
@@ -309,7 +309,7 @@ def _teacher(request: Request) -> dict[str, Any]:
 
 
 def _ended(out: Path, recipe: Recipe) -> Verdict | None:
-    """The verdict of a run that has nothing left to do."""
+    """Return the verdict of a run that has nothing left to do."""
     verdict = read_verdict(run_files(out).verdict)
     if verdict is None or verdict.outcome not in ENDED or not _is_sound(out):
         return None
@@ -334,7 +334,7 @@ def _refuse_lost_checkpoints(request: Request) -> None:
 
 
 def _is_sound(out: Path) -> bool:
-    """Whether the published model is whole; else it is published again, from its checkpoint."""
+    """Return whether the published model is whole; else it is published again, from its checkpoint."""
     try:
         durable.read_manifest(out)
     except FolderError:
@@ -381,7 +381,8 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> 
 
 
 def _with_threads(files: RunFiles, machine: Machine, recipe: Recipe, log: Log) -> Machine:
-    """The machine of the run's first start, with as many threads as are asked for now, or as there are cores.
+    """Return the machine of the run's first start, with as many threads as are asked for now, or as there are
+    cores.
 
     Others than before are noted and written down: sums are then made in another order.
     """
@@ -421,7 +422,10 @@ def _settle_parts(files: RunFiles, task: AnyTask, batches: Batches[Any], world: 
 def _settle_tokenizers(
     files: RunFiles, kind: type[AnyTask], request: Request, recipe: Recipe, texts: Texts[Any]
 ) -> tuple[Tokenizer, ...]:
-    """The run's own tokenizers once it has begun; else those of the model it starts from, or newly learned."""
+    """Return the run's own tokenizers once it has begun.
+
+    Else those of the model it starts from, or newly learned.
+    """
     if files.tokenizers.is_dir():
         known = _known_hashes(files.train_hashes)
         if known is None or request.allow_data_change:
@@ -509,7 +513,8 @@ def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
 
 
 def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFiles) -> AnyTask:
-    """The task ready for its first step: with the weights to start from, its layers computed twice where asked.
+    """Return the task ready for its first step: with the weights to start from, its layers computed twice where
+    asked.
 
     What the model is stands in the run's folder from here on.
     """

@@ -238,7 +238,7 @@ def _too_few(pairs: int) -> list[str]:
 def _with_shortlist(
     task: Translation, pairs: ParallelText, text: ParallelText, before: Sequence[str], bleu: float
 ) -> tuple[Translation, ShortlistParity]:
-    """The task with what the pairs teach, and what that changes on the text."""
+    """Return the task with what the pairs teach, and what that changes on the text."""
     src, tgt = task.tokenizers
     longest = task.config.max_src_len
     ids = zip(src.encode_batch(pairs.src), tgt.encode_batch(pairs.tgt), strict=True)
@@ -327,7 +327,7 @@ def _some_at_a_time(
 
 
 def _finished(hypothesis: Hypothesis) -> NDArray[np.int64]:
-    """The tokens of an output, and its end where it has one."""
+    """Return the tokens of an output, and its end where it has one."""
     return np.array([*hypothesis.ids, *[EOS_ID] * hypothesis.finished], np.int64)
 
 

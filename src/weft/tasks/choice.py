@@ -21,5 +21,5 @@ def load_predictor(folder: Path, precision: str = "float32", kernels: str = "aut
 
 
 def load_task(folder: Path, machine: Machine) -> Task[Any, Any, Any]:
-    """The model in a folder, as its own task. Raises FolderError where it is missing or damaged."""
+    """Return the model in a folder, as its own task. Raises FolderError where it is missing or damaged."""
     return TASKS[model_folder.open_model_folder(folder).config.task].load(folder, machine)

@@ -312,12 +312,12 @@ class DevEvaluation:
 
 
 def known_labels(text: LabelledText) -> list[str]:
-    """The different labels of a text, sorted."""
+    """Return the different labels of a text, sorted."""
     return sorted({label for labels in text.labels for label in labels})
 
 
 def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.NDArray[Any]:
-    """The class number of each text; for several labels, a row of zeros and ones each."""
+    """Return the class number of each text; for several labels, a row of zeros and ones each."""
     number = {label: i for i, label in enumerate(labels)}
     if not multi_label:
         return np.array([number[one] for (one,) in text.labels], dtype=np.int64)
@@ -328,7 +328,7 @@ def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.N
 
 
 def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Tensor | None:
-    """A factor for the loss of each label, 1 on average over the training text; None where all are alike.
+    """Return a factor for the loss of each label, 1 on average over the training text; None where all are alike.
 
     "balanced" is the inverse of the square root of how many rows a label has. By the plain inverse all labels
     together would count alike, one of two rows as much as one of a thousand, and those two rows would decide.

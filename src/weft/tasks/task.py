@@ -64,7 +64,7 @@ class Scored:
         return [*self.scores.lines(), f"text  {self.signature}", f"by    {how}", *marks]
 
     def to_json(self) -> dict[str, Any]:
-        """The scores' own dictionary, with `data_signature` and `contaminated` (a sentence or none)."""
+        """Return the scores' own dictionary, with `data_signature` and `contaminated` (a sentence or none)."""
         return {
             **self.scores.to_json(),
             "data_signature": self.signature,
@@ -112,12 +112,12 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def gather(cls, recipe: R, given: Sources) -> Texts[C]:
-        """The text of a run."""
+        """Return the text of a run."""
 
     @classmethod
     @abstractmethod
     def resolve(cls, recipe: R, texts: Texts[C], start: FolderConfig | None, where: str) -> R:
-        """The recipe with what the text, or the model in folder `where` that it starts from, says."""
+        """Return the recipe with what the text, or the model in folder `where` that it starts from, says."""
 
     @classmethod
     @abstractmethod
@@ -127,25 +127,28 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def build(cls, recipe: R, texts: Texts[C], tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
-        """A new model with fresh weights, drawn from the recipe's seed."""
+        """Return a new model with fresh weights, drawn from the recipe's seed."""
 
     @classmethod
     @abstractmethod
     def untrained(cls, config: Any, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
-        """The model that a config describes, its weights still to come; its loss is the plain one."""
+        """Return the model that a config describes, its weights still to come; its loss is the plain one."""
 
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        """A trained model. Raises FolderError for a damaged or unfinished folder, UsageError for another task."""
+        """Return a trained model.
+
+        Raises FolderError for a damaged or unfinished folder, UsageError for another task.
+        """
 
     @abstractmethod
     def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:
-        """The batches to train on; encoded text is kept in the folder `stores`."""
+        """Return the batches to train on; encoded text is kept in the folder `stores`."""
 
     @abstractmethod
     def compute_loss(self, batch: B) -> LossSums:
-        """The loss of one micro-batch, in the machine's precision."""
+        """Return the loss of one micro-batch, in the machine's precision."""
 
     @abstractmethod
     def flops(self, batch: B) -> float:
@@ -245,24 +248,24 @@ class Task(ABC, Generic[R, C, B]):
         return replace(task, machine=self.machine.as_used())
 
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        """The same, with what it takes to say at use where it guesses; for tasks that say it."""
+        """Return the same, with what it takes to say at use where it guesses; for tasks that say it."""
         return self
 
 
 def load_known(stored: StoredModel) -> KnownWords | None:
-    """The words that a folder's model was trained on, where it has kept them."""
+    """Return the words that a folder's model was trained on, where it has kept them."""
     if not stored.config.known_words:
         return None
     return KnownWords(model_folder.read_words(stored.folder / model_folder.WORDS).numpy())
 
 
 def config_knowing(config: F, known: KnownWords | None, low_confidence: float | None) -> F:
-    """The config of a model that keeps the words that it knows."""
+    """Return the config of a model that keeps the words that it knows."""
     return config.model_copy(update={"known_words": known is not None, "low_confidence": low_confidence})
 
 
 def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:
-    """The tokenizers of a folder, one for each file. Raises FolderError where they are not its config's.
+    """Return the tokenizers of a folder, one for each file. Raises FolderError where they are not its config's.
 
     Warns of OtherVersion where a package that they need is of another version than in training.
     """
@@ -327,14 +330,17 @@ _DRAWING = ("uniform_", "normal_", "kaiming_uniform_")
 
 
 def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
-    """The config of a folder. Raises UsageError where it holds a model of another task than `verb` needs."""
+    """Return the config of a folder.
+
+    Raises UsageError where it holds a model of another task than `verb` needs.
+    """
     if not isinstance(stored.config, wanted):
         raise UsageError(f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}")
     return stored.config
 
 
 def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
-    """The recipe with the shape and the tokenizers of the model in folder `where`.
+    """Return the recipe with the shape and the tokenizers of the model in folder `where`.
 
     Raises UsageError where the recipe sets a key to another value; a default asks for nothing.
     """
@@ -350,7 +356,7 @@ def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
 
 
 def refuse_other_kind(config: FolderConfig, wanted: type[F]) -> F:
-    """The config as one of the wanted task. Raises FolderError where it is another's."""
+    """Return the config as one of the wanted task. Raises FolderError where it is another's."""
     if not isinstance(config, wanted):
         raise FolderError(f"a config for {config.task} stands where another was expected; restore the folder")
     return config
@@ -378,7 +384,10 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
 
 
 def noise_of(section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max_len: int) -> Noise | None:
-    """The noise that a recipe asks for, of one tokenizer a side. Raises UsageError where none has merges."""
+    """Return the noise that a recipe asks for, of one tokenizer a side.
+
+    Raises UsageError where none has merges.
+    """
     if not section.bpe_dropout and not section.word_dropout:
         return None
     if section.bpe_dropout and all(tokenizer.settings.kind != "bpe" for tokenizer in sides):

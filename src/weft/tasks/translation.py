@@ -213,7 +213,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         brief.evaluate(text.select(range(rows)), **({"beam_size": 1} if on_dev else {}))
 
     def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
-        """The scores of translations of the sources."""
+        """Return the scores of translations of the sources."""
         return self.scores_of_texts(text, [prediction.text for prediction in predictions])
 
     def scores_of_texts(self, text: ParallelText, translations: Sequence[str]) -> TranslationScores:
@@ -342,7 +342,7 @@ def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
 
 
 def _are_single(sources: Sequence[str]) -> bool:
-    """Whether nearly all sources are one sentence each, as far as punctuation tells."""
+    """Return whether nearly all sources are one sentence each, as far as punctuation tells."""
     some = sources[:: max(len(sources) // LOOKED_AT, 1)]
     return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(some)
 

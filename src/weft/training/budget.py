@@ -52,7 +52,7 @@ class TimePlan:
     decisions: list[dict[str, Any]] = field(default_factory=list)
 
     def applied(self, settings: TrainingSection) -> TrainingSection:
-        """The settings with the plan's schedule."""
+        """Return the settings with the plan's schedule."""
         planned = {"schedule": "wsd", "warmup_steps": self.warmup_steps, "learning_rate": self.learning_rate}
         return settings.model_copy(update=planned)
 
@@ -98,7 +98,7 @@ def more_steps(plan: TimePlan | None, steps: int) -> int:
 def settle_time_plan(
     path: Path, settings: TrainingSection, d_model: int, costs: Costs, minutes: float | None, elapsed: float
 ) -> TimePlan | None:
-    """The plan of the run's first start, or a new one, written down; None where no time is asked for.
+    """Return the plan of the run's first start, or a new one, written down; None where no time is asked for.
 
     More or less time may be given while the plateau lasts; another `training.max_steps` than the recipe had when
     the run began takes the place of the clock. Raises UsageError where the time does not suffice.
@@ -176,7 +176,7 @@ class Budget:
         self._paused += seconds
 
     def decide(self, step: int) -> int:
-        """The number of steps in all, where the decay has to begin after `step`; else 0."""
+        """Return the number of steps in all, where the decay has to begin after `step`; else 0."""
         self._marks.append(self._clock() - self._paused)
         steps = self._steps_if_now(step)
         if step < self.settings.warmup_steps or self.elapsed + self._left(step, steps) < 60 * self.plan.minutes:

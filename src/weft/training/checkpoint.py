@@ -95,7 +95,7 @@ class Checkpoints:
         return path
 
     def load_latest(self) -> State | None:
-        """The newest sound checkpoint; None where the run has none at all.
+        """Return the newest sound checkpoint; None where the run has none at all.
 
         A damaged one is set aside under another name and noted, and the one before it is used. Raises
         FolderError where there are checkpoints and none is sound: a run is never silently begun anew.
@@ -107,7 +107,7 @@ class Checkpoints:
         return state
 
     def load_best(self, step: int) -> State | None:
-        """The checkpoint of the best step; where there is none, or a damaged one, the newest sound one."""
+        """Return the checkpoint of the best step; where there is none, or a damaged one, the newest sound one."""
         best = self.folder / f"step-{step}"
         return self._first_sound([*([best] if best.is_dir() else []), *self.newest_first()])
 
@@ -134,7 +134,7 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _first_sound(self, paths: list[Path]) -> State | None:
-        """The first that can be loaded; those before it are set aside."""
+        """Return the first that can be loaded; those before it are set aside."""
         for path in dict.fromkeys(paths):
             try:
                 return self._load(path)
@@ -155,7 +155,7 @@ class Checkpoints:
         return state
 
     def newest_first(self) -> list[Path]:
-        """The folders of the checkpoints."""
+        """Return the folders of the checkpoints."""
         steps = {p: _step_of(p) for p in self.folder.glob("step-*") if p.is_dir()}
         return sorted((p for p, step in steps.items() if step is not None), key=lambda p: -(steps[p] or 0))
 
@@ -180,7 +180,7 @@ def load_state(path: Path) -> State:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """A safetensors file's tensors. Raises FolderError where it is missing or malformed."""
+    """Return a safetensors file's tensors. Raises FolderError where it is missing or malformed."""
     try:
         return dict(load_file(path))
     except FileNotFoundError:
@@ -190,7 +190,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _step_of(path: Path) -> int | None:
-    """The step that a checkpoint's manifest names; else, where that is damaged, the one of its name."""
+    """Return the step that a checkpoint's manifest names; else, where that is damaged, the one of its name."""
     try:
         return int(durable.read_json(path / durable.MANIFEST)["step"])
     except (FolderError, KeyError, TypeError, ValueError):

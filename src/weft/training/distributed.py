@@ -66,7 +66,7 @@ class World:
         return [float(number) for number in added]
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so for at least one of them; all get the same answer."""
+        """Return whether it is so for at least one of them; all get the same answer."""
         return self.sums(flag)[0] > 0
 
     @contextlib.contextmanager
@@ -154,7 +154,7 @@ def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
 
 
 def is_lost_process(error: BaseException) -> bool:
-    """Whether another process of the run has gone, or did not answer in time."""
+    """Return whether another process of the run has gone, or did not answer in time."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
@@ -179,7 +179,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A whole tensor on the parameter's device, and in its parts where the parameter is sharded."""
+    """Return a whole tensor on the parameter's device, and in its parts where the parameter is sharded."""
     if not isinstance(parameter, DTensor):
         return tensor
     placed = tensor.to(parameter.device)
@@ -219,14 +219,14 @@ def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) ->
 
 
 def outermost_layers(module: nn.Module) -> list[nn.Module]:
-    """The parts of the outermost lists of modules."""
+    """Return the parts of the outermost lists of modules."""
     if isinstance(module, nn.ModuleList):
         return list(module)
     return [layer for child in module.children() for layer in outermost_layers(child)]
 
 
 def _leaves_layers_out(model: nn.Module) -> bool:
-    """Whether a forward pass may do without some parameters, others in each process."""
+    """Return whether a forward pass may do without some parameters, others in each process."""
     return any(getattr(layer, "layer_dropout", 0.0) > 0 for layer in outermost_layers(model))
 
 

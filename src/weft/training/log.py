@@ -291,7 +291,8 @@ def evaluation_seconds(path: Path) -> list[float]:
 
 
 def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[str]:
-    """A line for a person in parts, what matters most first: a narrow terminal has room for the first ones alone.
+    """Return a line for a person in parts, what matters most first: a narrow terminal has room for the first ones
+    alone.
 
     Where the time of evaluations is not `known`, what is left is at least that.
     """
@@ -326,13 +327,13 @@ def spoken(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """The same as a guess: "about 40 seconds"; "a few seconds" is one already."""
+    """Return the same as a guess: "about 40 seconds"; "a few seconds" is one already."""
     said = spoken(seconds)
     return said if said.startswith("a few") else f"about {said}"
 
 
 def in_words(number: int) -> str:
-    """A large number, short: "850,000", "3.9 million"."""
+    """Return a large number, short: "850,000", "3.9 million"."""
     for size, name in ((1e9, "billion"), (1e6, "million")):
         if number >= size:
             return f"{number / size:,.1f} {name}"
@@ -348,7 +349,7 @@ def _coloured(text: str) -> Text:
 
 
 def _percent(share: float) -> str:
-    """A small share keeps a digit that says more than nothing."""
+    """Return a small share keeps a digit that says more than nothing."""
     return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
 
 
@@ -377,7 +378,7 @@ def _at_or_before(line: bytes, step: int) -> bool:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """The object of a line; an empty one where it is none."""
+    """Return the object of a line; an empty one where it is none."""
     try:
         found = json.loads(line)
     except ValueError:

@@ -71,7 +71,8 @@ def twice(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
-    """The sums of rows that were there twice: the mean of both copies, and weight / 4 times how far they differ.
+    """Return the sums of rows that were there twice: the mean of both copies, and weight / 4 times how far they
+    differ.
 
     `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et al. 2021,
     "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of the usual size.
@@ -86,7 +87,7 @@ def divergence(first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]) -> F
 
 
 def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor, ""]:
-    """The divergence between the first half of the rows and the second, summed where they are `real`.
+    """Return the divergence between the first half of the rows and the second, summed where they are `real`.
 
     Some rows at a time, computed again on the way back: their probabilities never exist all at once.
     """
@@ -105,7 +106,7 @@ def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor
 def smoothed_cross_entropy(
     logits: Float[Tensor, "N V"], labels: Int[Tensor, " N"], label_smoothing: float, pad_id: int = 0
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The loss and the unsmoothed loss, summed: the plain form, which the fast one is compared with."""
+    """Return the loss and the unsmoothed loss, summed: the plain form, which the fast one is compared with."""
     log_probs = logits.float().log_softmax(-1)
     true = log_probs.gather(-1, labels[:, None]).squeeze(-1)
     others = log_probs.sum(-1) - log_probs[:, pad_id] - true
@@ -162,7 +163,7 @@ def _chunk(
 def smoothed_target(
     tgt_out: Int[Tensor, " N"], vocab_size: int, label_smoothing: float, pad_id: int = 0
 ) -> Float[Tensor, "N V"]:
-    """The target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one all zeros."""
+    """Return the target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one all zeros."""
     target = torch.full((len(tgt_out), vocab_size), label_smoothing / (vocab_size - 2))
     target[torch.arange(len(tgt_out)), tgt_out] = 1 - label_smoothing
     target[:, pad_id] = 0.0

@@ -42,7 +42,7 @@ class MovingAverage:
             self._swap()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The averaged weights by name; of several processes, each must ask."""
+        """Return the averaged weights by name; of several processes, each must ask."""
         return {name: whole(tensor) for name, tensor in zip(self._names, self._average, strict=True)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:

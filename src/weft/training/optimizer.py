@@ -94,7 +94,10 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `<parameter number>.<name>`; of several processes, each must ask."""
+    """Return the optimizer's state as named tensors, `<parameter number>.<name>`.
+
+    Of several processes, each must ask.
+    """
     state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": whole(value)

@@ -6,7 +6,7 @@ from weft.config import TrainingSection
 
 
 def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps: int) -> float:
-    """The rate of optimizer step `step`, counted from 1.
+    """Return the rate of optimizer step `step`, counted from 1.
 
     `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al. 2017,
     section 5.3, equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
@@ -46,5 +46,5 @@ def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
 
 
 def shorter_warmup(max_steps: int) -> str:
-    """The setting of a warm-up that leaves most of a run to what follows it."""
+    """Return the setting of a warm-up that leaves most of a run to what follows it."""
     return f"--set training.warmup_steps={max_steps // 10}"

@@ -46,7 +46,7 @@ def find_trackers(tensorboard: Path, project: str | None, run: str) -> list[Trac
 
 
 def scalars(line: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a line but its step, each under its name."""
+    """Return the numbers of a line but its step, each under its name."""
     kind = "training" if "loss" in line else "dev"
     numbers = {key: value for key, value in line.items() if key != "step" and isinstance(value, int | float)}
     return {f"{kind}/{key.removeprefix('dev_')}": float(value) for key, value in numbers.items()}

@@ -247,7 +247,10 @@ class Trainer(Generic[B]):
         self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak))
 
     def _parts(self, place: tuple[int, ...], batch: B) -> list[tuple[tuple[int, ...], B]]:
-        """A micro-batch, or what it is cut into for want of memory; places of later parts have their number."""
+        """Return a micro-batch, or what it is cut into for want of memory.
+
+        Places of later parts have their number.
+        """
         if self.parts == 1:
             return [(place, batch)]
         return [

@@ -92,7 +92,7 @@ def everyday() -> list[Triple]:
 
 
 def pairs(name: str, src_lang: str = "en", tgt_lang: str = "zh") -> Splits:
-    """A built-in corpus, split: `everyday` between any two of en, zh, de; `toy-de-en` between de and en.
+    """Return a built-in corpus, split: `everyday` between any two of en, zh, de; `toy-de-en` between de and en.
 
     In `everyday`, each sentence of dev and test holds two content words that no sentence of train has together;
     all its words and characters occur in train. Raises UsageError for an unknown name or language.

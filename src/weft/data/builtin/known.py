@@ -32,7 +32,7 @@ def words_by_kind(lang: str, is_known: Callable[[str], bool]) -> dict[str, list[
 
 
 def _listed(tables: dict[str, dict[str, object]], table: str, classes: str, lang: str) -> Iterator[str]:
-    """The words of some classes of a table, as a dictionary has them."""
+    """Yield the words of some classes of a table, as a dictionary has them."""
     for name in classes.split():
         entry = tables[table][name]
         rows = entry["rows"] if isinstance(entry, dict) else entry

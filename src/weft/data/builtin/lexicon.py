@@ -60,7 +60,7 @@ class Lexicon:
                 yield verb_phrase(row, thing, kind)
 
     def select(self, names: str) -> list[Filler]:
-        """The fillers of the classes and unions in `names`, each once, in order."""
+        """Return the fillers of the classes and unions in `names`, each once, in order."""
         chosen: dict[str, Filler] = {}
         for name in names.split():
             members = self.select(self.unions[name]) if name in self.unions else self.classes[name]
@@ -69,7 +69,7 @@ class Lexicon:
 
 
 def load_lexicon() -> Lexicon:
-    """The lexicon of the everyday corpus."""
+    """Return the lexicon of the everyday corpus."""
     tables: dict[str, Any] = {}
     for name in WORD_FILES:
         tables |= read_tables(name)

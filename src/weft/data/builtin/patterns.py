@@ -50,7 +50,7 @@ def _agreement(name: str) -> Callable[[Slots], int]:
 
 
 def _field(lang: str, text: str, paradigms: dict[str, dict[str, str]]) -> Render:
-    """The function that renders one field, its braces left out."""
+    """Return the function that renders one field, its braces left out."""
     head, _, agreeing = text.partition("@")
     agr = _agreement(agreeing) if agreeing else None
     if head.startswith("="):
@@ -90,7 +90,7 @@ def compile_pattern(
 
 
 def render(pattern: Pattern, lang: str, slots: Slots) -> str:
-    """The sentence that `slots` make in `lang`, tidied: one space, a capital first."""
+    """Return the sentence that `slots` make in `lang`, tidied: one space, a capital first."""
     text = "".join([part if isinstance(part, str) else part(slots) for part in pattern.templates[lang]])
     if lang == "zh":
         return text
@@ -108,14 +108,14 @@ class Deck:
         self._items, self._random, self._left = items, random, list[Filler]()
 
     def deal(self) -> Filler:
-        """The next item."""
+        """Return the next item."""
         if not self._left:
             self._left = shuffled(self._items, self._random)
         return self._left.pop()
 
 
 def shuffled(items: list[Item], random: Random) -> list[Item]:
-    """A copy of `items` in random order, the same for every Python version (only `random()` is drawn)."""
+    """Return a copy of `items` in random order, the same for every Python version (only `random()` is drawn)."""
     copy = list(items)
     for last in range(len(copy) - 1, 0, -1):
         other = int(random.random() * (last + 1))
@@ -124,7 +124,7 @@ def shuffled(items: list[Item], random: Random) -> list[Item]:
 
 
 def _compatible(fillers: list[Filler]) -> bool:
-    """Whether no content word comes in twice (nobody's mother helps his mother)."""
+    """Return whether no content word comes in twice (nobody's mother helps his mother)."""
     seen: set[str] = set()
     for filler in fillers:
         for unit in filler.units:

@@ -48,11 +48,11 @@ class _Index:
         }
 
     def together(self, pair: Pair) -> set[int]:
-        """The sentences that hold both words, in whatever form and place."""
+        """Return the sentences that hold both words, in whatever form and place."""
         return self.where[pair[0]] & self.where[pair[1]]
 
     def is_new(self, sentence: Sentence, group: set[int]) -> bool:
-        """Whether two content words of the sentence, as they are written, meet nowhere outside `group`."""
+        """Return whether two content words of the sentence, as they are written, meet nowhere outside `group`."""
         words = set(tokens(sentence.en, "en")) - FUNCTION_WORDS - self.names - sentence.units[-1]
         return any(self.where[one] & self.where[other] <= group for one, other in combinations(words, 2))
 

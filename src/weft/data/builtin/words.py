@@ -91,12 +91,12 @@ class Filler:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The lower-cased words of an English text without its function words."""
+    """Return the lower-cased words of an English text without its function words."""
     return frozenset(word.lower() for word in text.split()) - FUNCTION_WORDS
 
 
 def with_article(words: str) -> str:
-    """An English noun phrase with its indefinite article."""
+    """Return an English noun phrase with its indefinite article."""
     vowel = words[0] in "aeiou" and not words.startswith(("uni", "use", "eu"))
     return ("an " if vowel or words.startswith("hour") else "a ") + words
 
@@ -105,7 +105,7 @@ def with_article(words: str) -> str:
 
 
 def english_s(word: str) -> str:
-    """The regular plural of a noun, or third person of a verb."""
+    """Return the regular plural of a noun, or third person of a verb."""
     if word.endswith(("s", "x", "ch", "sh", "o")):
         return word + "es"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -140,17 +140,20 @@ PRONOUN = {"nom": ("er", "sie", "es", "sie"), "acc": ("ihn", "sie", "es", "sie")
 
 
 def ein_word(stem: str, ending: str) -> str:
-    """An article of the "ein" kind with its ending; "unser" and its kin keep their e."""
+    """Return an article of the "ein" kind with its ending; "unser" and its kin keep their e."""
     return stem + ending
 
 
 def dative_plural(noun: str) -> str:
-    """The dative plural of a noun given in the plural."""
+    """Return the dative plural of a noun given in the plural."""
     return noun if noun.endswith(("n", "s")) else noun + "n"
 
 
 def german_present(tokens: list[str]) -> tuple[str, ...]:
-    """The six present forms of "infinitive du-form er-form", prefix left out; "ich=" overrides the first."""
+    """Return the six present forms of "infinitive du-form er-form", prefix left out.
+
+    "ich=" overrides the first.
+    """
     infinitive = tokens[0].replace("-", " ").split()[-1]
     stem = infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
     first = next((token[4:] for token in tokens if token.startswith("ich=")), stem + "e")
@@ -159,7 +162,7 @@ def german_present(tokens: list[str]) -> tuple[str, ...]:
 
 
 def german_imperative(first: str, tokens: list[str]) -> str:
-    """The imperative: given after "!", else the first person, its e kept only where it is spoken."""
+    """Return the imperative: given after "!", else the first person, its e kept only where it is spoken."""
     given = next((token[1:] for token in tokens if token.startswith("!")), "")
     stem = first[:-1]
     heavy = stem.endswith(("t", "d", "ig", "er", "el")) or (stem[-1] in "nm" and stem[-2] not in "aeiouäöürlnmhe")
@@ -189,7 +192,7 @@ def german_verb(text: str) -> Forms:
 
 
 def noun(row: str, people: bool = False) -> Filler:
-    """A noun of the row "english/plural | chinese measure | gender German/Plural".
+    """Return a noun of the row "english/plural | chinese measure | gender German/Plural".
 
     "+" before the English word marks one that has a plural only (trousers); without a German plural the
     noun is a mass; "=" before the German plural gives the form of the weak declension. `people` are
@@ -304,7 +307,7 @@ def adjective(row: str) -> Filler:
 
 
 def described(lang: str, thing: Filler, form: str, by: Filler) -> str:
-    """The noun phrase `form` of `thing` with the adjective `by` before the noun."""
+    """Return the noun phrase `form` of `thing` with the adjective `by` before the noun."""
     article, ending, word = thing.adjective_slots[lang][form]
     stem = str(by.forms[lang]["attr"])
     if lang == "zh":
@@ -315,7 +318,7 @@ def described(lang: str, thing: Filler, form: str, by: Filler) -> str:
 
 
 def person(row: str) -> Filler:
-    """A subject of the row "agreement | english | chinese | german"."""
+    """Return a subject of the row "agreement | english | chinese | german"."""
     agr, english, chinese, german = (column.strip() for column in row.split("|"))
     forms: dict[str, Forms] = {"en": {"": english}, "zh": {"": chinese}, "de": {"": german}}
     words = content_words(english)
@@ -324,7 +327,7 @@ def person(row: str) -> Filler:
 
 
 def phrase(row: str, names: Iterable[str], content: bool) -> Filler:
-    """A fixed phrase, one column for each of `names`, each column "english | chinese | german"."""
+    """Return a fixed phrase, one column for each of `names`, each column "english | chinese | german"."""
     forms: dict[str, Forms] = {lang: {} for lang in LANGUAGES}
     columns = [column.strip() for column in row.split("|")]
     triples = [columns[start : start + 3] for start in range(0, len(columns), 3)]
@@ -342,7 +345,7 @@ def phrase(row: str, names: Iterable[str], content: bool) -> Filler:
 
 
 def verb_phrase(row: str, thing: Filler | None = None, kind: str = "") -> Filler:
-    """A verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with its object.
+    """Return a verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with its object.
 
     `kind` says how the object appears: bare, indef, def, defpl, this, poss, or dir (a place gone to). In the
     Chinese column "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that
@@ -411,7 +414,7 @@ def _not_yet(negative: Form) -> Form:
 def _german_object(
     thing: Filler | None, kind: str, preposition: str, case: str, complement: str, without: str
 ) -> tuple[Form, Form]:
-    """The object of a German verb and its negation, which for a complement may be given (`without`)."""
+    """Return the object of a German verb and its negation, which for a complement may be given (`without`)."""
     if thing is None:
         return complement, without or f"nicht {complement}".strip()
     german = thing.forms["de"]

@@ -127,7 +127,7 @@ class Alignment:
         return self._runs(threshold)
 
     def seems_unrelated(self) -> bool:
-        """Whether lines fit their partners no better than any others (one side shuffled, or foreign)."""
+        """Return whether lines fit their partners no better than any others (one side shuffled, or foreign)."""
         rows = np.arange(self._size)
         variation = float(np.mean(np.minimum(self._deviation(rows, self._elsewhere) ** 2, 9.0)))
         return variation > _LEAST_VARIATION and float(np.mean(self.scores)) < _NO_CONTRAST
@@ -182,7 +182,7 @@ class Alignment:
         return _joined(sorted(found, key=lambda shift: shift.first))
 
     def _weigh(self, near: tuple[Ids, Ids], far: tuple[Ids, Ids]) -> list[Floats]:
-        """The weight of each code of each agreement, in nats."""
+        """Return the weight of each code of each agreement, in nats."""
         weights = []
         for close, apart in zip(self._counts(*near), self._counts(*far), strict=True):
             close_share, apart_share = close / close.sum(), apart / apart.sum()
@@ -222,7 +222,7 @@ class Alignment:
         return ratio / self._spread[self._band[src]]
 
     def _scores(self, by: int) -> Floats:
-        """The score of each source line beside the target `by` lines further on; 0 where there is none."""
+        """Return the score of each source line beside the target `by` lines further on; 0 where there is none."""
         src, tgt = _beside(self._size, by)
         parts = [
             sum(w[c] for w, (c, _) in zip(self._weights, codes, strict=True)) for codes in self._sliced(src, tgt)
@@ -336,7 +336,7 @@ def _frequencies(side: _Side) -> npt.NDArray[np.float32]:
 
 
 def _only(words: Words, wanted: npt.NDArray[np.bool_]) -> tuple[Ids, Ids, Ids]:
-    """The wanted words: their lines, their ids, and where each line's begin."""
+    """Return the wanted words: their lines, their ids, and where each line's begin."""
     kept = wanted[words.ids]
     bounds = np.concatenate([[0], np.cumsum(kept)])[words.starts]
     return words.text_of[kept], words.ids[kept], bounds
@@ -362,7 +362,7 @@ def _beside(size: int, by: int) -> tuple[Ids, Ids]:
 
 
 def numbers_in(text: str) -> list[tuple[int, re.Match[str]]]:
-    """The numbers in a text, in any script's digits, and where they stand.
+    """Return the numbers in a text, in any script's digits, and where they stand.
 
     What groups their digits does not count: 1,000 is 1.000.
     """
@@ -370,13 +370,13 @@ def numbers_in(text: str) -> list[tuple[int, re.Match[str]]]:
 
 
 def _numbers(text: str) -> int:
-    """The numbers in a text, in any order, as one integer; 0 if there are none."""
+    """Return the numbers in a text, in any order, as one integer; 0 if there are none."""
     found = sorted(value for value, _ in numbers_in(text))
     return hash(tuple(found)) or 1 if found else 0
 
 
 def _largest_sum(values: Floats) -> tuple[float, int, int]:
-    """The consecutive run with the largest sum: the sum, its first and its last index."""
+    """Return the consecutive run with the largest sum: the sum, its first and its last index."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     lowest = np.minimum.accumulate(total)
     last = int(np.argmax(total - lowest))

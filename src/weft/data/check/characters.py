@@ -38,7 +38,7 @@ class Block:
 
 
 def blocks(texts: Sequence[str]) -> Iterator[Block]:
-    """The texts in blocks of about two million characters."""
+    """Yield the texts in blocks of about two million characters."""
     first = size = 0
     for number, text in enumerate(texts):
         size += len(text) + 1
@@ -91,6 +91,6 @@ def foreign_letters(texts: Sequence[str], scripts: Counter[str]) -> tuple[Counts
 
 @lru_cache(maxsize=65_536)
 def _script(code: int) -> str | None:
-    """The script of a letter; None for what is no letter."""
+    """Return the script of a letter; None for what is no letter."""
     letter = chr(code)
     return script_of(letter) if letter.isalpha() and unicodedata.category(letter) != "Lm" else None

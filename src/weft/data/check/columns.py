@@ -11,7 +11,7 @@ _MOST_NAMED = 20
 
 
 def look_over_columns(path: Path, text_column: str, label_column: str) -> Iterator[Finding]:
-    """A note on what is read, and one on columns of a single value. Raises DataError as reading does."""
+    """Yield a note on what is read, and one on columns of a single value. Raises DataError as reading does."""
     names = list(dict.fromkeys(name for name in column_names(path, (text_column, label_column)) if name))
     listing = ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

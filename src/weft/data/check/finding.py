@@ -82,18 +82,18 @@ class Rows:
     def examples(
         self, indices: Sequence[int], evidence: Callable[[int], Evidence] = _whole_row
     ) -> tuple[Example, ...]:
-        """The first of the rows at `indices`, each around its evidence."""
+        """Return the first of the rows at `indices`, each around its evidence."""
         return tuple(self._example(i, evidence(i)) for i in indices[:NUM_EXAMPLES])
 
     def _example(self, i: int, evidence: Evidence) -> Example:
         return Example(self.where(i), excerpts(self.show(i), evidence.starts), evidence.about)
 
     def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
-        """The evidence of rows that repeat another: where that one stands."""
+        """Return the evidence of rows that repeat another: where that one stands."""
         return lambda i: Evidence(f"first at {self.where(other[i])}")
 
     def spot(self, find: Callable[[str], re.Match[str] | None]) -> Callable[[int], Evidence]:
-        """The evidence of rows that hold something: the first of it."""
+        """Return the evidence of rows that hold something: the first of it."""
 
         def evidence(i: int) -> Evidence:
             found = [find(text) for text in self.show(i)]
@@ -123,7 +123,7 @@ class Rows:
         evidence: Callable[[int], Evidence] = _whole_row,
         worst: Sequence[int] = (),
     ) -> Iterator[Finding]:
-        """A note for rows that have something; above a share of the text a warning, or fatal.
+        """Yield a note for rows that have something; above a share of the text a warning, or fatal.
 
         `worst` are the same rows, the worst first, where some are worse than others: in that order they are shown.
         """
@@ -165,12 +165,12 @@ def as_read(
 
 
 def counted(number: int, unit: str) -> str:
-    """A number with its unit, "1 pair" or "2 pairs"."""
+    """Return a number with its unit, "1 pair" or "2 pairs"."""
     return f"1 {unit.removesuffix('s')}" if number == 1 else f"{number:,} {unit}"
 
 
 def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
-    """The part of a text around a character, on one line, with … where something is left out."""
+    """Return the part of a text around a character, on one line, with … where something is left out."""
     start = max(0, min(around - room // 2, len(text) - room))
     part = text[start : start + room]
     shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in part)
@@ -178,7 +178,10 @@ def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
 
 
 def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
-    """A part of each column of a row, around its place in `starts`; what a short one does not need others get."""
+    """Return a part of each column of a row, around its place in `starts`.
+
+    What a short one does not need others get.
+    """
     parts, left = [""] * len(texts), EXAMPLE_CHARS
     shortest_first = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     for done, column in enumerate(shortest_first):

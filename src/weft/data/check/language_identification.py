@@ -185,19 +185,19 @@ def _untold(text: ParallelText, langs: tuple[str, str]) -> Iterator[Finding]:
 
 
 def is_close(one: str, other: str) -> bool:
-    """Whether two languages pass for each other in short lines."""
+    """Return whether two languages pass for each other in short lines."""
     return one == other or any({one, other} <= group for group in _CLOSE)
 
 
 def _belongs(seen: str, lang: str, beside: str | None = None) -> bool:
-    """Whether a line recognized as `seen` speaks for a language, not for the one it stands beside."""
+    """Return whether a line recognized as `seen` speaks for a language, not for the one it stands beside."""
     if seen == lang or beside is None:
         return is_close(seen, lang)
     return is_close(seen, lang) and not is_close(seen, beside)
 
 
 def _known_as(tag: str) -> str:
-    """A language by the code that the detector has for it."""
+    """Return a language by the code that the detector has for it."""
     lang = primary(tag)
     return _ALIASES.get(lang, lang)
 

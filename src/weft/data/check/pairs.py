@@ -172,7 +172,7 @@ def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
 
 
 def _other_numbers(pairs: PairText, i: int) -> Evidence:
-    """The numbers of each side of a pair that the other side has not, or not as often."""
+    """Return the numbers of each side of a pair that the other side has not, or not as often."""
     sides = [numbers_in(side[i]) for side in pairs.sides]
     counts = [Counter(value for value, _ in side) for side in sides]
     alone = [
@@ -231,7 +231,7 @@ def _coded(text: ParallelText) -> Iterator[Finding]:
 
 
 def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:
-    """Whether a pair is near an earlier one on one side, and the same or near on the other."""
+    """Return whether a pair is near an earlier one on one side, and the same or near on the other."""
     if i in here and i in there:
         return here[i] == there[i]
     if i in here:

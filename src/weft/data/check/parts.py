@@ -119,7 +119,7 @@ def _row_view(text: LabelledText, words: Words) -> View:
 
 
 def _line_view(documents: Documents) -> View:
-    """The longer lines of all documents: one document may hold a whole book."""
+    """Return the longer lines of all documents: one document may hold a whole book."""
     lines: list[str] = []
     places: list[str] = []
     for i, text in enumerate(documents.texts):

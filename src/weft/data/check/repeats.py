@@ -65,7 +65,7 @@ def _near_short(words: Words) -> dict[int, int]:
 
 
 def _neighbourhoods(words: Words, chosen: Ids) -> tuple[Hashes, Hashes]:
-    """A hash of each chosen text, and one of it without each of its words; order of words counts."""
+    """Return a hash of each chosen text, and one of it without each of its words; order of words counts."""
     taken = np.zeros(len(words.counts), np.bool_)
     taken[chosen] = True
     ids = words.ids[np.repeat(taken, words.counts)]
@@ -107,7 +107,7 @@ def _near_long(words: Words) -> dict[int, int]:
 
 
 def _shingles(hashed: Hashes) -> Hashes:
-    """A hash of the four words from each place on; those that reach into the next text are not used."""
+    """Return a hash of the four words from each place on; those that reach into the next text are not used."""
     found = hashed.copy()
     for place in range(1, _SHINGLE):
         found[:-place] = mixed(found[:-place] ^ hashed[place:])

@@ -63,7 +63,7 @@ def check_against(train_labels: Sequence[str], part: LabelledText, name: str) ->
 
 
 def unknown_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
-    """The labels of a dev or test text that training has not: a model of it cannot give them."""
+    """Yield the labels of a dev or test text that training has not: a model of it cannot give them."""
     known, counts = set(train_labels), label_counts(part)
     rows = Rows(len(part), "rows", part.where, lambda i: (part.texts[i],))
     for label in sorted(counts.keys() - known, key=lambda label: _first_with(part, label)):
@@ -83,7 +83,7 @@ def unknown_labels(train_labels: Sequence[str], part: LabelledText, name: str) -
 
 
 def missing_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
-    """The labels of training that a dev or test text lacks."""
+    """Yield the labels of training that a dev or test text lacks."""
     counts = label_counts(part)
     absent = [label for label in train_labels if label not in counts]
     if absent:
@@ -153,7 +153,7 @@ def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
 
 
 def _is_number_or_id(text: str) -> bool:
-    """Whether a text is digits without letters, or one word of ASCII letters with digits in it."""
+    """Return whether a text is digits without letters, or one word of ASCII letters with digits in it."""
     if not any(map(str.isdigit, text)):
         return False
     return (text.isascii() and not any(map(str.isspace, text))) or not any(map(str.isalpha, text))
@@ -201,26 +201,26 @@ def alike_labels(counts: Mapping[str, int]) -> list[list[str]]:
 
 
 def alike_in_words(groups: Sequence[Sequence[str]]) -> str:
-    """The groups of `alike_labels`, for a message."""
+    """Return the groups of `alike_labels`, for a message."""
     more = f" and {len(groups) - _MOST_GROUPS:,} more" if len(groups) > _MOST_GROUPS else ""
     return "; ".join(" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS]) + more
 
 
 def _variants(counts: Mapping[str, int]) -> dict[str, str]:
-    """The labels that are probably another one written otherwise, with that one."""
+    """Return the labels that are probably another one written otherwise, with that one."""
     alike = {label: group[0] for group in alike_labels(counts) for label in group[1:]}
     return alike | _slips(counts)
 
 
 def _alike_first(labels: Mapping[str, str]) -> str:
-    """The remedy for labels that are variants of others."""
+    """Return the remedy for labels that are variants of others."""
     shown = [f"{quoted(label)} as {quoted(other)}" for label, other in list(labels.items())[:_MOST_GROUPS]]
     more = f" and {len(labels) - _MOST_GROUPS:,} more so" if len(labels) > _MOST_GROUPS else ""
     return f"first write labels alike that mean the same: {', '.join(shown)}{more}"
 
 
 def _plain(label: str) -> str:
-    """A label without what a slip of the hand changes: case, width, spaces, hyphens, quotes, 1 for 1.0."""
+    """Return a label without what a slip of the hand changes: case, width, spaces, hyphens, quotes, 1 for 1.0."""
     folded = unicodedata.normalize("NFKC", label).casefold()
     try:
         return str(float(folded))

@@ -38,7 +38,7 @@ def unequal_lines(src_path: Path, tgt_path: Path) -> Finding | None:
 
 
 def _where_they_part(src: list[str], tgt: list[str]) -> int | None:
-    """The first pair that is out of step; None where none seems to be."""
+    """Return the first pair that is out of step; None where none seems to be."""
     if not src:
         return None
     vocabulary = Vocabulary()

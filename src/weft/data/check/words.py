@@ -77,7 +77,7 @@ class Words:
 
 
 def mixed(values: npt.NDArray[np.integer], salt: int = 0) -> Hashes:
-    """A 64-bit hash of each value, evenly spread (the finalizer of SplitMix64, Steele et al. 2014)."""
+    """Return a 64-bit hash of each value, evenly spread (the finalizer of SplitMix64, Steele et al. 2014)."""
     z = values.astype(np.uint64) + np.uint64((salt * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -85,7 +85,7 @@ def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding
 
 
 def is_misread(text: str) -> bool:
-    """Whether a stretch of the text turns into one sensible character when it is written as bytes again."""
+    """Return whether a stretch of the text turns into one sensible character when it is written as bytes again."""
     return _first_misread(text) is not None
 
 
@@ -105,7 +105,7 @@ def _mended(stretch: str) -> bool:
 
 
 def _byte(letter: str) -> bytes:
-    """The byte that a character was, in Windows-1252, or in Latin-1 where that has none for it."""
+    """Return the byte that a character was, in Windows-1252, or in Latin-1 where that has none for it."""
     try:
         return letter.encode("cp1252")
     except UnicodeEncodeError:
@@ -113,5 +113,5 @@ def _byte(letter: str) -> bytes:
 
 
 def _has_control(text: str) -> bool:
-    """Whether a text has one; text of ASCII that can be printed, which most is, need not be searched."""
+    """Return whether a text has one; text of ASCII that can be printed, which most is, need not be searched."""
     return not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None

@@ -27,7 +27,7 @@ _DOUBTED = 5  # so many times as many cells that no spreadsheet writes leave no 
 
 
 def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr: bool = False) -> Rows:
-    """The rows of CSV, the header's first; `wanted` columns help to choose the delimiter.
+    """Return the rows of CSV, the header's first; `wanted` columns help to choose the delimiter.
 
     A first line `sep=;`, by which some spreadsheets name it, is no row. A line end within a cell is LF; with
     `keeps_cr` it is what stands there. Raises DataError for quotes that do not close, or that close before a cell
@@ -42,7 +42,7 @@ def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr:
 
 
 def find_delimiter(path: Path, wanted: Sequence[str]) -> tuple[str, str]:
-    """The delimiter of CSV, and the line `sep=;` that names it, or ""."""
+    """Return the delimiter of CSV, and the line `sep=;` that names it, or ""."""
     _, delimiter, line = _begin(path, enumerate(lines.read_lines_within(path), start=1), wanted)
     return delimiter, line
 
@@ -50,7 +50,7 @@ def find_delimiter(path: Path, wanted: Sequence[str]) -> tuple[str, str]:
 def _begin(
     path: Path, numbered: Iterator[tuple[int, str | None]], wanted: Sequence[str]
 ) -> tuple[list[tuple[int, str | None]], str, str]:
-    """The first lines without one that names the delimiter, the delimiter, and that line."""
+    """Return the first lines without one that names the delimiter, the delimiter, and that line."""
     sample = list(islice(numbered, _SAMPLE))
     line = (sample[0][1] if sample else "") or ""
     if delimiter := _named_delimiter(line):
@@ -59,13 +59,16 @@ def _begin(
 
 
 def _named_delimiter(line: str | None) -> str:
-    """The delimiter of a line `sep=;`; "" of any other."""
+    """Return the delimiter of a line `sep=;`; "" of any other."""
     text = (line or "").removesuffix("\r").strip('" ')
     return text[-1] if len(text) == 5 and text[:4].lower() == "sep=" else ""
 
 
 def _choose_delimiter(path: Path, sample: Sequence[tuple[int, str | None]], wanted: Sequence[str]) -> str:
-    """The one by which the header has the wanted columns; else by which most rows are as wide as the header."""
+    """Return the one by which the header has the wanted columns.
+
+    Else by which most rows are as wide as the header.
+    """
 
     def merit(delimiter: str) -> tuple[int, float, int]:
         rows: list[list[str]] = []
@@ -92,7 +95,7 @@ class CellReader:
         self._skipped = 0  # a line too long to be read, as long as no quote has shown that it left no cell open
 
     def rows(self) -> Iterator[tuple[int, list[str] | None]]:
-        """The first line and the cells of each row; None stands for a line that is too long."""
+        """Yield the first line and the cells of each row; None stands for a line that is too long."""
         for number, line in self._lines:
             if line is None:
                 self._skipped = number
@@ -126,7 +129,7 @@ class CellReader:
         return cells
 
     def _quoted(self, number: int, line: str, at: int) -> tuple[str, int, str, int]:
-        """A cell from behind its first quote; the line that it ends in, by number and text, and where."""
+        """Return a cell from behind its first quote; the line that it ends in, by number and text, and where."""
         opened, pieces, length = number, [], 0
         self._skipped = 0
         while (end := line.find('"', at)) < 0 or line.startswith('""', end):
@@ -144,7 +147,7 @@ class CellReader:
         return "".join([*pieces, line[at:end]]), number, line, end + 1
 
     def _next(self, opened: int, length: int) -> tuple[int, str]:
-        """The next line of a cell that is still open."""
+        """Return the next line of a cell that is still open."""
         number, line = next(self._lines, (0, ""))
         if not number:
             self._refuse(opened, "a quote opens a cell here that is never closed")
@@ -170,7 +173,7 @@ class Quoting:
 
 
 def read_tab_separated(path: Path, quoting: Quoting, dropped: Counter[str], keeps_cr: bool = False) -> Rows:
-    """The rows of TSV, the first too, whatever it is; `keeps_cr` as for `read_csv`."""
+    """Return the rows of TSV, the first too, whatever it is; `keeps_cr` as for `read_csv`."""
     if quoting.kind == "rows":
         reader = CellReader(path, enumerate(lines.read_lines_within(path, keeps_cr), start=1), "\t")
         yield from reader.rows()
@@ -241,7 +244,7 @@ class _CellCounts:
 
 
 def _is_quoted(cell: str) -> bool:
-    """Whether quotes stand around a cell and every quote within is doubled."""
+    """Return whether quotes stand around a cell and every quote within is doubled."""
     return len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1].replace('""', "")
 
 
@@ -250,7 +253,8 @@ def _unquoted(cell: str) -> str:
 
 
 def _reads_as_rows(path: Path) -> bool:
-    """Whether the whole file is sound as quoted rows of one width, with no quote in a cell that is not quoted.
+    """Return whether the whole file is sound as quoted rows of one width, with no quote in a cell that is not
+    quoted.
 
     A cell that would hold a TAB as well as a line end is most likely two quotes of different rows.
     """

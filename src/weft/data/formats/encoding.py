@@ -16,7 +16,7 @@ _SYMBOLS = "“”‘’„‚–—…•€£§°«»©®™·ºª¿¡´´×"
 
 
 def probable_encoding(data: bytes) -> str:
-    """The name, as iconv knows it, of the encoding that bytes of text which are not UTF-8 are probably in.
+    """Return the name, as iconv knows it, of the encoding that bytes of text which are not UTF-8 are probably in.
 
     "" where nothing speaks for any.
     """
@@ -38,7 +38,7 @@ def probable_encoding(data: bytes) -> str:
 
 
 def conversion(path: Path | None, encoding: str) -> str:
-    """The command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by a pipe."""
+    """Return the command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by a pipe."""
     convert = f"iconv -f {encoding or 'ENCODING'} -t UTF-8"
     if path is None:
         return convert
@@ -67,7 +67,7 @@ def remedy(path: Path | None, data: bytes) -> str:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """The first of the lines that are not ASCII, so that no character is cut."""
+    """Return the first of the lines that are not ASCII, so that no character is cut."""
     lines = [line for line in data.split(b"\n")[:-1] if not line.isascii()] or data.split(b"\n")
     size, kept = 0, []
     for line in lines:
@@ -120,7 +120,7 @@ def _latin_share(sample: bytes, codec: str) -> float:
 
 
 def _is_common(codec: str, rows: tuple[int, int]) -> Callable[[str], bool]:
-    """Whether a character stands in the rows of the encoding's commoner ones, or is punctuation."""
+    """Return whether a character stands in the rows of the encoding's commoner ones, or is punctuation."""
 
     def is_common(letter: str) -> bool:
         raw = letter.encode(codec, "ignore")

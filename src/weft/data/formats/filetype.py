@@ -106,7 +106,7 @@ _OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]{0,200}"\s*:')
 
 
 def type_of(path: Path) -> FileType | None:
-    """The type of a file; None for plain text. Raises DataError where it cannot be read."""
+    """Return the type of a file; None for plain text. Raises DataError where it cannot be read."""
     named = type_of_name(path)
     if named is not None and named.name in _OPAQUE:
         return named
@@ -116,7 +116,7 @@ def type_of(path: Path) -> FileType | None:
 def accepted_type(
     path: Path, accepted: Collection[str], wanted: str, remedies: Mapping[str, str] = _NO_REMEDIES
 ) -> FileType | None:
-    """The type of a file that is to be read as `wanted`; None for plain text.
+    """Return the type of a file that is to be read as `wanted`; None for plain text.
 
     Raises DataError for a type that is not accepted, with what to do by `remedies` or else by the type itself, and
     for what is no file, is empty or cannot be read.
@@ -133,12 +133,15 @@ def accepted_type(
 
 
 def type_of_name(path: Path) -> FileType | None:
-    """The type that a file's name says; None for one that says nothing, or plain text."""
+    """Return the type that a file's name says; None for one that says nothing, or plain text."""
     return _BY_SUFFIX.get(Path(path.name.lower().removesuffix(".gz")).suffix)
 
 
 def type_of_content(head: bytes) -> FileType | None:
-    """The type that the first bytes of an unpacked file show beyond doubt; None where they might be plain text."""
+    """Return the type that the first bytes of an unpacked file show beyond doubt.
+
+    None where they might be plain text.
+    """
     for signature, name in _BINARY:
         if head.startswith(signature):
             return FILE_TYPES[name]

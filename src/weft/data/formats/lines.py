@@ -38,7 +38,7 @@ def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None
 
 
 def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str | None]]:
-    """The numbers, from 1, and text of the lines that hold more than white space; the others are counted.
+    """Yield the numbers, from 1, and text of the lines that hold more than white space; the others are counted.
 
     None stands for a line that is too long.
     """
@@ -61,7 +61,7 @@ def read_lines(path: Path | str) -> Iterator[str]:
 
 
 def read_text(path: Path) -> Iterator[str]:
-    """The text in pieces that end anywhere, with its line ends as they are; a byte-order mark is dropped.
+    """Yield the text in pieces that end anywhere, with its line ends as they are; a byte-order mark is dropped.
 
     Raises DataError with line and byte offset where it is not UTF-8 or holds NUL.
     """

@@ -31,7 +31,7 @@ _SIGNATURES = (
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The content in pieces of at most CHUNK_BYTES; gzip is known by its content, not by its name.
+    """Yield the content in pieces of at most CHUNK_BYTES; gzip is known by its content, not by its name.
 
     Raises DataError for a file that is missing, unreadable, an archive, damaged, or a decompression bomb.
     """
@@ -51,7 +51,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def read_head(path: Path, size: int = 4096) -> bytes:
-    """The first bytes of the content, unpacked; empty for an empty file. Raises as `read_chunks` does."""
+    """Return the first bytes of the content, unpacked; empty for an empty file. Raises as `read_chunks` does."""
     chunks = read_chunks(path)
     try:
         return next(chunks, b"")[:size]

@@ -35,7 +35,7 @@ def read_table(
     keys: Mapping[str, str] = _NO_KEYS,
     whole: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The line where each row begins, from 1, and its values of the wanted columns: text, in JSON anything.
+    """Yield the line where each row begins, from 1, and its values of the wanted columns: text, in JSON anything.
 
     With `whole`, the values of all columns that have a name.
 
@@ -60,7 +60,7 @@ def read_table(
 
 
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """The columns of a table, some of which are wanted; of JSON Lines the first object's keys.
+    """Return the columns of a table, some of which are wanted; of JSON Lines the first object's keys.
 
     Raises DataError as `read_table` does.
     """
@@ -102,7 +102,10 @@ def _rows(
     notes: list[str],
     keeps_cr: bool = False,
 ) -> Iterator[tuple[int, list[str] | None]]:
-    """The first line and the cells of each row, the header's too; None stands for a line that is too long."""
+    """Return the first line and the cells of each row, the header's too.
+
+    None stands for a line that is too long.
+    """
     if kind == "csv":
         return read_csv(path, columns, dropped, keeps_cr)
     quoting = find_quoting(path)
@@ -118,7 +121,7 @@ def read_cells(
     keys: Mapping[str, str] = _NO_KEYS,
     keeps_cr: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """The line and all cells of each row of CSV or TSV, the header's first.
+    """Yield the line and all cells of each row of CSV or TSV, the header's first.
 
     With `keeps_cr` line ends within cells are what stands there, else LF. Raises DataError as `read_table` does.
     """
@@ -193,12 +196,12 @@ def _remedy(
 
 
 def _is_of_a_row(cell: str) -> bool:
-    """Whether a cell is hardly the name of a column."""
+    """Return whether a cell is hardly the name of a column."""
     return len(cell) > _MOST_CHARS or len(cell.split()) > _MOST_WORDS or cell.strip(" -+.,").isdigit()
 
 
 def _near(wanted: str, names: Sequence[str]) -> str:
-    """The name that may be meant, another case of it before another spelling; "" for none."""
+    """Return the name that may be meant, another case of it before another spelling; "" for none."""
     same = [name for name in names if name.casefold() == wanted.casefold()]
     return next(iter(same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
 
@@ -211,7 +214,7 @@ def _instead(wanted: str, near: str, key: str | None) -> str:
 
 
 def _shown(name: str) -> str:
-    """A name as it is, if it is short and can be seen."""
+    """Return a name as it is, if it is short and can be seen."""
     short = name if len(name) <= _MOST_CHARS else f"{name[:_MOST_CHARS]}…"
     return short if short.isprintable() and short.strip() else repr(short)
 

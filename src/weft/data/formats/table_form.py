@@ -32,7 +32,7 @@ class TableForm:
     lead: str = ""
 
     def row(self, cells: Sequence[str]) -> str:
-        """A row, with its line end, that reads back equal."""
+        """Return a row, with its line end, that reads back equal."""
         if not self.is_quoted:
             return self.delimiter.join(cells) + self.line_end
         out = io.StringIO(newline="")
@@ -40,7 +40,7 @@ class TableForm:
         return out.getvalue()
 
     def as_kind(self, kind: str) -> "TableForm":
-        """The form of a file of the other kind, "csv" or "tsv", with the same columns."""
+        """Return the form of a file of the other kind, "csv" or "tsv", with the same columns."""
         mark = MARK if self.lead.startswith(MARK) else ""
         return replace(self, delimiter="\t" if kind == "tsv" else ",", is_quoted=True, lead=mark)
 

@@ -62,7 +62,7 @@ def read_contents(path: Path) -> Contents:
 def choose_languages(
     path: Path, found: Mapping[str, int], header: str | None, src: str | None, tgt: str | None
 ) -> tuple[str, str]:
-    """The two languages to read: those asked for, or the only two there are, the header's source first.
+    """Return the two languages to read: those asked for, or the only two there are, the header's source first.
 
     A language asked for matches by its primary subtag if not exactly. Raises DataError listing what there is.
     """
@@ -106,7 +106,7 @@ def against_header(contents: Contents, src: str, tgt: str, is_asked: bool) -> st
 def read_tmx(
     path: Path, src: str, tgt: str, dropped: Counter[str], coded: set[int], by_unit: bool = False
 ) -> Iterator[Row]:
-    """The line where each translation unit begins, or its number, and its text in both languages.
+    """Yield the line where each translation unit begins, or its number, and its text in both languages.
 
     Text of `hi` is kept. Codes in `bpt`, `ept`, `ph`, `it`, `ut` are taken out with all that they hold, `sub`
     too; the numbers of such units go into `coded`. A code that is a program's placeholder ({0}, %s) is text and
@@ -268,7 +268,7 @@ class _UnitWalk(_Walk):
         self.length = 0
 
     def take(self) -> list[tuple[int, dict[str, _Segment | None]]]:
-        """The units completed since the last call."""
+        """Return the units completed since the last call."""
         ready, self.ready = self.ready, []
         return ready
 
@@ -321,16 +321,16 @@ class _UnitWalk(_Walk):
 
 
 def _without_marks(text: str) -> str:
-    """The text where codes were taken out: no two spaces for one, and no two words glued to one."""
+    """Return the text where codes were taken out: no two spaces for one, and no two words glued to one."""
     text = _BETWEEN_SPACES.sub(r"\1", text)
     return _MARKS.sub("", _BETWEEN.sub(_in_place_of, text))
 
 
 def _in_place_of(marks: re.Match[str]) -> str:
-    """A space for codes of which one stood by itself, in the midst of letters and digits; else nothing."""
+    """Return a space for codes of which one stood by itself, in the midst of letters and digits; else nothing."""
     return " " if _SINGLE_MARK in marks[0] and all(map(_is_of_a_word, marks.groups())) else ""
 
 
 def _is_of_a_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a digit."""
+    """Return whether it is a letter, a mark on one, or a digit."""
     return unicodedata.category(character)[0] in "LMN"

@@ -41,7 +41,7 @@ class Heading(NamedTuple):
 
 
 def first_row(path: Path, quoting: Quoting) -> list[str]:
-    """The cells of the first row that holds something; none of a line that is too long."""
+    """Return the cells of the first row that holds something; none of a line that is too long."""
     _, cells = next(read_tab_separated(path, quoting, Counter()), (1, None))
     return cells or []
 
@@ -70,7 +70,7 @@ def find_header(cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
 def read_tsv(
     path: Path, quoting: Quoting, header: Header | None, dropped: Counter[str], notes: list[str]
 ) -> Iterator[Row]:
-    """The line where each row begins and its two columns; further columns must be as many in every row.
+    """Yield the line where each row begins and its two columns; further columns must be as many in every row.
 
     Raises DataError for a row without a TAB or with another number of columns than the first.
     """
@@ -96,7 +96,7 @@ def read_tsv(
 
 
 def _on_one_line(cell: str) -> str:
-    """A cell that goes over several lines, with a space for each of their ends."""
+    """Return a cell that goes over several lines, with a space for each of their ends."""
     return " ".join(part.strip() for part in cell.split("\n") if part.strip()) if "\n" in cell else cell
 
 
@@ -120,7 +120,7 @@ def _heading(place: int, cell: str, width: int) -> Heading | None:
 
 
 def _chosen(found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None) -> tuple[Heading, Heading]:
-    """The columns of the languages that are asked for; else source before target, else as they stand."""
+    """Return the columns of the languages that are asked for; else source before target, else as they stand."""
     src = _of_language(found, src_lang)
     tgt = _of_language([one for one in found if one is not src], tgt_lang)
     rest = [one for one in found if one not in (src, tgt)]
@@ -138,7 +138,7 @@ def _of_language(found: Sequence[Heading], lang: str | None) -> Heading | None:
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
-    """The width of the first line with text; raises DataError if there is none or the file is ragged."""
+    """Return the width of the first line with text; raises DataError if there is none or the file is ragged."""
     if width < 2:
         raise DataError(
             f"{path}:{number}: no TAB; write source<TAB>target on every line, "

@@ -40,7 +40,7 @@ def judge_classifier(task: Classification, train: LabelledText, dev: LabelledTex
 
 
 def with_labels(found: Judgement, counts: Mapping[str, int], judged: Mapping[str, int]) -> Judgement:
-    """The verdict, and what the labels leave open: `counts` are their rows in training, `judged` in dev."""
+    """Return the verdict, and what the labels leave open: `counts` are their rows in training, `judged` in dev."""
     alike, absent = alike_labels(counts), [label for label in counts if label not in judged]
     says = [*found.says]
     if alike:
@@ -62,7 +62,7 @@ def judge(
     answers: Sequence[Answer],
     by_words: Sequence[str] | None,
 ) -> Judgement:
-    """The verdict on some answers; `by_words` are those of naive Bayes, where there is one label a text."""
+    """Return the verdict on some answers; `by_words` are those of naive Bayes, where there is one label a text."""
     count = len(labels)
     if count < FEW_JUDGED:
         return not_judged(f"dev has {count} rows, too few to tell; {FEW_JUDGED} are needed")
@@ -99,7 +99,7 @@ def naive_bayes(
 
 
 def _by_words(task: Classification, train: LabelledText, dev: LabelledText) -> list[str]:
-    """The labels that naive Bayes gives to dev."""
+    """Return the labels that naive Bayes gives to dev."""
     labels, encode = task.config.labels, task.tokenizers[0].encode_batch
     number = {label: i for i, label in enumerate(labels)}
     known = [number[one] for (one,) in train.labels]
@@ -121,7 +121,7 @@ def _never_given(labels: Sequence[Sequence[str]], answers: Sequence[Answer]) -> 
 def _verdict(
     count: int, right: int, frequent: int, counted: int | None, missing: Sequence[str]
 ) -> tuple[str, str]:
-    """The word, and the sentence that explains it."""
+    """Return the word, and the sentence that explains it."""
     if right - frequent < GAINED * (count - frequent):
         return NOT_YET, "it is hardly better than always giving the most frequent label"
     doubts = []

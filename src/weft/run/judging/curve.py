@@ -10,7 +10,7 @@ APART = 0.7  # and a training loss at so small a share of it
 
 
 def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
-    """Whether the best of the last third of the evaluations beats all before it by `GAIN`."""
+    """Return whether the best of the last third of the evaluations beats all before it by `GAIN`."""
     if len(scores) < FEWEST:
         return False
     first = len(scores) - max(len(scores) // 3, 1)
@@ -23,7 +23,8 @@ def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
 def before_decay(
     evaluations: Sequence[Mapping[str, float]], rates: Sequence[tuple[int, float]]
 ) -> Sequence[Mapping[str, float]]:
-    """The evaluations up to the last step at the highest learning rate; all, where those are fewer than `FEWEST`.
+    """Return the evaluations up to the last step at the highest learning rate; all, where those are fewer than
+    `FEWEST`.
 
     While the rate falls every curve gets better, however long the training was: of a schedule that stays before it
     falls, the stay tells whether more steps would help. `rates` are of some steps.
@@ -35,12 +36,12 @@ def before_decay(
 
 
 def learned_by_heart(dev: Sequence[float], train: Sequence[float]) -> bool:
-    """Whether the dev loss has risen from its least while that of training fell far below it."""
+    """Return whether the dev loss has risen from its least while that of training fell far below it."""
     return len(dev) >= FEWEST and bool(train) and dev[-1] > BY_HEART * min(dev) and train[-1] < APART * dev[-1]
 
 
 def deciding(evaluations: Sequence[Mapping[str, float]]) -> tuple[list[float], bool]:
-    """The values that choose the best step, and whether they are losses: the first after the step's number.
+    """Return the values that choose the best step, and whether they are losses: the first after the step's number.
 
     BLEU below `LEAST_BLEU` is chance, and the loss decides.
     """

@@ -30,7 +30,8 @@ class Judgement:
     low_confidence: float | None = None
 
     def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
-        """The same with what its run's curve shows: how it still goes on getting better, if so; what would help.
+        """Return the same with what its run's curve shows: how it still goes on getting better, if so; what would
+        help.
 
         What is not judged stays as it is, and what is usable needs no help.
         """
@@ -42,7 +43,7 @@ class Judgement:
         return replace(self, says=[first, *rest], helps=helps, still_improves=bool(goes_on))
 
     def summary(self) -> list[str]:
-        """The verdict and what would help, for a person to read: without any of the text."""
+        """Return the verdict and what would help, for a person to read: without any of the text."""
         first, *rest = self.says or ("",)
         found = [f"{self.verdict}: {first}" if first else self.verdict, *rest]
         return [*found, *(f"what would help: {one}" for one in self.helps)]
@@ -55,7 +56,7 @@ class Judgement:
         return [f"verdict: {line}" if i == 0 else f"  {line}" for i, line in enumerate(self.summary())] + shown
 
     def to_json(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """Return the same as a plain dictionary."""
         return asdict(self)
 
 

@@ -44,7 +44,7 @@ def judge_language_model(
 
 
 def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgement:
-    """The verdict by a loss on dev, in nats a token, which is called `unit`."""
+    """Return the verdict by a loss on dev, in nats a token, which is called `unit`."""
     if loss >= beside.tokens:
         verdict, first = NOT_YET, _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit)
     elif loss >= beside.pairs:
@@ -97,7 +97,7 @@ def _flat(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
 
 
 def _some(text: Documents, share: float) -> list[str]:
-    """The beginnings of documents, until there are enough characters."""
+    """Return the beginnings of documents, until there are enough characters."""
     room, found = int(share * MOST_CHARACTERS), []
     for one in text.texts:
         if room <= 0:

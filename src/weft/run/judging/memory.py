@@ -34,7 +34,7 @@ class Memory:
         self._lengths = np.sqrt(np.maximum(squares, 1e-9))
 
     def nearest(self, row: Sequence[int]) -> int:
-        """The number of the text that is most like it; of equals, and where none is like it, the first."""
+        """Return the number of the text that is most like it; of equals, and where none is like it, the first."""
         common = np.zeros(self.size)
         for token in set(row):
             if 0 <= token < self.vocab_size:

@@ -80,7 +80,7 @@ def judge(
     copies: Sequence[str],
     language: str,
 ) -> Judgement:
-    """The verdict on some translations; `copies` are the translations of the nearest training sentences."""
+    """Return the verdict on some translations; `copies` are the translations of the nearest training sentences."""
     count = len(references)
     if count < FEW_JUDGED:
         return not_judged(f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed")
@@ -133,7 +133,7 @@ def _kind(prediction: Prediction, reference: str, language: str) -> str:
 
 
 def _verdict(found: Outcomes, mine: float, copied: float, language: str) -> tuple[str, str]:
-    """The word, and the sentence that explains it."""
+    """Return the word, and the sentence that explains it."""
     unit = "word" if joiner(language) else "character"
     near = f"{found.near} of {found.count} dev sentences differ from the reference by a {unit} or less"
     half = f"{found.half} of {found.count} have at least half of their {unit}s right"

@@ -29,7 +29,7 @@ def judge_run(
     scores: Mapping[str, float],
     is_stopped: bool = False,
 ) -> Judgement:
-    """The verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev.
+    """Return the verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev.
 
     `is_stopped` says that the run is not at its end: its command goes on.
     """

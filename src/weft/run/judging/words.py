@@ -13,7 +13,7 @@ _KEPT = 3  # of a run, for the eye
 
 
 def shorten_runs(text: str) -> str:
-    """The text with what it says again and again said three times, and how often: `the the the … (×80)`."""
+    """Return the text with what it says again and again said three times, and how often: `the the the … (×80)`."""
     text = _SAME_WORDS.sub(lambda run: _shortened(run, " "), text)
     return _SAME_CHARACTERS.sub(lambda run: _shortened(run, ""), text)
 
