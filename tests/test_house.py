@@ -92,12 +92,11 @@ predict: config data decoding engine predict
 tasks: config data decoding engine evaluation folder kernels model predict recipes tasks training
 inspection: config data decoding evaluation folder inspection kernels model predict tasks training
 run.record: config data folder recipes training
-run.judging: data evaluation inspection predict run.judging tasks
+run.judging: data evaluation folder inspection predict run.judging tasks
 run.publication: data folder kernels run.card run.judging run.record tasks training
 run.planning: config data folder tasks training
 run.card: config data folder
-run: config data folder inspection kernels predict recipes run run.planning run.publication run.record tasks\
- training
+run: config data folder kernels predict recipes run run.planning run.publication run.record tasks training
 ship: config data decoding engine folder kernels model predict run tasks training
 cli: *
 __main__: *
@@ -174,6 +173,20 @@ def test_every_module_has_a_storey_and_every_row_a_module() -> None:
     assert sorted(row for row in table() if not any(covers(row, name) for name in modules())) == []
     entries = {entry for allowed in table().values() for entry in allowed} - {"*"}
     assert sorted(e for e in entries if not any(covers(e, name) for name in modules())) == []
+
+
+def test_every_allowance_is_used() -> None:
+    used: dict[str, set[str]] = {row: set() for row in table()}
+    for name in modules():
+        if (row := row_of(name)) is not None:
+            used[row] |= edges(name)
+    idle = [
+        (row, entry)
+        for row, allowed in table().items()
+        for entry in allowed
+        if entry != "*" and not any(covers(entry, target) for target in used[row])
+    ]
+    assert idle == []
 
 
 @pytest.mark.parametrize("name", modules())

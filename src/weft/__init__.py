@@ -56,8 +56,7 @@ _LAZY = {
 
 
 def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
-    """Return the model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier, by what it
-    holds.
+    """Load the model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier.
 
     `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a GPU "float16", or
     "auto", the fastest; what has no engine on this machine, as classifiers, computes in float32. `kernels` "torch"

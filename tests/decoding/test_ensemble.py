@@ -25,9 +25,6 @@ class Prefixes:
     def select(self, rows: torch.Tensor) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Prefixes") -> "Prefixes":
-        return Prefixes(self.rows + other.rows)
-
 
 def log_probs_after(model: int, source: Sequence[int], prefix: Sequence[int]) -> torch.Tensor:
     """Of the next token: random, the same for the same model, source and prefix."""

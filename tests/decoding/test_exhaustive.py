@@ -28,9 +28,6 @@ class Prefixes:
     def select(self, rows: Tensor) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Prefixes") -> "Prefixes":
-        return Prefixes(self.rows + other.rows)
-
 
 def script(table: Mapping[tuple[int, ...], Mapping[int, float]], fed: list[int] | None = None) -> Step[Prefixes]:
     """A step that reads, by prefix without bos, the probability of each next token; eos where it says nothing."""
@@ -219,9 +216,6 @@ class Numbers:
 
     def select(self, rows: Tensor) -> "Numbers":
         return Numbers(self.rows[rows])
-
-    def join(self, other: "Numbers") -> "Numbers":
-        return Numbers(torch.cat([self.rows, other.rows]))
 
 
 @dataclass(frozen=True)

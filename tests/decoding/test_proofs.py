@@ -107,9 +107,6 @@ class NoCache:
     def select(self, rows: Tensor) -> "NoCache":
         return NoCache(self.engine, tuple(self.rows[i] for i in rows.tolist()))
 
-    def join(self, other: "NoCache") -> "NoCache":
-        return NoCache(self.engine, self.rows + other.rows)
-
 
 def uncached(newest: Tensor, cache: NoCache) -> tuple[Tensor, NoCache]:
     """The step of the references."""

@@ -27,9 +27,6 @@ class Prefixes:
     def select(self, rows: torch.Tensor) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()], self.fed)
 
-    def join(self, other: "Prefixes") -> "Prefixes":
-        return Prefixes(self.rows + other.rows, self.fed)
-
 
 def script(tables: list[Mapping[tuple[int, ...], Mapping[int, float]]]):
     """A step that reads, by sentence and prefix (without bos), the probability of each next token."""

@@ -35,9 +35,6 @@ class Prefixes:
     def select(self, rows: torch.Tensor) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Prefixes") -> "Prefixes":
-        return Prefixes(self.rows + other.rows)
-
 
 def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
     rows = [(source, (*seen, i)) for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)]

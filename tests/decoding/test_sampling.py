@@ -233,9 +233,6 @@ class Texts:
     def select(self, rows: Tensor) -> "Texts":
         return Texts([self.rows[i] for i in rows.tolist()], self.fed)
 
-    def join(self, other: "Texts") -> "Texts":
-        return Texts(self.rows + other.rows, self.fed)
-
 
 def model(logits_after: Callable[[list[int]], list[float]]):
     """A step whose logits are a function of all of a row's ids."""

@@ -88,9 +88,6 @@ class Batched:
     def select(self, rows: torch.Tensor) -> "Batched":
         return Batched([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Batched") -> "Batched":
-        return Batched(self.rows + other.rows)
-
 
 def advanced(coarse: bool) -> Step[Batched]:
     """The step over batches."""

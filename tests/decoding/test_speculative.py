@@ -43,9 +43,6 @@ class Seen:
     def select(self, rows: Tensor) -> "Seen":
         return Seen([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Seen") -> "Seen":
-        return Seen(self.rows + other.rows)
-
 
 class Model:
     """Random logits, the same after the same ids; eos where `ends` says. Counts its steps and positions."""

@@ -84,36 +84,6 @@ def test_select_leaves_the_old_one_as_it_was(make: Make) -> None:
     assert_rows(before, [0, 1, 2], make(), [0, 1, 2])
 
 
-@pytest.mark.parametrize(("mine", "theirs"), [(7, 7), (7, 3), (3, 7)])
-def test_join(mine: int, theirs: int) -> None:
-    a, b = decoder(3, T, mine, seed=1), decoder(2, T, theirs, seed=2)
-    both = a.join(b)
-    assert both.memory_padding.shape == (5, 7)
-    assert both.length == T
-    assert_rows(both, [0, 1, 2], a, [0, 1, 2])
-    assert_rows(both, [3, 4], b, [0, 1])
-
-
-def test_join_of_causal_ones() -> None:
-    a, b = causal(3, seed=1), causal(2, seed=2)
-    both = a.join(b)
-    assert both.layers[0].key.shape == (5, H, T, K)
-    assert_rows(both, [0, 1, 2], a, [0, 1, 2])
-    assert_rows(both, [3, 4], b, [0, 1])
-
-
-def test_join_refuses_other_lengths(make: Make) -> None:
-    with pytest.raises(ValueError, match="caches of 5 and 2 target positions"):
-        make().join(make(seen=2))
-
-
-def test_join_refuses_other_depths(make: Make) -> None:
-    whole = make()
-    rest = [whole.memory_padding if isinstance(whole, DecoderCache) else whole.ids]
-    with pytest.raises(ValueError, match="shorter"):
-        whole.join(type(whole)(whole.layers[:1], *rest))
-
-
 def test_length_counts_positions(make: Make) -> None:
     assert make(seen=0).length == 0
     assert make(seen=4).length == 4

@@ -245,7 +245,7 @@ def test_an_empty_prompt_has_seen_nothing(model: CausalTransformer) -> None:
     cache = model.prefill(torch.zeros(B, 0, dtype=torch.long))
     assert cache.length == 0
     assert [layer.key.shape for layer in cache.layers] == [(B, model.num_heads, 0, model.head_dim)] * LAYERS
-    assert cache.select(torch.tensor([2, 2])).join(cache).layers[1].value.shape[0] == 5
+    assert cache.select(torch.tensor([2, 2])).layers[1].value.shape[0] == 2
 
 
 def test_decoding_leaves_the_old_cache_as_it_was(model: CausalTransformer, ids: Tensor) -> None:
@@ -270,15 +270,6 @@ def test_cached_equals_uncached_after_select(model: CausalTransformer, ids: Tens
     states, cache = model.decode(ids[chosen, 4:], cache)
     torch.testing.assert_close(states, model.states(ids[chosen])[:, 4:], **CLOSE)
     assert_equal_caches(cache, model.prefill(ids[chosen]))
-
-
-def test_cached_equals_uncached_after_join(model: CausalTransformer, ids: Tensor) -> None:
-    both = model.prefill(ids[1:2, :3]).join(model.prefill(ids[[0, 2], :3]))
-    order = [1, 0, 2]
-    states, _ = model.decode(ids[order, 3:], both)
-    torch.testing.assert_close(states, model.states(ids[order])[:, 3:], **CLOSE)
-    with pytest.raises(ValueError, match="caches of 3 and 2 target positions"):
-        both.join(model.prefill(ids[:, :2]))
 
 
 def test_recorded_decoding_records_the_new_positions(model: CausalTransformer, ids: Tensor) -> None:

@@ -305,19 +305,6 @@ def test_cached_equals_uncached_after_select(model, rows: list[int]) -> None:
     assert_equal_caches(cache, model.decode(tgt_in, model.prefill(src))[1])
 
 
-@pytest.mark.parametrize("narrow_first", [True, False])
-def test_cached_equals_uncached_after_join(model, narrow_first: bool) -> None:
-    """The second sentence, three words wide on its own, joins the others of seven."""
-    parts = [(SRC[1:2, :3], TGT_IN[1:2]), (SRC[[0, 2]], TGT_IN[[0, 2]])]
-    order = [1, 0, 2] if narrow_first else [0, 2, 1]
-    first, second = parts if narrow_first else parts[::-1]
-    caches = [model.decode(tgt_in[:, :2], model.prefill(src))[1] for src, tgt_in in (first, second)]
-    src, tgt_in = SRC[order], TGT_IN[order]
-    states, cache = model.decode(tgt_in[:, 2:], caches[0].join(caches[1]))
-    torch.testing.assert_close(states, model.states(src, tgt_in)[:, 2:], **CLOSE)
-    assert_equal_caches(cache, model.decode(tgt_in, model.prefill(src))[1])
-
-
 def test_select_can_leave_no_row(model) -> None:
     cache = model.prefill(SRC).select(torch.tensor([], dtype=torch.long))
     assert cache.memory_padding.shape == (0, 7)
@@ -331,13 +318,6 @@ def test_select_gives_a_copy(model) -> None:
         for tensor in (*copy.state, copy.memory, copy.memory_key, copy.memory_padding):
             tensor.zero_()
     assert_equal_caches(cache, model.prefill(SRC))
-
-
-def test_join_refuses_other_lengths(model) -> None:
-    cache = model.prefill(SRC)
-    _, longer = model.decode(TGT_IN[:, :2], cache)
-    with pytest.raises(ValueError, match="caches of 0 and 2 target positions"):
-        cache.join(longer)
 
 
 def test_caches_are_frozen(model) -> None:

@@ -175,18 +175,6 @@ def test_cached_equals_uncached_after_select(model, batch, rows: list[int]) -> N
     assert_equal_caches(cache, model.decode(tgt_in, model.prefill(src))[1])
 
 
-@pytest.mark.parametrize("narrow_first", [True, False])
-def test_cached_equals_uncached_after_join(model, batch, narrow_first: bool) -> None:
-    """The second sentence, three words wide on its own, joins the others of seven."""
-    parts = [(batch.src[1:2, :3], batch.tgt_in[1:2]), (batch.src[[0, 2]], batch.tgt_in[[0, 2]])]
-    order = [1, 0, 2] if narrow_first else [0, 2, 1]
-    first, second = parts if narrow_first else parts[::-1]
-    caches = [model.decode(tgt_in[:, :2], model.prefill(src))[1] for src, tgt_in in (first, second)]
-    tgt_in = batch.tgt_in[order]
-    states, _ = model.decode(tgt_in[:, 2:], caches[0].join(caches[1]))
-    torch.testing.assert_close(states, model.states(batch.src[order], tgt_in)[:, 2:], **CLOSE)
-
-
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("recorded", [False, True], ids=["fast", "recorded"])
 def test_a_source_of_padding_alone(batch, norm_first: bool, recorded: bool) -> None:

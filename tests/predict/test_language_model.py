@@ -47,9 +47,6 @@ class Seen:
     def select(self, rows: Tensor) -> "Seen":
         return Seen([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Seen") -> "Seen":
-        return Seen(self.rows + other.rows)
-
     def until(self, length: int) -> "Seen":
         return Seen([row[:length] for row in self.rows])
 

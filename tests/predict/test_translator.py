@@ -53,9 +53,6 @@ class Rows:
     def select(self, rows: Tensor) -> "Rows":
         return Rows([self.rows[i] for i in rows.tolist()])
 
-    def join(self, other: "Rows") -> "Rows":
-        return Rows(self.rows + other.rows)
-
 
 class FakeModel(nn.Module):
     """Says what comes next by `next_logits(src, prefix)`; its states are the logits."""

@@ -109,7 +109,8 @@ def _scored(
             scores: Any = task.scores_of(text, list(stages.counted(found, task.unit, every=1)))
     else:
         scores = task.evaluate(text)
-    scored = task.scored(text, scores, trained_on, decoding)
+    together_with = {"models": 1 + len(asked["ensemble"])} if asked["ensemble"] else {}
+    scored = task.scored(text, scores, trained_on, {**decoding, **together_with})
     return scored, [*own, *task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
 
 

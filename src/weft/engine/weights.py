@@ -72,10 +72,6 @@ class WriterCache:
             raise ValueError("a text in a slot cannot go on in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
 
-    def join(self, other: "WriterCache") -> "WriterCache":
-        """Refused: each cache's texts lie in a session of their own."""
-        raise ValueError("texts in the slots of two sessions cannot be joined")
-
 
 class Writer:
     """A causal model's three doors, for generation: its states are logits already."""

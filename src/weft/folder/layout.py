@@ -11,6 +11,8 @@ from weft.folder import durable
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
+DONE, STOPPED_EARLY = "done", "stopped early"  # the outcomes of a run that came to its end
+FINISHED_EARLY = "finished early"  # of one that a person stopped and had a model made of
 RUNS = Path("runs")  # where a model goes whose folder was not named
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"

@@ -20,6 +20,7 @@ from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.errors import FolderError
 from weft.evaluation.language import LanguageScores
 from weft.folder import durable
+from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
 from weft.folder.model_folder import run_files
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe, exchanged
@@ -36,8 +37,6 @@ POOR_LOSS = 0.65  # of a language model, as a share of the loss of guessing: ln 
 MOST_ROWS = 400  # of a text are looked at, spread over all of it
 MOST_CHARACTERS = 20_000  # of documents, of which one may be a whole library
 FEW_PAIRS, FEW_ROWS = 5000, 200
-_ENDED = ("done", "stopped early")
-STOPPED = "finished early"  # by the person, who had a model made of it
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
 ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
 WORSE = 1.3  # times the loss of guessing: what had steps enough and is worse than that takes too large ones
@@ -114,7 +113,7 @@ class Run:
     @property
     def is_stopped(self) -> bool:
         """Whether a person stopped it, and its command goes on."""
-        return (self.verdict or {}).get("outcome") == STOPPED
+        return (self.verdict or {}).get("outcome") == FINISHED_EARLY
 
     @property
     def train_losses(self) -> list[tuple[int, float]]:
@@ -133,7 +132,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     try:
         task = load_task(folder, machine)
     except FolderError:
-        if run.verdict is None or run.verdict.get("outcome") in _ENDED:
+        if run.verdict is None or run.verdict.get("outcome") in (DONE, STOPPED_EARLY):
             raise
         return list(_of_unfinished(run))
     poor = _is_poor_by_run(task, run)

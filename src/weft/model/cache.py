@@ -7,7 +7,6 @@ Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or h
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -38,14 +37,6 @@ class KeysValues:
         """Keep, reorder or repeat rows."""
         return KeysValues(self.key[rows], self.value[rows])
 
-    def join(self, other: "KeysValues") -> "KeysValues":
-        """Return the rows of both, this one's first."""
-        return KeysValues(torch.cat([self.key, other.key]), torch.cat([self.value, other.value]))
-
-    def widened(self, extra: int) -> "KeysValues":
-        """Return the same with so many positions of zeros behind, which a mask must hide."""
-        return KeysValues(F.pad(self.key, (0, 0, 0, extra)), F.pad(self.value, (0, 0, 0, extra)))
-
 
 @dataclass(frozen=True)
 class CausalCache:
@@ -69,12 +60,6 @@ class CausalCache:
     def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
         """Keep, reorder or repeat rows."""
         return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.ids[rows])
-
-    def join(self, other: "CausalCache") -> "CausalCache":
-        """Return the rows of both, this one's first; they must have seen equally many positions."""
-        _refuse_unequal(self.length, other.length)
-        layers = tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True))
-        return CausalCache(layers, torch.cat([self.ids, other.ids]))
 
 
 @dataclass(frozen=True)
@@ -101,25 +86,3 @@ class DecoderCache:
         """Keep, reorder or repeat rows."""
         layers = tuple(LayerCache(layer.past.select(rows), layer.memory.select(rows)) for layer in self.layers)
         return DecoderCache(layers, self.memory_padding[rows])
-
-    def join(self, other: "DecoderCache") -> "DecoderCache":
-        """Return the rows of both, this one's first; they must have seen equally many target positions."""
-        _refuse_unequal(self.length, other.length)
-        width = max(self.memory_padding.shape[1], other.memory_padding.shape[1])
-        mine, theirs = self._widened(width), other._widened(width)
-        pairs = zip(mine.layers, theirs.layers, strict=True)
-        layers = tuple(LayerCache(a.past.join(b.past), a.memory.join(b.memory)) for a, b in pairs)
-        return DecoderCache(layers, torch.cat([mine.memory_padding, theirs.memory_padding]))
-
-    def _widened(self, width: int) -> "DecoderCache":
-        """Return the same with the memory padded to `width` positions."""
-        extra = width - self.memory_padding.shape[1]
-        if extra == 0:
-            return self
-        layers = tuple(LayerCache(layer.past, layer.memory.widened(extra)) for layer in self.layers)
-        return DecoderCache(layers, F.pad(self.memory_padding, (0, extra), value=True))
-
-
-def _refuse_unequal(mine: int, theirs: int) -> None:
-    if mine != theirs:
-        raise ValueError(f"caches of {mine} and {theirs} target positions cannot be joined")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
@@ -92,31 +91,6 @@ class RecurrentCache:
             self.memory[rows],
             self.memory_key[rows],
             self.memory_padding[rows],
-            self.length,
-        )
-
-    def join(self, other: "RecurrentCache") -> "RecurrentCache":
-        """Return the rows of both, this one's first; they must have seen equally many target positions."""
-        if self.length != other.length:
-            raise ValueError(f"caches of {self.length} and {other.length} target positions cannot be joined")
-        width = max(self.memory.shape[1], other.memory.shape[1])
-        mine, theirs = self._widened(width), other._widened(width)
-        return RecurrentCache(
-            tuple(torch.cat(parts, 1) for parts in zip(mine.state, theirs.state, strict=True)),
-            torch.cat([mine.memory, theirs.memory]),
-            torch.cat([mine.memory_key, theirs.memory_key]),
-            torch.cat([mine.memory_padding, theirs.memory_padding]),
-            self.length,
-        )
-
-    def _widened(self, width: int) -> "RecurrentCache":
-        """Return the same with the memory padded to `width` positions."""
-        extra = width - self.memory.shape[1]
-        return RecurrentCache(
-            self.state,
-            F.pad(self.memory, (0, 0, 0, extra)),
-            F.pad(self.memory_key, (0, 0, 0, extra)),
-            F.pad(self.memory_padding, (0, extra), value=True),
             self.length,
         )
 

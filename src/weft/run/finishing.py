@@ -14,9 +14,8 @@ from weft.config import Recipe
 from weft.data.texts import Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.layout import going_on, refuse_no_folder
+from weft.folder.layout import FINISHED_EARLY, going_on, refuse_no_folder
 from weft.folder.model_folder import RunFiles, run_files
-from weft.inspection.diagnosis import STOPPED
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
 from weft.run.publication import publish
@@ -68,7 +67,7 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             publish(
                 out, task, checkpoints, verdict, texts, facts, str(record.get("command", "")), log, goes_on=True
             )
-            verdict.exit_code, verdict.outcome, verdict.reason = 0, STOPPED, _how_far(verdict)
+            verdict.exit_code, verdict.outcome, verdict.reason = 0, FINISHED_EARLY, _how_far(verdict)
     return verdict
 
 
@@ -100,7 +99,7 @@ def _record_of(out: Path) -> dict[str, Any]:
 
 def _how_far(verdict: Verdict) -> str:
     whole = f" of {verdict.max_steps:,}" if verdict.max_steps else ""
-    return f"{STOPPED} at step {verdict.step:,}{whole}"
+    return f"{FINISHED_EARLY} at step {verdict.step:,}{whole}"
 
 
 def _doubts(earlier: Verdict, doubt: str) -> list[str]:

@@ -18,6 +18,7 @@ from weft.console import stages
 from weft.data.check.finding import counted
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.folder import durable
+from weft.folder.layout import DONE, STOPPED_EARLY
 from weft.folder.model_folder import VERSION, RunFiles, is_finished, run_files
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
@@ -32,7 +33,7 @@ MAY_CHANGE = {
     "training.threads",
 }
 MOST_DIFFERENCES = 8  # shown
-ENDED = ("done", "stopped early")
+ENDED = (DONE, STOPPED_EARLY)
 SPLIT_BY_TRAINING = "split_by_training_seed"  # in the record of a run from before data.seed was a key
 BIT_FOR_BIT = ("torch", "numpy", "tokenizers")  # packages that the same weights need in the same version
 READING = "reading"  # the first stage, before the run has its folder

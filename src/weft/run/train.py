@@ -24,7 +24,7 @@ from weft.data.texts import Sources, Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.layout import going_on
+from weft.folder.layout import STOPPED_EARLY, going_on
 from weft.folder.model_folder import RunFiles, StoredModel, run_files
 from weft.kernels.machine import (
     Machine,
@@ -313,7 +313,7 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     verdict = read_verdict(run_files(out).verdict)
     if verdict is None or verdict.outcome not in ENDED or not _is_sound(out):
         return None
-    if verdict.outcome == "stopped early":
+    if verdict.outcome == STOPPED_EARLY:
         patience = recipe.training.patience
         return None if patience is None or patience > verdict.evaluations_since_best else verdict
     planned, steps = read_time_plan(run_files(out).plan), recipe.training.max_steps
@@ -345,7 +345,7 @@ def _is_sound(out: Path) -> bool:
 def _how_to_extend(request: Request, verdict: Verdict) -> str:
     out, by_clock = request.out, request.minutes is not None
     ignored = ", and --minutes does not lengthen a finished run" if by_clock else ""
-    if verdict.outcome == "stopped early":
+    if verdict.outcome == STOPPED_EARLY:
         more = "a larger --set training.patience"
     else:
         steps = more_steps(read_time_plan(run_files(out).plan), verdict.step)

@@ -20,6 +20,7 @@ from torch import nn
 
 from weft.config import TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
+from weft.folder.layout import DONE, STOPPED_EARLY
 from weft.kernels.machine import is_out_of_memory
 from weft.training.checkpoint import Checkpoints, Progress, State
 from weft.training.distributed import World, clip_gradients, copy_into, whole
@@ -144,7 +145,7 @@ class Trainer(Generic[B]):
             self.log.note(f"from the checkpoint of step {self.progress.step:,}")
         self.log.rewind(self.progress.step)
         if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
-            return "stopped early"
+            return STOPPED_EARLY
         self.model.train()
         if self.timekeeper is not None:
             before = self.log.evaluations
@@ -156,7 +157,7 @@ class Trainer(Generic[B]):
             while not self._finished():
                 self._take_step()
                 self._conclude()
-        return "stopped early" if self._out_of_patience() else "done"
+        return STOPPED_EARLY if self._out_of_patience() else DONE
 
     def state(self) -> State:
         """What a checkpoint holds now; of several processes, each must ask."""

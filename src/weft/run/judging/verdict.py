@@ -7,7 +7,8 @@ from typing import Any
 
 from weft.data.texts import Texts
 from weft.errors import FolderError, WeftError
-from weft.inspection.diagnosis import STOPPED, Run, of_run
+from weft.folder.layout import FINISHED_EARLY
+from weft.inspection.diagnosis import Run, of_run
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
 from weft.run.judging.curve import before_decay, deciding, learned_by_heart, still_improves
@@ -71,7 +72,7 @@ def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: 
     """What the run's own figures say would make the model better; that it ended early is said already."""
     run = Run.of(folder)
     if is_stopped:  # what stands in the folder is of a run that is being published
-        run = replace(run, verdict={**(run.verdict or {}), "outcome": STOPPED})
+        run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})
     said = improves and not is_stopped
     causes = [cause for cause in of_run(task, run) if not (said and cause.code == "too-few-steps")]
     return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
