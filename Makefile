@@ -14,7 +14,7 @@ demo: $(READY)
 
 # Two sessions of tests beside each other, each on one thread; their words are kept apart where make can. One has whole
 # runs and the command line, the other every room by itself.
-DOORS := tests/faults tests/cli $(sort $(wildcard tests/test_run*.py))
+DOORS := tests/faults tests/cli tests/run
 
 test: style
 	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors

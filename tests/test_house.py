@@ -84,8 +84,8 @@ training.moving_average: training.distributed
 training.checkpoint: folder.durable
 training.trackers:
 training.log: folder.durable training.checkpoint training.trackers
-training.trainer: config kernels training.checkpoint training.distributed training.log training.loss\
- training.moving_average training.optimizer
+training.trainer: config folder.layout kernels training.checkpoint training.distributed training.log\
+ training.loss training.moving_average training.optimizer
 training.budget: config folder.durable training.schedule training.trainer
 
 predict: config data decoding engine predict

@@ -13,7 +13,7 @@ import pytest
 import weft
 from weft.folder import version
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def project() -> dict[str, Any]:
