@@ -96,7 +96,8 @@ class Stage:
         beside = [Path(word, "config.json") for word in line.split() if Path(word, "config.json").is_file()]
         made = sorted(Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns)
         for other in [*beside, *made]:
-            if f'"task": "{wanted}"' in other.read_text("utf-8"):
+            config = other.read_text("utf-8")
+            if f'"task": "{wanted}"' in config and '"src_lang": "de"' not in config:
                 shutil.copytree(other.parent, folder)
                 return
         if wanted == "translation":
@@ -131,10 +132,13 @@ def rows(path: Path) -> Iterator[tuple[str, str]]:
 def table(path: Path, line: str, mark: str) -> str:
     is_labelled = "classif" in line or "label_column" in line or "review" in line
     if mark == "\t" and not is_labelled:
-        return "".join(f"{a}\t{b}\n" for a, b in part(path))
+        names = "en\tde\n" if path.stem == "named" else ""
+        return names + "".join(f"{a}\t{b}\n" for a, b in part(path))
     label = re.search(r"label_column=(\w+)", line)
     name = label[1] if label else "label"
-    return f"text{mark}{name}\n" + "".join(f"{a}{mark}{b}\n" for a, b in rows(path))
+    column = re.search(r"--column (\w+)", line)
+    text = column[1] if column else "text"
+    return f"{text}{mark}{name}\n" + "".join(f"{a}{mark}{b}\n" for a, b in rows(path))
 
 
 def memory(path: Path, line: str) -> str:
