@@ -1,7 +1,8 @@
 """One point of training_cost.py, a process of its own.
 
-`cost_point.py model --width ... ` trains on random ids until the meter ends it; `cost_point.py corpus FILE,FILE`
-prepares a text as a run does before its first step, and prints the seconds of each part and the peak of memory.
+`cost_point.py model --width ... ` trains on random ids until the meter ends it; `cost_point.py
+corpus FILE,FILE` prepares a text as a run does before its first step, and prints the seconds of
+each part and the peak of memory.
 """
 
 import argparse
@@ -35,7 +36,9 @@ FIRST_BATCHES = 10
 
 @dataclass(frozen=True)
 class RandomBatches:
-    """As many pairs of sentences of one length as make a batch of the usual size, all of random ids."""
+    """As many pairs of sentences of one length as make a batch of the usual size, all of random
+    ids.
+    """
 
     length: int
     entries: int
@@ -47,9 +50,14 @@ class RandomBatches:
     def batch(self, epoch: int, position: int) -> Batch:
         """Other ids each time."""
         rows = max(1, DEFAULT_TOKENS // (2 * self.length))
-        src, tgt = (torch.randint(EOS_ID + 1, self.entries, (rows, self.length)) for _ in range(2))
+        src, tgt = (
+            torch.randint(EOS_ID + 1, self.entries, (rows, self.length))
+            for _ in range(2)
+        )
         tgt_in = torch.cat([torch.full((rows, 1), BOS_ID), tgt[:, :-1]], dim=1)
-        return Batch(src, tgt_in, tgt, torch.arange(rows).numpy(), src.numel(), tgt.numel())
+        return Batch(
+            src, tgt_in, tgt, torch.arange(rows).numpy(), src.numel(), tgt.numel()
+        )
 
 
 def train(asked: argparse.Namespace) -> None:
@@ -63,12 +71,19 @@ def train(asked: argparse.Namespace) -> None:
     settings = TrainingSection()
     machine = choose_machine(settings.precision, settings.threads, settings.kernels)
     torch.manual_seed(settings.seed)
-    model = Seq2SeqTransformer(shape, asked.entries, asked.entries, joint=True).to(machine.prepare())
+    model = Seq2SeqTransformer(shape, asked.entries, asked.entries, joint=True).to(
+        machine.prepare()
+    )
     loss = CrossEntropy(settings.label_smoothing)
 
     def compute_loss(batch: Batch) -> LossSums:
         with machine.autocast():
-            return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out, model.projection)
+            return loss(
+                model.states(batch.src, batch.tgt_in),
+                model.output,
+                batch.tgt_out,
+                model.projection,
+            )
 
     with tempfile.TemporaryDirectory() as scratch:
         Trainer(

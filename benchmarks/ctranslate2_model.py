@@ -1,8 +1,10 @@
-"""A Weft translator for CTranslate2, the same weights: `python benchmarks/ctranslate2_model.py WEIGHTS OUTPUT`.
+"""A Weft translator for CTranslate2, the same weights: `python benchmarks/ctranslate2_model.py
+WEIGHTS OUTPUT`.
 
-WEIGHTS is what decoding_peers.py writes of `weft.engine.bindings.Weights`: an .npz file whose names are the paths
-of its fields. Token ids become words of that spelling, so that both read and write the same ids. Needs CTranslate2
-and nothing of Weft's. Pre-norm models with relu and tables of positions alone.
+WEIGHTS is what decoding_peers.py writes of `weft.engine.bindings.Weights`: an .npz file whose names
+are the paths of its fields. Token ids become words of that spelling, so that both read and write
+the same ids. Needs CTranslate2 and nothing of Weft's. Pre-norm models with relu and tables of
+positions alone.
 """
 
 import sys
@@ -31,7 +33,13 @@ class Part:
 
     def __len__(self) -> int:
         begin = f"{self.path}."
-        return len({name[len(begin) :].split(".")[0] for name in self.arrays if name.startswith(begin)})
+        return len(
+            {
+                name[len(begin) :].split(".")[0]
+                for name in self.arrays
+                if name.startswith(begin)
+            }
+        )
 
 
 def set_linear(spec: Any, *parts: Part) -> None:
@@ -62,7 +70,9 @@ def set_layer(spec: Any, layer: Part, has_memory: bool) -> None:
 def build(weights: Part) -> TransformerSpec:
     """The whole model."""
     spec = TransformerSpec.from_config(
-        (len(weights.encoder), len(weights.decoder)), int(weights.num_heads.array), pre_norm=True
+        (len(weights.encoder), len(weights.decoder)),
+        int(weights.num_heads.array),
+        pre_norm=True,
     )
     scale = float(weights.embedding_scale.array) != 1.0
     spec.encoder.scale_embeddings = spec.decoder.scale_embeddings = scale
@@ -79,7 +89,11 @@ def build(weights: Part) -> TransformerSpec:
     names = [str(i) for i in range(len(weights.tgt.tokens.array))]
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1], names[2], names[3]
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
+        names[1],
+        names[2],
+        names[3],
+    )
     spec.config.decoder_start_token = names[2]
     return spec
 

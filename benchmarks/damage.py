@@ -1,9 +1,11 @@
-"""Damage texts and count what the data doctor finds: `python benchmarks/damage.py [--seeds N ...] [--kinds ...]`
+"""Damage texts and count what the data doctor finds: `python benchmarks/damage.py [--seeds N ...]
+[--kinds ...]`
 
-Each kind of damage is put at random places of a public corpus, into one row in a thousand where the kind allows,
-and the text is looked over as `weft check` does. Recall is the share of damaged rows that the right finding names,
-precision the share of damaged ones among the rows that it names anew; what it names in the sound corpus already is
-counted by itself. Corpora are read from WEFT_DATA, else from ../shared/data.
+Each kind of damage is put at random places of a public corpus, into one row in a thousand where the
+kind allows, and the text is looked over as `weft check` does. Recall is the share of damaged rows
+that the right finding names, precision the share of damaged ones among the rows that it names anew;
+what it names in the sound corpus already is counted by itself. Corpora are read from WEFT_DATA,
+else from ../shared/data.
 """
 
 import argparse
@@ -31,7 +33,9 @@ CYRILLIC = "абвгдежзиклмнопрстуфхцчшыэюя"
 
 @dataclass
 class Damaged:
-    """Rows after the damage, those (from 1) that were damaged, and what else a kind has: test rows, bytes."""
+    """Rows after the damage, those (from 1) that were damaged, and what else a kind has: test rows,
+    bytes.
+    """
 
     rows: list[Row]
     lines: set[int]
@@ -57,17 +61,23 @@ class Tally:
     hit: int = 0
     new: int = 0
     before: int = 0
-    off: list[int] = field(default_factory=list)  # lines between the first damaged one and the first named
+    # lines between the first damaged one and the first named
+    off: list[int] = field(default_factory=list)
 
 
-def some(rows: Sequence[Row], chance: random.Random, fits: Callable[[Row], bool] = lambda row: True) -> list[int]:
+def some(
+    rows: Sequence[Row],
+    chance: random.Random,
+    fits: Callable[[Row], bool] = lambda row: True,
+) -> list[int]:
     """About a thousandth of the rows, of those that the kind fits, in order."""
     fitting = [i for i, row in enumerate(rows) if fits(row)]
     return sorted(chance.sample(fitting, min(len(fitting), max(1, len(rows) // SHARE))))
 
 
 def change(
-    make: Callable[[Row, random.Random, list[Row]], Row], fits: Callable[[Row], bool] = lambda row: True
+    make: Callable[[Row, random.Random, list[Row]], Row],
+    fits: Callable[[Row], bool] = lambda row: True,
 ) -> Callable[[list[Row], random.Random], Damaged]:
     """Damage that turns a row into another."""
 
@@ -82,12 +92,15 @@ def change(
 
 
 def insert(
-    make: Callable[[Row, random.Random, list[Row]], Row], fits: Callable[[Row], bool] = lambda row: True
+    make: Callable[[Row, random.Random, list[Row]], Row],
+    fits: Callable[[Row], bool] = lambda row: True,
 ) -> Callable[[list[Row], random.Random], Damaged]:
     """Damage that puts a row made from another one somewhere behind it."""
 
     def damage(rows: list[Row], chance: random.Random) -> Damaged:
-        places = sorted((chance.randint(i + 1, len(rows)), i) for i in some(rows, chance, fits))
+        places = sorted(
+            (chance.randint(i + 1, len(rows)), i) for i in some(rows, chance, fits)
+        )
         changed, lines = [], set()
         start = 0
         for place, i in places:
@@ -100,7 +113,9 @@ def insert(
     return damage
 
 
-def shift(length: Callable[[int], int]) -> Callable[[list[Row], random.Random], Damaged]:
+def shift(
+    length: Callable[[int], int],
+) -> Callable[[list[Row], random.Random], Damaged]:
     """A target line is lost, all that follow move up, and a stray line ends the stretch."""
 
     def damage(rows: list[Row], chance: random.Random) -> Damaged:
@@ -125,7 +140,9 @@ def lose_line(rows: list[Row], chance: random.Random) -> Damaged:
 def exchange(rows: list[Row], chance: random.Random) -> Damaged:
     """Pairs swap their targets, two by two."""
     chosen = some(rows, chance)
-    chosen = chosen if len(chosen) > 1 else sorted({*chosen, chance.randrange(len(rows))})
+    chosen = (
+        chosen if len(chosen) > 1 else sorted({*chosen, chance.randrange(len(rows))})
+    )
     order = chosen[1:] + chosen[:1]
     changed = list(rows)
     for i, j in zip(chosen, order, strict=True):
@@ -145,18 +162,28 @@ def stray_tab(rows: list[Row], chance: random.Random) -> Damaged:
     """A TAB too many, or one too few."""
     line = chance.randrange(1, len(rows))
     lines = ["\t".join(row) for row in rows]
-    lines[line] = lines[line].replace("\t", " ") if chance.random() < 0.5 else f"{lines[line]}\tmore"
-    return Damaged(rows, {line + 1}, raw="".join(f"{text}\n" for text in lines).encode())
+    lines[line] = (
+        lines[line].replace("\t", " ")
+        if chance.random() < 0.5
+        else f"{lines[line]}\tmore"
+    )
+    return Damaged(
+        rows, {line + 1}, raw="".join(f"{text}\n" for text in lines).encode()
+    )
 
 
-def into_test(make: Callable[[Row], Row]) -> Callable[[list[Row], random.Random], Damaged]:
+def into_test(
+    make: Callable[[Row], Row],
+) -> Callable[[list[Row], random.Random], Damaged]:
     """A thousandth of the rows is held out, and a third of that put into training again."""
 
     def damage(rows: list[Row], chance: random.Random) -> Damaged:
         held = set(chance.sample(range(len(rows)), max(30, len(rows) // SHARE)))
         test = [rows[i] for i in sorted(held)]
         copied = set(chance.sample(range(len(test)), len(test) // 3))
-        train = [row for i, row in enumerate(rows) if i not in held] + [make(test[i]) for i in sorted(copied)]
+        train = [row for i, row in enumerate(rows) if i not in held] + [
+            make(test[i]) for i in sorted(copied)
+        ]
         return Damaged(train, {i + 1 for i in copied}, test)
 
     return damage
@@ -190,7 +217,9 @@ def new_class(test: list[Row], chance: random.Random) -> list[Row]:
 
 def other_word(text: str, chance: random.Random, rows: list[Row]) -> str:
     """One word exchanged for one of another row; of a text without spaces a character."""
-    words, more = (t.split() if " " in t else list(t) for t in (text, chance.choice(rows)[-1]))
+    words, more = (
+        t.split() if " " in t else list(t) for t in (text, chance.choice(rows)[-1])
+    )
     words[chance.randrange(len(words))] = chance.choice(more)
     return (" " if " " in text else "").join(words)
 
@@ -214,7 +243,10 @@ def cyrillic(text: str) -> str:
 
 def misread(text: str) -> str:
     raw = text.encode()
-    return "".join(bytes([b]).decode("cp1252", "ignore") or bytes([b]).decode("latin-1") for b in raw)
+    return "".join(
+        bytes([b]).decode("cp1252", "ignore") or bytes([b]).decode("latin-1")
+        for b in raw
+    )
 
 
 def other_number(row: Row, chance: random.Random, rows: list[Row]) -> Row:
@@ -224,7 +256,10 @@ def other_number(row: Row, chance: random.Random, rows: list[Row]) -> Row:
 def slip(row: Row, chance: random.Random, rows: list[Row]) -> Row:
     label = row[0]
     place = chance.randrange(1, len(label))
-    return (label[:place] + label[place + 1 :] if len(label) > 4 else f"{label}{label[-1]}", row[1])
+    return (
+        label[:place] + label[place + 1 :] if len(label) > 4 else f"{label}{label[-1]}",
+        row[1],
+    )
 
 
 def other_label(row: Row, chance: random.Random, rows: list[Row]) -> Row:
@@ -245,21 +280,38 @@ def same_numbers(row: Row) -> bool:
     return bool(here) and here == there
 
 
-near = insert(lambda row, c, rows: tuple(other_word(t, c, rows) for t in row), long_enough)
+near = insert(
+    lambda row, c, rows: tuple(other_word(t, c, rows) for t in row), long_enough
+)
 KINDS = {
-    "shifted, a thousandth of the lines": Kind("shifted-lines", shift(lambda n: max(12, n // SHARE))),
+    "shifted, a thousandth of the lines": Kind(
+        "shifted-lines", shift(lambda n: max(12, n // SHARE))
+    ),
     "shifted, a tenth of the lines": Kind("shifted-lines", shift(lambda n: n // 10)),
     "a line lost in one file": Kind("unequal-lines", lose_line),
     "targets exchanged": Kind("strangers", exchange),
-    "untranslated copies": Kind("untranslated", change(lambda row, c, rows: (row[0], row[0]))),
-    "swapped languages": Kind("swapped-languages", change(lambda row, c, rows: row[::-1])),
+    "untranslated copies": Kind(
+        "untranslated", change(lambda row, c, rows: (row[0], row[0]))
+    ),
+    "swapped languages": Kind(
+        "swapped-languages", change(lambda row, c, rows: row[::-1])
+    ),
     "target in the source's language": Kind(
         "same-language", change(lambda row, c, rows: (row[0], c.choice(rows)[0]))
     ),
     "wrong script": Kind("wrong-script", change(last(cyrillic))),
-    "cut translations": Kind("length-ratio", change(last(lambda t: t[: max(1, len(t) * 3 // 10)]), long_enough)),
+    "cut translations": Kind(
+        "length-ratio",
+        change(last(lambda t: t[: max(1, len(t) * 3 // 10)]), long_enough),
+    ),
     "glued translations": Kind(
-        "length-ratio", change(lambda row, c, rows: (row[0], f"{row[1]} {c.choice(rows)[1]} {c.choice(rows)[1]}"))
+        "length-ratio",
+        change(
+            lambda row, c, rows: (
+                row[0],
+                f"{row[1]} {c.choice(rows)[1]} {c.choice(rows)[1]}",
+            )
+        ),
     ),
     "other numbers": Kind("numbers-differ", change(other_number, same_numbers)),
     "duplicates": Kind("duplicates", insert(lambda row, c, rows: row)),
@@ -270,7 +322,9 @@ KINDS = {
     "control characters": Kind("control-characters", change(last(into_middle("\x07")))),
     "encoding misread": Kind("misread-encoding", change(last(misread), non_ascii)),
     "markup": Kind("markup", change(last(into_middle("<br />")))),
-    "very long lines": Kind("long-lines", change(lambda row, c, rows: tuple(f"{t} " * 300 for t in row))),
+    "very long lines": Kind(
+        "long-lines", change(lambda row, c, rows: tuple(f"{t} " * 300 for t in row))
+    ),
     "empty sides": Kind("dropped-pairs", change(lambda row, c, rows: (row[0], ""))),
     "invalid bytes": Kind("unreadable", bad_byte),
     "stray or missing TAB": Kind("unreadable", stray_tab),
@@ -279,16 +333,32 @@ KINDS = {
         "test-in-training", into_test(lambda row: tuple(map(unlike_case, row)))
     ),
     "rows: label variants": Kind(
-        "label-variants", change(lambda r, c, _: (r[0].swapcase(), r[1])), "classification"
+        "label-variants",
+        change(lambda r, c, _: (r[0].swapcase(), r[1])),
+        "classification",
     ),
     "rows: misspelled labels": Kind("label-variants", change(slip), "classification"),
-    "rows: contradictions": Kind("contradictions", insert(other_label), "classification"),
-    "rows: duplicates": Kind("duplicates", insert(lambda row, c, rows: row), "classification"),
-    "rows: no text": Kind("dropped-rows", change(lambda row, c, rows: (row[0], " ")), "classification"),
-    "rows: no label": Kind("unreadable", change(lambda row, c, rows: ("", row[1])), "classification"),
-    "rows: a class missing in test": Kind("missing-label", of_test(lose_class), "classification"),
-    "rows: a class unknown to training": Kind("unknown-label", of_test(new_class), "classification"),
-    "documents: duplicates": Kind("duplicates", insert(lambda row, c, rows: row), "language-modelling"),
+    "rows: contradictions": Kind(
+        "contradictions", insert(other_label), "classification"
+    ),
+    "rows: duplicates": Kind(
+        "duplicates", insert(lambda row, c, rows: row), "classification"
+    ),
+    "rows: no text": Kind(
+        "dropped-rows", change(lambda row, c, rows: (row[0], " ")), "classification"
+    ),
+    "rows: no label": Kind(
+        "unreadable", change(lambda row, c, rows: ("", row[1])), "classification"
+    ),
+    "rows: a class missing in test": Kind(
+        "missing-label", of_test(lose_class), "classification"
+    ),
+    "rows: a class unknown to training": Kind(
+        "unknown-label", of_test(new_class), "classification"
+    ),
+    "documents: duplicates": Kind(
+        "duplicates", insert(lambda row, c, rows: row), "language-modelling"
+    ),
     "documents: near-duplicates": Kind("near-duplicates", near, "language-modelling"),
     "documents: control characters": Kind(
         "control-characters", change(last(into_middle("\ufffd"))), "language-modelling"
@@ -296,8 +366,12 @@ KINDS = {
     "documents: encoding misread": Kind(
         "misread-encoding", change(last(misread), non_ascii), "language-modelling"
     ),
-    "documents: markup": Kind("markup", change(last(into_middle("&nbsp;"))), "language-modelling"),
-    "documents: wrong script": Kind("wrong-script", change(last(cyrillic)), "language-modelling"),
+    "documents: markup": Kind(
+        "markup", change(last(into_middle("&nbsp;"))), "language-modelling"
+    ),
+    "documents: wrong script": Kind(
+        "wrong-script", change(last(cyrillic)), "language-modelling"
+    ),
 }
 
 
@@ -309,19 +383,35 @@ def corpora(task: str) -> dict[str, list[Row]]:
     readers: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "translation": {
             "multi30k": lambda: aligned("multi30k/train.en", "multi30k/train.de"),
-            "en-cn": lambda: [tuple(line.split("\t")[:2]) for line in text_lines("en-cn/train.txt")],
-            "enja": lambda: aligned("small_parallel_enja/train.en", "small_parallel_enja/train.ja"),
+            "en-cn": lambda: [
+                tuple(line.split("\t")[:2]) for line in text_lines("en-cn/train.txt")
+            ],
+            "enja": lambda: aligned(
+                "small_parallel_enja/train.en", "small_parallel_enja/train.ja"
+            ),
         },
         "classification": {
             "trec": lambda: table("trec/train.tsv", 0, 2),
-            "sst2": lambda: words_for(table("sst2/train_sentences.tsv", 0, 1), {"0": "negative", "1": "positive"}),
-            "imdb": lambda: words_for(table("imdb/train.tsv.gz", 1, 2)[:8000], {"0": "negative", "1": "positive"}),
+            "sst2": lambda: words_for(
+                table("sst2/train_sentences.tsv", 0, 1),
+                {"0": "negative", "1": "positive"},
+            ),
+            "imdb": lambda: words_for(
+                table("imdb/train.tsv.gz", 1, 2)[:8000],
+                {"0": "negative", "1": "positive"},
+            ),
         },
         "language-modelling": {
-            "wikitext2": lambda: [(line,) for line in text_lines("wikitext2/valid.txt") if len(line) > 200]
+            "wikitext2": lambda: [
+                (line,) for line in text_lines("wikitext2/valid.txt") if len(line) > 200
+            ]
         },
     }
-    return {name: read() for name, read in readers[task].items() if (DATA / FIRST_FILE[name]).is_file()}
+    return {
+        name: read()
+        for name, read in readers[task].items()
+        if (DATA / FIRST_FILE[name]).is_file()
+    }
 
 
 FIRST_FILE = {
@@ -343,7 +433,9 @@ def text_lines(name: str) -> list[str]:
 
 def aligned(src: str, tgt: str) -> list[Row]:
     """Pairs of two files; a TAB in a sentence would end it in the file that is written of them."""
-    sides = ([line.replace("\t", " ") for line in text_lines(name)] for name in (src, tgt))
+    sides = (
+        [line.replace("\t", " ") for line in text_lines(name)] for name in (src, tgt)
+    )
     return list(zip(*sides, strict=True))
 
 
@@ -361,15 +453,23 @@ def words_for(rows: list[Row], names: dict[str, str]) -> list[Row]:
 
 def look(damaged: Damaged, task: str, folder: Path) -> list[Finding]:
     """What the doctor says of the rows, written to files and read again."""
-    settings = {"translation": [], "classification": [], "language-modelling": ["data.documents=line"]}[task]
+    settings = {
+        "translation": [],
+        "classification": [],
+        "language-modelling": ["data.documents=line"],
+    }[task]
     recipe = load_recipe(None, [f"task={task}", *settings])
     given = Sources((written(damaged, damaged.rows, task, folder, "train"),))
     if damaged.test is not None:
-        given = Sources(given.train, None, written(damaged, damaged.test, task, folder, "test"))
+        given = Sources(
+            given.train, None, written(damaged, damaged.test, task, folder, "test")
+        )
     return check_up(recipe, given).findings
 
 
-def written(damaged: Damaged, rows: list[Row], task: str, folder: Path, name: str) -> str:
+def written(
+    damaged: Damaged, rows: list[Row], task: str, folder: Path, name: str
+) -> str:
     """The name of DATA that holds the rows."""
     folder.mkdir(parents=True, exist_ok=True)
     if damaged.raw is not None and name == "train":
@@ -377,10 +477,18 @@ def written(damaged: Damaged, rows: list[Row], task: str, folder: Path, name: st
         return str(folder / f"{name}.en-xx.tsv")
     if damaged.drop is not None:
         for column, file in enumerate(("train.src", "train.tgt")):
-            lines = [row[column] for i, row in enumerate(rows, start=1) if column == 0 or i != damaged.drop]
+            lines = [
+                row[column]
+                for i, row in enumerate(rows, start=1)
+                if column == 0 or i != damaged.drop
+            ]
             (folder / file).write_bytes("".join(f"{line}\n" for line in lines).encode())
         return f"{folder / 'train.src'},{folder / 'train.tgt'}"
-    suffix = {"translation": "txt", "classification": "tsv", "language-modelling": "txt"}[task]
+    suffix = {
+        "translation": "txt",
+        "classification": "tsv",
+        "language-modelling": "txt",
+    }[task]
     head = "label\ttext\n" if task == "classification" else ""
     path = folder / f"{name}.{suffix}"
     path.write_bytes((head + "".join("\t".join(row) + "\n" for row in rows)).encode())
@@ -388,21 +496,31 @@ def written(damaged: Damaged, rows: list[Row], task: str, folder: Path, name: st
 
 
 def lines_named(findings: list[Finding], code: str, header: int) -> set[int]:
-    """The rows, from 1, that findings of a code name: all of them, or else the line of the message."""
+    """The rows, from 1, that findings of a code name: all of them, or else the line of the
+    message.
+    """
     named: set[int] = set()
     for finding in findings:
         if finding.code == code and finding.rows:
             named |= {i + 1 for i in finding.rows}
-        elif finding.code == code and (match := re.search(r"\.\w+:(\d+)", finding.message)):
+        elif finding.code == code and (
+            match := re.search(r"\.\w+:(\d+)", finding.message)
+        ):
             named.add(int(match[1]) - header)
     return named
 
 
-def trial(kind: Kind, rows: list[Row], before: set[Row], seed: int, folder: Path, tally: Tally) -> None:
+def trial(
+    kind: Kind, rows: list[Row], before: set[Row], seed: int, folder: Path, tally: Tally
+) -> None:
     """Damage one corpus once and count."""
     damaged = kind.damage(rows, random.Random(f"{seed} {kind.code} {len(rows)}"))
     findings = look(damaged, kind.task, folder)
-    if kind.code.startswith("dropped") or kind.code in ("missing-label", "unknown-label"):  # counted, not named
+    # counted, not named
+    if kind.code.startswith("dropped") or kind.code in (
+        "missing-label",
+        "unknown-label",
+    ):
         count = sum(f.count for f in findings if f.code == kind.code)
         tally.damaged += len(damaged.lines)
         tally.hit += min(count, len(damaged.lines))
@@ -411,7 +529,11 @@ def trial(kind: Kind, rows: list[Row], before: set[Row], seed: int, folder: Path
     named = lines_named(findings, kind.code, int(kind.task == "classification"))
     if kind.code == "unreadable":  # the first line that cannot be read stands for all
         damaged.lines = {min(damaged.lines)}
-    known = {n for n in named - damaged.lines if n <= len(damaged.rows) and damaged.rows[n - 1] in before}
+    known = {
+        n
+        for n in named - damaged.lines
+        if n <= len(damaged.rows) and damaged.rows[n - 1] in before
+    }
     tally.damaged += len(damaged.lines)
     tally.hit += len(named & damaged.lines)
     tally.new += len(named - damaged.lines - known)
@@ -445,28 +567,46 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         sound = dict(sound_findings(texts, Path(folder)))
-        print("\n| damage | finding | damaged | recall | precision | named in the sound text already |")
+        print(
+            "\n| damage | finding | damaged | recall | precision | named in the sound text already |"
+        )
         print("|---|---|---|---|---|---|")
         for name in asked.kinds:
             kind, tally = KINDS[name], Tally()
             for corpus, rows in texts[kind.task].items():
-                already = {rows[i] for f in sound[corpus] if f.code == kind.code for i in f.rows if i < len(rows)}
+                already = {
+                    rows[i]
+                    for f in sound[corpus]
+                    if f.code == kind.code
+                    for i in f.rows
+                    if i < len(rows)
+                }
                 for seed in asked.seeds:
                     trial(kind, rows, already, seed, Path(folder), tally)
             print(table_row(name, kind, tally), flush=True)
 
 
-def sound_findings(texts: dict[str, dict[str, list[Row]]], folder: Path) -> Iterator[tuple[str, list[Finding]]]:
+def sound_findings(
+    texts: dict[str, dict[str, list[Row]]], folder: Path
+) -> Iterator[tuple[str, list[Finding]]]:
     """What is said of each corpus as it is, printed with the time that it takes."""
-    print("| sound corpus | rows | seconds | fatal | said of it |\n|---|---|---|---|---|")
+    print(
+        "| sound corpus | rows | seconds | fatal | said of it |\n|---|---|---|---|---|"
+    )
     for task, named in texts.items():
         for corpus, rows in named.items():
             started = time.perf_counter()
             findings = look(Damaged(rows, set()), task, folder)
             seconds = time.perf_counter() - started
             fatal = sum(f.severity == "fatal" for f in findings)
-            said = ", ".join(f"{f.code} {f.count:,}{' (warning)' * (f.severity == 'warning')}" for f in findings)
-            print(f"| {corpus} | {len(rows):,} | {seconds:.1f} | {fatal} | {said or 'nothing'} |", flush=True)
+            said = ", ".join(
+                f"{f.code} {f.count:,}{' (warning)' * (f.severity == 'warning')}"
+                for f in findings
+            )
+            print(
+                f"| {corpus} | {len(rows):,} | {seconds:.1f} | {fatal} | {said or 'nothing'} |",
+                flush=True,
+            )
             yield corpus, findings
 
 

@@ -1,9 +1,10 @@
-"""The clock of decoding_peers.py: what a decoder, a process of its own, does with its job and prints.
+"""The clock of decoding_peers.py: what a decoder, a process of its own, does with its job and
+prints.
 
-A job is a JSON file: sources as ids, the end symbol included; beam size; how many tokens each output must have,
-or none; and what its decoder needs to know. Printed is one JSON line: sentences a second over the whole job, the
-median milliseconds of one sentence alone, seconds from the start of the process to the first translation, peak
-memory, and the output's ids.
+A job is a JSON file: sources as ids, the end symbol included; beam size; how many tokens each
+output must have, or none; and what its decoder needs to know. Printed is one JSON line: sentences a
+second over the whole job, the median milliseconds of one sentence alone, seconds from the start of
+the process to the first translation, peak memory, and the output's ids.
 """
 
 import json
@@ -37,8 +38,11 @@ def padded(sources: Sequence[Ids], pad: int) -> list[list[int]]:
     return [[*row, *[pad] * (width - len(row))] for row in sources]
 
 
-def differences(translate: Translate, sources: Sequence[Ids], shuffles: int) -> dict[str, float]:
-    """How many outputs in shuffled batches of 2 to 128 sentences are not those of the same sentences alone.
+def differences(
+    translate: Translate, sources: Sequence[Ids], shuffles: int
+) -> dict[str, float]:
+    """How many outputs in shuffled batches of 2 to 128 sentences are not those of the same
+    sentences alone.
 
     Also how many scores, where the ids are the same, and by how much at most.
     """
@@ -57,7 +61,12 @@ def differences(translate: Translate, sources: Sequence[Ids], shuffles: int) -> 
                 elif score != alone[i][1]:
                     other_scores += 1
                     largest = max(largest, abs(score - alone[i][1]))
-    return {"differ": differ, "decoded": decoded, "other_scores": other_scores, "largest": largest}
+    return {
+        "differ": differ,
+        "decoded": decoded,
+        "other_scores": other_scores,
+        "largest": largest,
+    }
 
 
 def measure(path: str, load: Callable[[dict[str, Any]], Translate]) -> None:

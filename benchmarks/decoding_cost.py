@@ -1,10 +1,11 @@
 """How the cost of decoding grows: `python benchmarks/decoding_cost.py --output FOLDER`.
 
-Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam, the budget of
-a batch and the size of the vocabulary (with and without shortlists of 500 ids), each varied alone: a
-Transformer of 3+3 layers of width 256 with random weights, sources as long as the outputs, whose length is
-forced. Each measurement is a process of its own, points take turns, and medians of the rounds become decoding-
-cost.svg and decoding-cost.md. Nothing else should run meanwhile.
+Speed and peak memory of Weft's engine in int8, over the length of outputs, the size of the beam,
+the budget of a batch and the size of the vocabulary (with and without shortlists of 500 ids), each
+varied alone: a Transformer of 3+3 layers of width 256 with random weights, sources as long as the
+outputs, whose length is forced. Each measurement is a process of its own, points take turns, and
+medians of the rounds become decoding- cost.svg and decoding-cost.md. Nothing else should run
+meanwhile.
 """
 
 import argparse
@@ -46,7 +47,10 @@ class Decoding:
         """For decoding_weft.py."""
         draw = random.Random(1)
         count = max(32, TOKENS // self.length)
-        ids = ([draw.randrange(4, self.entries) for _ in range(self.length - 1)] for _ in range(count))
+        ids = (
+            [draw.randrange(4, self.entries) for _ in range(self.length - 1)]
+            for _ in range(count)
+        )
         return {
             "beam": self.beam,
             "forced": self.length,
@@ -96,7 +100,10 @@ def contestant(decoding: Decoding, folder: Path) -> Contestant:
 
 def table(found: Found) -> str:
     """What the figure shows, in numbers."""
-    rows = ["| varied | value | tokens/s | lowest to highest | peak MiB |", "|---|---|---|---|---|"]
+    rows = [
+        "| varied | value | tokens/s | lowest to highest | peak MiB |",
+        "|---|---|---|---|---|",
+    ]
     for line, key in product(LINES, VARIED):
         for value, decoding in decodings(key, line).items():
             if turns := found[str(decoding)]:
@@ -117,10 +124,20 @@ def draw(found: Found) -> Figure:
     for key, above, below in zip(VARIED, *grid, strict=True):
         for axes, what in ((above, "tokens_per_s"), (below, "peak_rss_mib")):
             for number, line in enumerate(LINES):
-                points = {value: found[str(d)] for value, d in decodings(key, line).items() if found[str(d)]}
+                points = {
+                    value: found[str(d)]
+                    for value, d in decodings(key, line).items()
+                    if found[str(d)]
+                }
                 values = [median(turns, what) for turns in points.values()]
                 if points:
-                    axes.plot(list(points), values, COLORS[number], marker=MARKERS[number], label=line)
+                    axes.plot(
+                        list(points),
+                        values,
+                        COLORS[number],
+                        marker=MARKERS[number],
+                        label=line,
+                    )
             settle(axes, list(VARIED[key]), linear=False)
         above.set_title(TITLES[key])
     grid[0][-1].legend()
@@ -132,14 +149,20 @@ def draw(found: Found) -> Figure:
 def main() -> None:
     """Measure, and write figure and table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--output", "--out", type=Path, required=True, help="where figure and table go")
+    parser.add_argument(
+        "--output", "--out", type=Path, required=True, help="where figure and table go"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     different = dict.fromkeys(
-        decoding for line, key in product(LINES, VARIED) for decoding in decodings(key, line).values()
+        decoding
+        for line, key in product(LINES, VARIED)
+        for decoding in decodings(key, line).values()
     )
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
-        found = in_turns([contestant(one, Path(scratch)) for one in different], asked.rounds, LIMIT)
+        found = in_turns(
+            [contestant(one, Path(scratch)) for one in different], asked.rounds, LIMIT
+        )
     asked.output.mkdir(parents=True, exist_ok=True)
     (asked.output / "decoding-cost.md").write_text(table(found), "utf-8", newline="\n")
     write_figure(draw(found), asked.output / "decoding-cost.svg")

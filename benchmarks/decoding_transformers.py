@@ -1,6 +1,8 @@
-"""transformers for decoding_peers.py: `python benchmarks/decoding_transformers.py JOB`. Needs nothing of Weft's.
+"""transformers for decoding_peers.py: `python benchmarks/decoding_transformers.py JOB`. Needs
+nothing of Weft's.
 
-Its classes for Pegasus are pre-norm layers like Weft's; all weights are copied, the table of positions too.
+Its classes for Pegasus are pre-norm layers like Weft's; all weights are copied, the table of
+positions too.
 """
 
 import sys
@@ -13,7 +15,12 @@ from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 from transformers import PegasusConfig, PegasusForConditionalGeneration
 
 PAD, UNK, BOS, EOS = range(4)
-ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+ATTENTION = {
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "out_proj",
+}
 Arrays = Mapping[str, Any]
 
 
@@ -30,12 +37,18 @@ def named(arrays: Arrays) -> Iterator[tuple[str, str]]:
         yield from norm(f"model.{side}.layer_norm", f"{side}_norm")
         for number in range(layers_of(arrays, side)):
             theirs, ours = f"model.{side}.layers.{number}", f"{side}.{number}"
-            attentions = {"self_attn": "own"} | ({"encoder_attn": "across"} if side == "decoder" else {})
+            attentions = {"self_attn": "own"} | (
+                {"encoder_attn": "across"} if side == "decoder" else {}
+            )
             for place, (name, path) in enumerate(attentions.items()):
                 for path_part, name_part in ATTENTION.items():
-                    yield from linear(f"{theirs}.{name}.{name_part}", f"{ours}.{path}.{path_part}")
+                    yield from linear(
+                        f"{theirs}.{name}.{name_part}", f"{ours}.{path}.{path_part}"
+                    )
                 yield from norm(f"{theirs}.{name}_layer_norm", f"{ours}.norms.{place}")
-            yield from norm(f"{theirs}.final_layer_norm", f"{ours}.norms.{len(attentions)}")
+            yield from norm(
+                f"{theirs}.final_layer_norm", f"{ours}.norms.{len(attentions)}"
+            )
             yield from linear(f"{theirs}.fc1", f"{ours}.inner")
             yield from linear(f"{theirs}.fc2", f"{ours}.outer")
     yield "lm_head.weight", "projection.weight"
@@ -110,7 +123,10 @@ def load(job: dict[str, Any]) -> Translate:
         scores = getattr(found, "sequences_scores", None)
         rows = found.sequences[:, 1:].tolist()
         each = [0.0] * len(rows) if scores is None else scores.tolist()
-        return [([i for i in row if i not in (PAD, EOS)], score) for row, score in zip(rows, each, strict=True)]
+        return [
+            ([i for i in row if i not in (PAD, EOS)], score)
+            for row, score in zip(rows, each, strict=True)
+        ]
 
     return lambda sources: by_length(batch, sources)
 

@@ -29,12 +29,20 @@ def by_engine(job: dict[str, Any]) -> Translate:
     def translate(sources: Sequence[Ids]) -> list[Output]:
         sentences = _sentences(job, sources)
         if shortlist is not None:
-            sentences = [replace(sentence, allowed=shortlist.of(sentence.ids)) for sentence in sentences]
+            sentences = [
+                replace(sentence, allowed=shortlist.of(sentence.ids))
+                for sentence in sentences
+            ]
         if count := job.get("listed"):  # as many ids, drawn at random
             draw = random.Random(1)
             ids = range(EOS_ID, job["entries"])
-            sentences = [replace(sentence, allowed=sorted(draw.sample(ids, count))) for sentence in sentences]
-        found = search_all(engine, sentences, beams, job["workers"], job["batch_tokens"])
+            sentences = [
+                replace(sentence, allowed=sorted(draw.sample(ids, count)))
+                for sentence in sentences
+            ]
+        found = search_all(
+            engine, sentences, beams, job["workers"], job["batch_tokens"]
+        )
         return [(found[i][0].ids, found[i][0].score) for i in range(len(sources))]
 
     return translate
@@ -55,19 +63,27 @@ def by_torch(job: dict[str, Any]) -> Translate:
     def batch(sources: Sequence[Ids]) -> list[Output]:
         decoder = BatchedDecoder(prefill, step, len(sources), job["beam"])
         with torch.inference_mode():
-            found = dict(continuous_search(decoder, Waiting(_sentences(job, sources)), beams, sys.maxsize))
+            found = dict(
+                continuous_search(
+                    decoder, Waiting(_sentences(job, sources)), beams, sys.maxsize
+                )
+            )
         return [(found[i][0].ids, found[i][0].score) for i in range(len(sources))]
 
     return lambda sources: by_length(batch, sources)
 
 
 def _beams(job: dict[str, Any]) -> Beams:
-    banned = (PAD_ID, UNK_ID, BOS_ID, EOS_ID) if job["forced"] else (PAD_ID, UNK_ID, BOS_ID)
+    banned = (
+        (PAD_ID, UNK_ID, BOS_ID, EOS_ID) if job["forced"] else (PAD_ID, UNK_ID, BOS_ID)
+    )
     return Beams(BOS_ID, EOS_ID, job["beam"], 1.0, 1, banned)
 
 
 def _sentences(job: dict[str, Any], sources: Sequence[Ids]) -> list[Sentence]:
-    return [Sentence(i, ids, job["forced"] or job["limit"]) for i, ids in enumerate(sources)]
+    return [
+        Sentence(i, ids, job["forced"] or job["limit"]) for i, ids in enumerate(sources)
+    ]
 
 
 def _weft_model(job: dict[str, Any]) -> Any:

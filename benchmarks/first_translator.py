@@ -1,10 +1,11 @@
-"""From nothing to a first own translator: `python benchmarks/first_translator.py [--pairs N] [--minutes M]`.
+"""From nothing to a first own translator: `python benchmarks/first_translator.py [--pairs N]
+[--minutes M]`.
 
-Makes a translation memory of N pairs of Multi30k as translation programs export it (TMX with a document type,
-notes and inline codes), then types what a person would: a fresh environment with Weft in it, train, translate.
-Prints how long each took and what came out. Corpora are read from WEFT_DATA, else from ../shared/data; pip takes
-packages from wherever it is set up to, best from its cache, and gets what PIP_ARGS holds. Nothing else should
-run meanwhile.
+Makes a translation memory of N pairs of Multi30k as translation programs export it (TMX with a
+document type, notes and inline codes), then types what a person would: a fresh environment with
+Weft in it, train, translate. Prints how long each took and what came out. Corpora are read from
+WEFT_DATA, else from ../shared/data; pip takes packages from wherever it is set up to, best from its
+cache, and gets what PIP_ARGS holds. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -36,7 +37,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3_000)
     parser.add_argument("--minutes", type=float, default=7)
     parser.add_argument(
-        "--output", "--out", type=Path, default=None, help="a new folder for all of it; else a temporary one"
+        "--output",
+        "--out",
+        type=Path,
+        default=None,
+        help="a new folder for all of it; else a temporary one",
     )
     asked = parser.parse_args()
     if not (DATA / "train.en").is_file():
@@ -46,7 +51,12 @@ def main() -> None:
     (out / "memory.tmx").write_text(memory(asked.pairs), "utf-8")
     python = out / "env" / "bin" / "python"
     pip = shlex.join(
-        [*shlex.split(os.environ.get("PIP_ARGS", "")), "-c", str(ROOT / "constraints.txt"), str(ROOT)]
+        [
+            *shlex.split(os.environ.get("PIP_ARGS", "")),
+            "-c",
+            str(ROOT / "constraints.txt"),
+            str(ROOT),
+        ]
     )
     sentence = "A man is standing on the street."
     lines = [
@@ -57,26 +67,37 @@ def main() -> None:
     for line in lines:
         started = time.perf_counter()
         subprocess.run(line, shell=True, check=True, cwd=out)
-        print(f"-- {(time.perf_counter() - started) / 60:.2f} minutes: {line}", flush=True)
-    verdict = json.loads((out / "runs" / "memory" / "run" / "verdict.json").read_text("utf-8"))
+        print(
+            f"-- {(time.perf_counter() - started) / 60:.2f} minutes: {line}", flush=True
+        )
+    verdict = json.loads(
+        (out / "runs" / "memory" / "run" / "verdict.json").read_text("utf-8")
+    )
     print(f"-- {verdict['test_summary']}")
 
 
 def memory(pairs: int) -> str:
     """A TMX of so many pairs, some of which hold codes as formatted text leaves them."""
-    sides = [(DATA / f"train.{lang}").read_text("utf-8").split("\n")[:-1] for lang in ("en", "de")]
+    sides = [
+        (DATA / f"train.{lang}").read_text("utf-8").split("\n")[:-1]
+        for lang in ("en", "de")
+    ]
     chosen = random.Random(1).sample(range(len(sides[0])), pairs)
     units = [unit(n, sides[0][i], sides[1][i]) for n, i in enumerate(chosen)]
     return HEAD + "".join(units) + "</body>\n</tmx>\n"
 
 
 def unit(number: int, en: str, de: str) -> str:
-    """One pair: every tenth has its first word in bold, every fiftieth a line break before its last and a note."""
+    """One pair: every tenth has its first word in bold, every fiftieth a line break before its last
+    and a note.
+    """
     texts = [escape(en.strip()), escape(de.strip())]
     if number % 10 == 0:
         texts = ["{}{}{}".format(*coded(text)) for text in texts]
     if number % 50 == 0:
-        texts = ['<ph x="3">&lt;br/&gt;</ph>'.join(text.rsplit(" ", 1)) for text in texts]
+        texts = [
+            '<ph x="3">&lt;br/&gt;</ph>'.join(text.rsplit(" ", 1)) for text in texts
+        ]
     note = "<note>checked</note>" if number % 50 == 0 else ""
     inside = "".join(
         f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>'
@@ -87,7 +108,11 @@ def unit(number: int, en: str, de: str) -> str:
 
 def coded(text: str) -> tuple[str, str, str]:
     first, _, rest = text.partition(" ")
-    return f'<bpt i="1">&lt;b&gt;</bpt>{first}', '<ept i="1">&lt;/b&gt;</ept>', f" {rest}"
+    return (
+        f'<bpt i="1">&lt;b&gt;</bpt>{first}',
+        '<ept i="1">&lt;/b&gt;</ept>',
+        f" {rest}",
+    )
 
 
 if __name__ == "__main__":

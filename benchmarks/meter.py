@@ -1,10 +1,12 @@
-"""Measure a training program of any kind from outside: tokens a second without padding, and the peak of memory.
+"""Measure a training program of any kind from outside: tokens a second without padding, and the
+peak of memory.
 
-    python benchmarks/meter.py --entries N [--pad N] [--warm S] [--window S] [--windows N] PROGRAM -- ARGUMENTS...
+    python benchmarks/meter.py --entries N [--pad N] [--warm S] [--window S] [--windows N] PROGRAM
+    -- ARGUMENTS...
 
-Tokens are counted where they enter an embedding table of N entries, updates where any torch optimizer steps. After
-some seconds of steady updates, windows are timed, each from an update to another; then one JSON line is printed
-and the process ends.
+Tokens are counted where they enter an embedding table of N entries, updates where any torch
+optimizer steps. After some seconds of steady updates, windows are timed, each from an update to
+another; then one JSON line is printed and the process ends.
 """
 
 import argparse
@@ -36,7 +38,10 @@ class Meter:
         register_optimizer_step_post_hook(self._step)
 
     def _count(self, module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        if isinstance(module, torch.nn.Embedding) and module.num_embeddings == self.asked.entries:
+        if (
+            isinstance(module, torch.nn.Embedding)
+            and module.num_embeddings == self.asked.entries
+        ):
             self.tokens += int((inputs[0] != self.asked.pad).sum())
             self.padded += inputs[0].numel()
 
@@ -73,9 +78,16 @@ class Meter:
 def main() -> None:
     """Run the program with the hooks in place."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--entries", type=int, required=True, help="of the embedding table that is watched")
+    parser.add_argument(
+        "--entries",
+        type=int,
+        required=True,
+        help="of the embedding table that is watched",
+    )
     parser.add_argument("--pad", type=int, default=0, help="the id that does not count")
-    parser.add_argument("--warm", type=float, default=6, help="seconds before the first window")
+    parser.add_argument(
+        "--warm", type=float, default=6, help="seconds before the first window"
+    )
     parser.add_argument("--window", type=float, default=4, help="seconds")
     parser.add_argument("--windows", type=int, default=3)
     parser.add_argument("program", help="a module, or a file that ends in .py")

@@ -1,8 +1,10 @@
-"""What training_lm.py measures Weft against; runs where torch and transformers are, and needs nothing of Weft.
+"""What training_lm.py measures Weft against; runs where torch and transformers are, and needs
+nothing of Weft.
 
-`gpt` is a causal model in a plain loop, in nanoGPT's manner: pre-norm layers, fused attention, learned positions,
-AdamW, windows from random places of the text. `gpt2` and `bert` are transformers' models of those names under its
-Trainer, `bert` with a label for each text and batches padded to their longest.
+`gpt` is a causal model in a plain loop, in nanoGPT's manner: pre-norm layers, fused attention,
+learned positions, AdamW, windows from random places of the text. `gpt2` and `bert` are
+transformers' models of those names under its Trainer, `bert` with a label for each text and batches
+padded to their longest.
 """
 
 import argparse
@@ -26,7 +28,8 @@ from transformers import (
     TrainingArguments,
 )
 
-DROPOUT = 0.1  # nowhere on attention's weights, where it would keep the fused kernel from being used
+# nowhere on attention's weights, where it would keep the fused kernel from being used
+DROPOUT = 0.1
 
 
 class Layer(nn.Module):
@@ -42,8 +45,16 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, length, width)."""
-        split = self.qkv(self.norms[0](x)).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(*split, is_causal=True).transpose(1, 2).flatten(2)
+        split = (
+            self.qkv(self.norms[0](x))
+            .unflatten(2, (3, self.heads, -1))
+            .permute(2, 0, 3, 1, 4)
+        )
+        mixed = (
+            F.scaled_dot_product_attention(*split, is_causal=True)
+            .transpose(1, 2)
+            .flatten(2)
+        )
         x = x + self.dropout(self.out(mixed))
         return x + self.dropout(self.down(F.gelu(self.up(self.norms[1](x)))))
 
@@ -55,7 +66,9 @@ class Gpt(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(asked.entries, asked.width)
         self.positions = nn.Parameter(0.02 * torch.randn(asked.context, asked.width))
-        self.layers = nn.Sequential(*(Layer(asked.width, asked.heads) for _ in range(asked.layers)))
+        self.layers = nn.Sequential(
+            *(Layer(asked.width, asked.heads) for _ in range(asked.layers))
+        )
         self.norm, self.dropout = nn.LayerNorm(asked.width), nn.Dropout(DROPOUT)
         nn.init.normal_(self.tokens.weight, std=0.02)
 
@@ -69,11 +82,19 @@ def train_gpt(asked: argparse.Namespace) -> None:
     """The loop."""
     ids = torch.from_numpy(np.load(asked.data / "ids.npy").astype(np.int64))
     model = Gpt(asked)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
-    low = torch.autocast("cpu", torch.bfloat16) if asked.bf16 else contextlib.nullcontext()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1
+    )
+    low = (
+        torch.autocast("cpu", torch.bfloat16)
+        if asked.bf16
+        else contextlib.nullcontext()
+    )
     while True:
         starts = torch.randint(len(ids) - asked.context, (asked.batch,))
-        windows = torch.stack([ids[start : start + asked.context + 1] for start in starts.tolist()])
+        windows = torch.stack(
+            [ids[start : start + asked.context + 1] for start in starts.tolist()]
+        )
         with low:
             logits = model(windows[:, :-1])
             loss = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
@@ -86,7 +107,9 @@ def train_gpt(asked: argparse.Namespace) -> None:
 def train_gpt2(asked: argparse.Namespace) -> None:
     """transformers' Trainer on the text's windows."""
     ids = np.load(asked.data / "ids.npy").astype(np.int64)
-    windows = ids[: len(ids) // asked.context * asked.context].reshape(-1, asked.context)
+    windows = ids[: len(ids) // asked.context * asked.context].reshape(
+        -1, asked.context
+    )
     config = GPT2Config(
         vocab_size=asked.entries,
         n_positions=asked.context,
@@ -97,7 +120,11 @@ def train_gpt2(asked: argparse.Namespace) -> None:
         bos_token_id=2,
         eos_token_id=3,
     )
-    train(asked, GPT2LMHeadModel(config), [{"input_ids": row, "labels": row} for row in torch.from_numpy(windows)])
+    train(
+        asked,
+        GPT2LMHeadModel(config),
+        [{"input_ids": row, "labels": row} for row in torch.from_numpy(windows)],
+    )
 
 
 def train_bert(asked: argparse.Namespace) -> None:
@@ -112,11 +139,21 @@ def train_bert(asked: argparse.Namespace) -> None:
         attention_probs_dropout_prob=0.0,
         num_labels=1 + max(texts["labels"]),
     )
-    rows = [{"input_ids": i, "labels": n} for i, n in zip(texts["ids"], texts["labels"], strict=True)]
+    rows = [
+        {"input_ids": i, "labels": n}
+        for i, n in zip(texts["ids"], texts["labels"], strict=True)
+    ]
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(asked.data / "tokenizer.json"), pad_token="<pad token>", padding_side="right"
+        tokenizer_file=str(asked.data / "tokenizer.json"),
+        pad_token="<pad token>",
+        padding_side="right",
     )
-    train(asked, BertForSequenceClassification(config), rows, DataCollatorWithPadding(tokenizer))
+    train(
+        asked,
+        BertForSequenceClassification(config),
+        rows,
+        DataCollatorWithPadding(tokenizer),
+    )
 
 
 def train(
@@ -149,7 +186,9 @@ def main() -> None:
     for name in ("entries", "layers", "width", "heads", "context", "batch", "threads"):
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--grouped", action="store_true", help="texts of like length beside each other")
+    parser.add_argument(
+        "--grouped", action="store_true", help="texts of like length beside each other"
+    )
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     models[asked.model](asked)

@@ -1,9 +1,9 @@
 """How training scales from one process to two on this machine: `python benchmarks/processes.py`.
 
-`weft train` at its defaults on Multi30k, English to German, with two micro-batches an update: by one process on
-one thread, by one on two threads, and by two processes (`torchrun`, gloo) on one thread each, with ddp and with
-fsdp. They take turns; tokens a second, without padding, come from the run's own log, the first hundred steps left
-out. Nothing else should run meanwhile.
+`weft train` at its defaults on Multi30k, English to German, with two micro-batches an update: by
+one process on one thread, by one on two threads, and by two processes (`torchrun`, gloo) on one
+thread each, with ddp and with fsdp. They take turns; tokens a second, without padding, come from
+the run's own log, the first hundred steps left out. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -20,7 +20,16 @@ from weft.folder.model_folder import run_files
 
 TEXT = ",".join(str(DATA / "multi30k" / f"train.{lang}") for lang in ("en", "de"))
 SIZES = {"small": (256, 3), "base": (512, 6)}
-TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "weft")
+TORCHRUN = (
+    sys.executable,
+    "-m",
+    "torch.distributed.run",
+    "--standalone",
+    "--nproc-per-node",
+    "2",
+    "-m",
+    "weft",
+)
 ALONE = (sys.executable, "-m", "weft")
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "one process, one thread": (ALONE, ("training.threads=1",)),
@@ -47,12 +56,25 @@ def speed(form: str, size: str, steps: int, warm: int) -> float:
     ]
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
         out = Path(scratch) / "run"
-        command = [*program, "train", "--train", TEXT, "--output", str(out), *as_settings(*common, *settings)]
+        command = [
+            *program,
+            "train",
+            "--train",
+            TEXT,
+            "--output",
+            str(out),
+            *as_settings(*common, *settings),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])
-        lines = [json.loads(line) for line in run_files(out).metrics.read_text("utf-8").split("\n")[:-1]]
-    logged = [line for line in lines if "tokens_per_second" in line and line["step"] > warm]
+        lines = [
+            json.loads(line)
+            for line in run_files(out).metrics.read_text("utf-8").split("\n")[:-1]
+        ]
+    logged = [
+        line for line in lines if "tokens_per_second" in line and line["step"] > warm
+    ]
     return statistics.median(line["tokens_per_second"] for line in logged)
 
 
@@ -72,12 +94,16 @@ def main() -> None:
             for form, speeds in found.items():
                 speeds.append(speed(form, size, asked.steps, asked.warm))
                 say(f"round {number}: {size}, {form}: {speeds[-1]:,.0f} tokens/s")
-        print(f"| {size} | tokens/s | lowest to highest | times the first |\n|---|---|---|---|")
+        print(
+            f"| {size} | tokens/s | lowest to highest | times the first |\n|---|---|---|---|"
+        )
         first = next(iter(found.values()))
         for form, speeds in found.items():
             ratio = statistics.median(a / b for a, b in zip(speeds, first, strict=True))
             middle = statistics.median(speeds)
-            print(f"| {form} | {middle:,.0f} | {min(speeds):,.0f} to {max(speeds):,.0f} | {ratio:.2f} |")
+            print(
+                f"| {form} | {middle:,.0f} | {min(speeds):,.0f} to {max(speeds):,.0f} | {ratio:.2f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Contestants measured side by side, for the scripts beside this one.
 
-Each measurement is a process of its own that prints one JSON line with `tok_per_s` and `peak_rss_mib`. Contestants
-take turns, round after round, so that a machine that grows slower or faster does so for all of them.
+Each measurement is a process of its own that prints one JSON line with `tok_per_s` and
+`peak_rss_mib`. Contestants take turns, round after round, so that a machine that grows slower or
+faster does so for all of them.
 """
 
 import contextlib
@@ -19,8 +20,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("WEFT_DATA", ROOT.parent / "shared" / "data"))
-PEERS = Path(os.environ.get("WEFT_PEERS", ROOT.parent / "shared" / "peers"))  # the peers' scripts
-INSTALLED = Path(os.environ.get("PEERS_ROOT", "/tmp/peers"))  # where their env.sh has the peers
+# the peers' scripts
+PEERS = Path(os.environ.get("WEFT_PEERS", ROOT.parent / "shared" / "peers"))
+# where their env.sh has the peers
+INSTALLED = Path(os.environ.get("PEERS_ROOT", "/tmp/peers"))
 PEERS_DATA = Path(os.environ.get("PEERS_DATA", INSTALLED / "data"))
 CORES = len(os.sched_getaffinity(0))
 THREADS = int(os.environ.get("PEERS_THREADS", CORES))
@@ -28,7 +31,9 @@ METER = Path(__file__).with_name("meter.py")
 
 # What the peers' env.sh sets; Weft is left to choose its threads.
 PEER_ENV = {
-    **dict.fromkeys(("PEERS_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)),
+    **dict.fromkeys(
+        ("PEERS_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)
+    ),
     "PEERS_ROOT": str(INSTALLED),
     "PEERS_DATA": str(PEERS_DATA),
     "TOKENIZERS_PARALLELISM": "false",
@@ -49,19 +54,35 @@ class Contestant:
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as scratch:
             command = [part.replace("{scratch}", scratch) for part in self.command]
             env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **self.env}
-            with open(f"{scratch}/output", "w+", encoding="utf-8", errors="replace") as output:
+            with open(
+                f"{scratch}/output", "w+", encoding="utf-8", errors="replace"
+            ) as output:
                 said = _said(command, env, output, limit)
         lines = said.split("\n")
-        found = [line.removeprefix("METER ") for line in lines if line.startswith(("{", "METER {"))]
+        found = [
+            line.removeprefix("METER ")
+            for line in lines
+            if line.startswith(("{", "METER {"))
+        ]
         if not found:
-            raise RuntimeError(" / ".join([line.strip()[:150] for line in lines if line.strip()][-2:]))
+            raise RuntimeError(
+                " / ".join([line.strip()[:150] for line in lines if line.strip()][-2:])
+            )
         return json.loads(found[-1])
 
 
 def weft(*arguments: str) -> list[str]:
     """The end of a command line: `weft train` on all of a text, with nothing between the steps."""
     settings = ("training.max_steps=1000000", "training.save_every=1000000")
-    return ["weft", "--", "train", "--output", "{scratch}/run", *arguments, *as_settings(*settings)]
+    return [
+        "weft",
+        "--",
+        "train",
+        "--output",
+        "{scratch}/run",
+        *arguments,
+        *as_settings(*settings),
+    ]
 
 
 def as_settings(*settings: str) -> list[str]:
@@ -69,10 +90,14 @@ def as_settings(*settings: str) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-def in_turns(contestants: Sequence[Contestant], rounds: int, limit: float) -> dict[str, list[dict[str, Any]]]:
+def in_turns(
+    contestants: Sequence[Contestant], rounds: int, limit: float
+) -> dict[str, list[dict[str, Any]]]:
     """The measurements of each, round after round; who fails is said, and takes no further part."""
     end_on_sigterm()
-    found: dict[str, list[dict[str, Any]]] = {contestant.name: [] for contestant in contestants}
+    found: dict[str, list[dict[str, Any]]] = {
+        contestant.name: [] for contestant in contestants
+    }
     for number in range(1, rounds + 1):
         for contestant in contestants:
             if len(found[contestant.name]) < number - 1:
@@ -83,26 +108,41 @@ def in_turns(contestants: Sequence[Contestant], rounds: int, limit: float) -> di
                 say(f"{contestant.name}: failed: {error}")
                 continue
             found[contestant.name].append(facts)
-            speed = f"{facts['tok_per_s']:,} tokens/s" if "tok_per_s" in facts else "done"
+            speed = (
+                f"{facts['tok_per_s']:,} tokens/s" if "tok_per_s" in facts else "done"
+            )
             say(f"round {number}: {contestant.name}: {speed}")
     return found
 
 
 def print_table(what: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Medians, fastest first. The ratio is the median over rounds of the first one's speed to this one's."""
+    """Medians, fastest first. The ratio is the median over rounds of the first one's speed to this
+    one's.
+    """
     first, rounds = next(iter(found)), max(map(len, found.values()))
     whole = {name: turns for name, turns in found.items() if len(turns) == rounds > 0}
-    speeds = {name: [facts["tok_per_s"] for facts in turns] for name, turns in whole.items()}
-    print(f"\n| {what} | tokens/s | lowest to highest | an update | peak MiB | speed of {first}, times this |")
+    speeds = {
+        name: [facts["tok_per_s"] for facts in turns] for name, turns in whole.items()
+    }
+    print(
+        f"\n| {what} | tokens/s | lowest to highest | an update | peak MiB | speed of {first}, times this |"
+    )
     print("|---|---|---|---|---|---|")
     for name in sorted(whole, key=lambda name: -statistics.median(speeds[name])):
         ratio = "-"
         if first in whole:
             ratio = f"{statistics.median(a / b for a, b in zip(speeds[first], speeds[name], strict=True)):.2f}"
-        median, lowest, highest = (f(speeds[name]) for f in (statistics.median, min, max))
-        peak = max(max(facts["peak_rss_mib"], facts.get("child_rss_mib", 0)) for facts in whole[name])
+        median, lowest, highest = (
+            f(speeds[name]) for f in (statistics.median, min, max)
+        )
+        peak = max(
+            max(facts["peak_rss_mib"], facts.get("child_rss_mib", 0))
+            for facts in whole[name]
+        )
         update = whole[name][-1]["tok_per_update"]
-        print(f"| {name} | {median:,.0f} | {lowest:,} to {highest:,} | {update:,} | {peak:,} | {ratio} |")
+        print(
+            f"| {name} | {median:,.0f} | {lowest:,} to {highest:,} | {update:,} | {peak:,} | {ratio} |"
+        )
     for name in found:
         if name not in whole:
             print(f"| {name} | failed | | | | |")
@@ -123,9 +163,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _said(command: Sequence[str], env: Mapping[str, str], output: Any, limit: float) -> str:
+def _said(
+    command: Sequence[str], env: Mapping[str, str], output: Any, limit: float
+) -> str:
     """What a process writes until it ends or has to; it and its children are gone then."""
-    process = subprocess.Popen(command, env=env, stdout=output, stderr=output, start_new_session=True)
+    process = subprocess.Popen(
+        command, env=env, stdout=output, stderr=output, start_new_session=True
+    )
     try:
         process.wait(limit)
     except subprocess.TimeoutExpired:

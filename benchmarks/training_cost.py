@@ -1,11 +1,11 @@
 """How the cost of training grows: `python benchmarks/training_cost.py --output FOLDER`.
 
-Speed and peak memory of an encoder-decoder over its width, its layers, the length of sentences and the size of the
-vocabulary, each varied alone: Weft's trainer at its defaults, on random ids, in updates of 4,096 tokens. Then the
-time and memory that a text takes before the first step, over its number of lines: read and checked, a tokenizer
-learned, encoded, an epoch planned; the text is of made words. Each measurement is a process of its own, points
-take turns, and medians of the rounds become training-cost.svg and training-cost.md. Nothing else should run
-meanwhile.
+Speed and peak memory of an encoder-decoder over its width, its layers, the length of sentences and
+the size of the vocabulary, each varied alone: Weft's trainer at its defaults, on random ids, in
+updates of 4,096 tokens. Then the time and memory that a text takes before the first step, over its
+number of lines: read and checked, a tokenizer learned, encoded, an epoch planned; the text is of
+made words. Each measurement is a process of its own, points take turns, and medians of the rounds
+become training-cost.svg and training-cost.md. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -46,8 +46,21 @@ class Model:
 
     def contestant(self, timing: Sequence[str]) -> Contestant:
         """The process that trains it."""
-        given = [part for key, value in asdict(self).items() for part in (f"--{key}", str(value))]
-        meter = [sys.executable, str(METER), "--entries", str(self.entries), *timing, POINT, "--", "model"]
+        given = [
+            part
+            for key, value in asdict(self).items()
+            for part in (f"--{key}", str(value))
+        ]
+        meter = [
+            sys.executable,
+            str(METER),
+            "--entries",
+            str(self.entries),
+            *timing,
+            POINT,
+            "--",
+            "model",
+        ]
         return Contestant(self.name, [*meter, *given])
 
 
@@ -72,17 +85,22 @@ def corpus(folder: Path, lines: int) -> Contestant:
     paths = [folder / f"{lines}.{side}" for side in ("en", "de")]
     for seed, path in enumerate(paths):
         path.write_text("".join(made_sentences(lines, seed)), "utf-8", newline="\n")
-    return Contestant(f"{lines} lines", [sys.executable, POINT, "corpus", ",".join(map(str, paths))])
+    return Contestant(
+        f"{lines} lines", [sys.executable, POINT, "corpus", ",".join(map(str, paths))]
+    )
 
 
 def made_sentences(count: int, seed: int) -> list[str]:
     """Sentences of 4 to 20 made words, as frequent by rank as words are (Zipf)."""
     draw = random.Random(seed)
     syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
-    words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(50_000)]
+    words = [
+        "".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(50_000)
+    ]
     weights = list(accumulate(1 / (rank + 10) for rank in range(len(words))))
     return [
-        f"{' '.join(draw.choices(words, cum_weights=weights, k=draw.randint(4, 20)))} .\n" for _ in range(count)
+        f"{' '.join(draw.choices(words, cum_weights=weights, k=draw.randint(4, 20)))} .\n"
+        for _ in range(count)
     ]
 
 
@@ -98,7 +116,10 @@ def median(turns: Sequence[Mapping[str, Any]], key: str) -> float:
 
 def parts(turns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Median seconds of each part of preparing a text."""
-    return {part: statistics.median(turn["seconds"][part] for turn in turns) for part in turns[0]["seconds"]}
+    return {
+        part: statistics.median(turn["seconds"][part] for turn in turns)
+        for part in turns[0]["seconds"]
+    }
 
 
 def table(found: Found, keys: Sequence[str], lines: Sequence[int]) -> str:
@@ -108,7 +129,10 @@ def table(found: Found, keys: Sequence[str], lines: Sequence[int]) -> str:
         for value, model in zip(VARIED[key], models(key), strict=True):
             turns = found[model.name]
             cells = (
-                [f"{median(turns, name):,.0f}" for name in ("tok_per_s", "peak_rss_mib")]
+                [
+                    f"{median(turns, name):,.0f}"
+                    for name in ("tok_per_s", "peak_rss_mib")
+                ]
                 if turns
                 else ["failed", ""]
             )
@@ -116,7 +140,11 @@ def table(found: Found, keys: Sequence[str], lines: Sequence[int]) -> str:
     measured = {count: turns for count in lines if (turns := found[f"{count} lines"])}
     if measured:
         names = list(parts(next(iter(measured.values()))))
-        rows += ["", f"| lines of text | {', s | '.join(names)}, s | peak MiB |", "|---|---|---|---|---|---|"]
+        rows += [
+            "",
+            f"| lines of text | {', s | '.join(names)}, s | peak MiB |",
+            "|---|---|---|---|---|---|",
+        ]
     for count, turns in measured.items():
         seconds = " | ".join(f"{value:,.2f}" for value in parts(turns).values())
         rows.append(f"| {count:,} | {seconds} | {median(turns, 'peak_rss_mib'):,.0f} |")
@@ -126,7 +154,10 @@ def table(found: Found, keys: Sequence[str], lines: Sequence[int]) -> str:
 @styled
 def draw(found: Found, keys: Sequence[str], lines: Sequence[int]) -> Figure:
     """A column for each thing varied: speed or time above, memory below."""
-    named = {key: dict(zip(VARIED[key], [model.name for model in models(key)], strict=True)) for key in keys}
+    named = {
+        key: dict(zip(VARIED[key], [model.name for model in models(key)], strict=True))
+        for key in keys
+    }
     if lines:
         named["lines"] = {count: f"{count} lines" for count in lines}
     figure = Figure(figsize=(3.2 * len(named), 5.6), layout="constrained")
@@ -153,19 +184,27 @@ def plot_parts(axes: Axes, points: Mapping[int, Sequence[Mapping[str, Any]]]) ->
     """A line for each part of preparing a text."""
     seconds = [parts(turns) for turns in points.values()]
     for place, name in enumerate(seconds[0] if seconds else ()):
-        style = {"color": COLORS[place], "linestyle": DASHES[place], "marker": MARKERS[place]}
+        style = {
+            "color": COLORS[place],
+            "linestyle": DASHES[place],
+            "marker": MARKERS[place],
+        }
         axes.plot(list(points), [some[name] for some in seconds], label=name, **style)
     axes.legend(fontsize=8)
 
 
 def settle(axes: Axes, values: Sequence[int], linear: bool) -> None:
     """Values doubled lie equally far apart, unless `linear`; the other axis begins at zero."""
-    shown = [value for value in values if not linear or 10 * value >= values[-1]]  # the rest lie too close
+    # the rest lie too close
+    shown = [value for value in values if not linear or 10 * value >= values[-1]]
     if linear:
         axes.set_xlim(left=0)
     else:
         axes.set_xscale("log", base=2)
-    axes.set_xticks(shown, [f"{v // 1000}k" if v >= 1000 and v % 1000 == 0 else str(v) for v in shown])
+    axes.set_xticks(
+        shown,
+        [f"{v // 1000}k" if v >= 1000 and v % 1000 == 0 else str(v) for v in shown],
+    )
     axes.tick_params(labelsize=8)
     axes.set_ylim(0, 1.05 * axes.dataLim.ymax)
     axes.yaxis.set_major_formatter("{x:,g}")
@@ -177,10 +216,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--output", "--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", choices=VARIED, default=list(VARIED), help="vary no other of these")
-    parser.add_argument("--lines", type=int, nargs="*", default=list(LINES), help="of text that is prepared")
-    parser.add_argument("--warm", type=float, default=5, help="seconds before the first window")
-    parser.add_argument("--window", type=float, default=4, help="seconds, of each of three")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=VARIED,
+        default=list(VARIED),
+        help="vary no other of these",
+    )
+    parser.add_argument(
+        "--lines",
+        type=int,
+        nargs="*",
+        default=list(LINES),
+        help="of text that is prepared",
+    )
+    parser.add_argument(
+        "--warm", type=float, default=5, help="seconds before the first window"
+    )
+    parser.add_argument(
+        "--window", type=float, default=4, help="seconds, of each of three"
+    )
     asked = parser.parse_args()
     timing = ["--warm", str(asked.warm), "--window", str(asked.window)]
     points = {model.name: model for key in asked.only for model in models(key)}
@@ -191,7 +246,9 @@ def main() -> None:
     asked.output.mkdir(parents=True, exist_ok=True)
     text = table(found, asked.only, asked.lines)
     (asked.output / "training-cost.md").write_text(text, "utf-8")
-    write_figure(draw(found, asked.only, asked.lines), asked.output / "training-cost.svg")
+    write_figure(
+        draw(found, asked.only, asked.lines), asked.output / "training-cost.svg"
+    )
     print(text)
 
 

@@ -1,8 +1,8 @@
 """Time a training step in simple and fast forms: `python benchmarks/training_step.py [--rounds N]`.
 
-Small and base size (3+3 layers of width 256, 6+6 of 512), random ids of caption-like lengths, 4,096 tokens a step,
-8,000 vocabulary entries, bfloat16 where the machine favours it. The forms take turns; the table shows medians of
-source and target tokens a second.
+Small and base size (3+3 layers of width 256, 6+6 of 512), random ids of caption-like lengths, 4,096
+tokens a step, 8,000 vocabulary entries, bfloat16 where the machine favours it. The forms take
+turns; the table shows medians of source and target tokens a second.
 """
 
 import argparse
@@ -26,7 +26,9 @@ from weft.training.optimizer import build_optimizer
 VOCAB_SIZE, LABEL_SMOOTHING = 8000, 0.1
 SIZES = {
     "small": Seq2SeqSection(),
-    "base": Seq2SeqSection(d_model=512, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6),
+    "base": Seq2SeqSection(
+        d_model=512, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6
+    ),
 }
 
 
@@ -43,13 +45,24 @@ def main() -> None:
     )
     print("|---|---|---|---|---|")
     for name, shape in SIZES.items():
-        runs = [[tokens_per_second(shape, machine, *form) for form in FORMS] for _ in range(rounds)]
+        runs = [
+            [tokens_per_second(shape, machine, *form) for form in FORMS]
+            for _ in range(rounds)
+        ]
         medians = [statistics.median(column) for column in zip(*runs, strict=True)]
-        print(f"| {name} | " + " | ".join(f"{value:,.0f}" for value in medians) + " |", flush=True)
+        print(
+            f"| {name} | " + " | ".join(f"{value:,.0f}" for value in medians) + " |",
+            flush=True,
+        )
 
 
 def tokens_per_second(
-    shape: Seq2SeqSection, machine: Machine, attend: Callable, loss: Callable, native: bool, steps: int = 8
+    shape: Seq2SeqSection,
+    machine: Machine,
+    attend: Callable,
+    loss: Callable,
+    native: bool,
+    steps: int = 8,
 ) -> float:
     """Speed of whole steps, forward to optimizer, after two to warm up."""
     operations.enable(native)
@@ -62,7 +75,9 @@ def tokens_per_second(
             if step == 2:
                 tokens, started = 0, time.perf_counter()
             length = 12 + step % 7
-            src, tgt = (torch.randint(4, VOCAB_SIZE, (2048 // length, length)) for _ in range(2))
+            src, tgt = (
+                torch.randint(4, VOCAB_SIZE, (2048 // length, length)) for _ in range(2)
+            )
             with machine.autocast():
                 sums = loss(model.states(src, tgt), model.output, tgt, model.projection)
             (sums.loss_sum / sums.num_tokens).backward()
@@ -73,14 +88,20 @@ def tokens_per_second(
     return tokens / (time.perf_counter() - started)
 
 
-def fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> tuple[Tensor, Tensor]:
+def fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
+) -> tuple[Tensor, Tensor]:
     """torch's fused kernel in the place of our products."""
     return F.scaled_dot_product_attention(query, key, value, mask, dropout), query
 
 
-def plain_loss(states: Tensor, output: Callable[[Tensor], Tensor], tgt_out: Tensor, _: nn.Linear) -> LossSums:
+def plain_loss(
+    states: Tensor, output: Callable[[Tensor], Tensor], tgt_out: Tensor, _: nn.Linear
+) -> LossSums:
     """The reference form of the loss."""
-    loss, nll = smoothed_cross_entropy(output(states).flatten(0, -2), tgt_out.flatten(), LABEL_SMOOTHING)
+    loss, nll = smoothed_cross_entropy(
+        output(states).flatten(0, -2), tgt_out.flatten(), LABEL_SMOOTHING
+    )
     return LossSums(loss, nll.detach(), tgt_out.numel())
 
 

@@ -1,4 +1,6 @@
-"""What several rooms' tests share: made sentence pairs, and one tiny trained model folder a session."""
+"""What several rooms' tests share: made sentence pairs, and one tiny trained model folder a
+session.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,8 +21,22 @@ settings.register_profile("push", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("push")
 
-NOUNS = {"cat": "Katze", "dog": "Hund", "bird": "Vogel", "fish": "Fisch", "horse": "Pferd", "mouse": "Maus"}
-VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
+NOUNS = {
+    "cat": "Katze",
+    "dog": "Hund",
+    "bird": "Vogel",
+    "fish": "Fisch",
+    "horse": "Pferd",
+    "mouse": "Maus",
+}
+VERBS = {
+    "sees": "sieht",
+    "hears": "hört",
+    "finds": "findet",
+    "likes": "mag",
+    "knows": "kennt",
+    "wants": "will",
+}
 TINY = (
     "model.d_model=16",
     "model.d_ff=24",
@@ -52,7 +68,9 @@ def write_pairs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], str
 
     def write(count: int) -> str:
         path = tmp_path_factory.mktemp("pairs") / "pairs.en-de.tsv"
-        path.write_bytes("".join(f"{a}\t{b}\n" for a, b in sentence_pairs(count)).encode())
+        path.write_bytes(
+            "".join(f"{a}\t{b}\n" for a, b in sentence_pairs(count)).encode()
+        )
         return str(path)
 
     return write
@@ -65,10 +83,17 @@ def tiny_settings() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
-def tiny_folder(tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str]) -> Path:
+def tiny_folder(
+    tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str]
+) -> Path:
     """A trained model of two word tokenizers. Tests must not change it; copy it first."""
     out = tmp_path_factory.mktemp("tiny") / "model"
-    settings = (*TINY, "training.max_steps=120", "training.eval_every=60", "model.d_model=32")
+    settings = (
+        *TINY,
+        "training.max_steps=120",
+        "training.eval_every=60",
+        "model.d_model=32",
+    )
     weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
     return out
 

@@ -1,4 +1,6 @@
-"""The scripts in benchmarks/, without a corpus: one line that says what is absent, and exit code 1."""
+"""The scripts in benchmarks/, without a corpus: one line that says what is absent, and exit code
+1.
+"""
 
 import os
 import subprocess
@@ -13,7 +15,11 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 @pytest.mark.parametrize(
     ("script", "arguments", "first_file"),
     [
-        ("batch_independence.py", ["--folder", "model"], "multi30k/test_2016_flickr.en"),
+        (
+            "batch_independence.py",
+            ["--folder", "model"],
+            "multi30k/test_2016_flickr.en",
+        ),
         ("decoding_peers.py", ["--rounds", "1"], "multi30k/test_2016_flickr.en"),
         ("run.py", ["en-de"], "multi30k/train.en"),
     ],
@@ -23,7 +29,9 @@ def test_where_a_corpus_is_absent_it_is_named(
 ) -> None:
     command = [sys.executable, str(BENCHMARKS / script), *arguments]
     env = {**os.environ, "WEFT_DATA": str(tmp_path)}
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert f"{tmp_path / first_file} is absent" in done.stdout + done.stderr
     assert "WEFT_DATA" in done.stderr

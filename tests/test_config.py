@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config import RECIPES, Recipe, Seq2SeqSection, TranslationRecipe, recipe_difference
+from weft.config import (
+    RECIPES,
+    Recipe,
+    Seq2SeqSection,
+    TranslationRecipe,
+    recipe_difference,
+)
 from weft.errors import UsageError
 from weft.recipes.file import build_recipe, load_recipe, recipe_names, with_values
 from weft.recipes.foreign_keys import OUR_KEYS
@@ -54,14 +60,26 @@ def test_every_section_is_read_from_toml(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     recipe = load_recipe(str(path))
-    assert (recipe.data.src_lang, recipe.data.test_size, recipe.data.tgt_lang) == ("zh-Hans", 0, None)
-    assert (recipe.tokenizer.joint, recipe.tokenizer.src.kind, recipe.tokenizer.tgt.kind) == (
+    assert (recipe.data.src_lang, recipe.data.test_size, recipe.data.tgt_lang) == (
+        "zh-Hans",
+        0,
+        None,
+    )
+    assert (
+        recipe.tokenizer.joint,
+        recipe.tokenizer.src.kind,
+        recipe.tokenizer.tgt.kind,
+    ) == (
         False,
         "character",
         "auto",
     )
     assert (recipe.batches.batch_size, recipe.batches.tokens_per_batch) == (7, None)
-    assert (recipe.model.dim_of_head, recipe.model.norm_first, recipe.model.d_ff) == (13, False, 1024)
+    assert (recipe.model.dim_of_head, recipe.model.norm_first, recipe.model.d_ff) == (
+        13,
+        False,
+        1024,
+    )
     assert (recipe.training.learning_rate, recipe.training.betas) == (1.0, (0.5, 0.75))
     assert recipe.training.grad_clip_norm is None
     assert recipe.decoding.length_penalty == -1.5
@@ -88,7 +106,9 @@ def test_every_problem_is_listed_at_once() -> None:
         "my.toml: data.dev_size = 'many': must be a whole number of at least 0 or none",
         "my.toml: batches.batch_size = 0: must be a whole number of at least 1 or none",
         "my.toml: unknown key model.dmodel; did you mean model.d_model?",
-        ("my.toml: training.optimizer = 'adan': must be 'adam', 'adamw', 'sgd' or 'muon'; did you mean 'adam'?"),
+        (
+            "my.toml: training.optimizer = 'adan': must be 'adam', 'adamw', 'sgd' or 'muon'; did you mean 'adam'?"
+        ),
         "my.toml: training.learning_rate = -1: must be a number above 0",
         found[5],
         "my.toml: decoding.beam_size = true: must be a whole number from 1 to 1,024",
@@ -100,9 +120,19 @@ def test_every_problem_is_listed_at_once() -> None:
 
 
 def test_values_are_shown_as_a_recipe_has_them() -> None:
-    assert problems({"training": {"precision": None, "activation_checkpointing": 1, "kernels": "Native"}}) == [
+    assert problems(
+        {
+            "training": {
+                "precision": None,
+                "activation_checkpointing": 1,
+                "kernels": "Native",
+            }
+        }
+    ) == [
         "my.toml: training.precision = none: must be 'auto', 'float32', 'tf32', 'bfloat16' or 'float16'",
-        ("my.toml: training.kernels = 'Native': must be 'auto', 'native' or 'torch'; did you mean 'native'?"),
+        (
+            "my.toml: training.kernels = 'Native': must be 'auto', 'native' or 'torch'; did you mean 'native'?"
+        ),
         "my.toml: training.activation_checkpointing = 1: must be true or false",
     ]
 
@@ -138,7 +168,11 @@ def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
         ("training.warmup", "translation", "training.warmup_steps"),
         ("training.early-stopping", "translation", "training.patience"),
         ("model.hidden_size", "translation", "model.d_model"),
-        ("model.n_layers", "translation", "model.num_encoder_layers or model.num_decoder_layers"),
+        (
+            "model.n_layers",
+            "translation",
+            "model.num_encoder_layers or model.num_decoder_layers",
+        ),
         ("model.num_layers", "classification", "model.num_encoder_layers"),
         ("model.n_head", "language-modelling", "model.num_heads"),
         ("model.max_length", "translation", "data.max_len"),
@@ -151,7 +185,9 @@ def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
         ("decoding.max_tokens", "language-modelling", "decoding.max_new_tokens"),
     ],
 )
-def test_the_words_of_other_programs_name_our_keys(key: str, task: str, meant: str) -> None:
+def test_the_words_of_other_programs_name_our_keys(
+    key: str, task: str, meant: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         load_recipe(None, [f"task={task}", f"{key}=1"])
     assert str(caught.value) == f"recipe: unknown key {key}; did you mean {meant}?"
@@ -159,31 +195,42 @@ def test_the_words_of_other_programs_name_our_keys(key: str, task: str, meant: s
 
 def test_epochs_are_told_what_a_step_is() -> None:
     with pytest.raises(
-        UsageError, match=r"training\.max_steps, in steps, of which a reading of the text takes many\?$"
+        UsageError,
+        match=r"training\.max_steps, in steps, of which a reading of the text takes many\?$",
     ):
         load_recipe(None, ["training.num_epochs=3"])
 
 
 def test_words_of_other_programs_stand_for_keys_that_there_are() -> None:
-    known = {key for recipe in RECIPES.values() for key in flat(recipe().model_dump())} | {"model.d_hidden"}
+    known = {
+        key for recipe in RECIPES.values() for key in flat(recipe().model_dump())
+    } | {"model.d_hidden"}
     assert {key for ours, _ in OUR_KEYS for key in ours} <= known
-    assert all(word == word.lower() and "-" not in word for _, theirs in OUR_KEYS for word in theirs)
+    assert all(
+        word == word.lower() and "-" not in word
+        for _, theirs in OUR_KEYS
+        for word in theirs
+    )
 
 
 def test_a_key_of_other_tasks_names_them() -> None:
     with pytest.raises(
-        UsageError, match=r"bpe_dropout, which is for translation and classification; leave it out$"
+        UsageError,
+        match=r"bpe_dropout, which is for translation and classification; leave it out$",
     ):
         load_recipe(None, ["task=language-modelling", "batches.bpe_dropout=0.1"])
     with pytest.raises(
-        UsageError, match=r"language-modelling and classification; did you mean tokenizer.src.kind\?$"
+        UsageError,
+        match=r"language-modelling and classification; did you mean tokenizer.src.kind\?$",
     ):
         load_recipe(None, ["tokenizer.kind=bpe"])
 
 
 def test_key_like_no_other_gets_the_list() -> None:
     (line,) = problems({"data": {"qqqq": 1}})
-    assert line.startswith("my.toml: unknown key data.qqqq; known keys: data.builtin, data.src_lang, ")
+    assert line.startswith(
+        "my.toml: unknown key data.qqqq; known keys: data.builtin, data.src_lang, "
+    )
     assert line.endswith("; docs/recipes.md explains every key")
     (line,) = problems({"qqqq": 1})
     assert line == (
@@ -199,13 +246,21 @@ def test_key_like_no_other_gets_the_list() -> None:
         ("training.max_steps", 1.0, "a whole number of at least 1 or none"),
         ("training.max_steps", "7", "; write it without quotes"),
         ("training.max_steps", 0, "of at least 1"),
-        ("training.max_steps", 2**63, "of at least 1 and below 9,223,372,036,854,775,808 or none"),
+        (
+            "training.max_steps",
+            2**63,
+            "of at least 1 and below 9,223,372,036,854,775,808 or none",
+        ),
         ("training.learning_rate", True, "a number above 0"),
         ("training.learning_rate", "0.1", "a number above 0; write it without quotes"),
         ("training.learning_rate", float("nan"), "a finite number above 0"),
         ("training.learning_rate", float("inf"), "a finite number above 0"),
         ("training.label_smoothing", 1.0, "a number of at least 0 and below 1"),
-        ("training.betas", [0.9], "[0.9]: must be a list of 2, each a number of at least 0 and below 1"),
+        (
+            "training.betas",
+            [0.9],
+            "[0.9]: must be a list of 2, each a number of at least 0 and below 1",
+        ),
         ("training.betas", [0.9, 0.9, 0.9], "a list of 2"),
         ("training.seed", -1, "a whole number of at least 0 and below 4,294,967,296"),
         ("model.bias", "no", "true or false"),
@@ -220,7 +275,9 @@ def test_key_like_no_other_gets_the_list() -> None:
         ("task", "summarizing", "translation"),
     ],
 )
-def test_wrong_values_are_one_line_that_names_the_key(key: str, value: object, message: str) -> None:
+def test_wrong_values_are_one_line_that_names_the_key(
+    key: str, value: object, message: str
+) -> None:
     tree: dict[str, Any] = {}
     *sections, leaf = key.split(".")
     inner = tree
@@ -232,35 +289,67 @@ def test_wrong_values_are_one_line_that_names_the_key(key: str, value: object, m
     assert message in line
 
 
-WRONG = (True, "true", 0, -1, 2**70, 0.5, 1.0, 1e300, math.inf, "7", "xyz", "x" * 99, [], [1, "a"], {"a": 0}, None)
+WRONG = (
+    True,
+    "true",
+    0,
+    -1,
+    2**70,
+    0.5,
+    1.0,
+    1e300,
+    math.inf,
+    "7",
+    "xyz",
+    "x" * 99,
+    [],
+    [1, "a"],
+    {"a": 0},
+    None,
+)
 OF_A_VALUE = re.compile(r"recipe: ([a-z_.]+) = .{1,63}: must be .+")
 OF_A_SECTION = re.compile(
     r"recipe: ((model|tokenizer|tokenizer\.(src|tgt)): )?(?!.*must be ).+"
 )  # keys that do not fit
-LIBRARY = re.compile(r"[Ii]nput|valid|Value error|should|None|True|False|dict\[|literal\[")
+LIBRARY = re.compile(
+    r"[Ii]nput|valid|Value error|should|None|True|False|dict\[|literal\["
+)
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
     """Every dotted key."""
     for name, value in tree.items():
-        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [f"{prefix}{name}"]
+        yield from (
+            flat(value, f"{prefix}{name}.")
+            if isinstance(value, dict)
+            else [f"{prefix}{name}"]
+        )
 
 
 @pytest.mark.parametrize(
     ("recipe", "model"),
-    [*((recipe, {}) for recipe in RECIPES.values()), (TranslationRecipe, {"kind": "recurrent"})],
+    [
+        *((recipe, {}) for recipe in RECIPES.values()),
+        (TranslationRecipe, {"kind": "recurrent"}),
+    ],
     ids=[*RECIPES, "recurrent"],
 )
 def test_every_wrong_value_of_every_key_is_told_in_words_of_ours(
     recipe: type[Recipe], model: dict[str, str]
 ) -> None:
     start = {"task": recipe().task, "model": model}
-    keys = [key for key in flat(build_recipe(start).model_dump()) if key not in ("task", "model.kind")]
+    keys = [
+        key
+        for key in flat(build_recipe(start).model_dump())
+        if key not in ("task", "model.kind")
+    ]
     told: set[str] = set()
     for key, value in product(keys, WRONG):
         tree: dict[str, Any] = deepcopy(start)
         *sections, leaf = key.split(".")
-        reduce(lambda inner, name: inner.setdefault(name, {}), sections, tree)[leaf] = value
+        reduce(lambda inner, name: inner.setdefault(name, {}), sections, tree)[leaf] = (
+            value
+        )
         try:
             build_recipe(tree)
         except UsageError as error:
@@ -275,13 +364,23 @@ def test_every_wrong_value_of_every_key_is_told_in_words_of_ours(
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("model", {"d_model": 26, "num_heads": 3}, "num_heads = 3 does not divide d_model = 26"),
-        ("model", {"d_model": 27, "num_heads": 3}, "sinusoidal positions need an even d_model, not 27"),
+        (
+            "model",
+            {"d_model": 26, "num_heads": 3},
+            "num_heads = 3 does not divide d_model = 26",
+        ),
+        (
+            "model",
+            {"d_model": 27, "num_heads": 3},
+            "sinusoidal positions need an even d_model, not 27",
+        ),
         ("batches", {"batch_size": 3, "tokens_per_batch": 5}, "not both"),
         ("tokenizer", {"joint": True, "src": {"lowercase": True}}, "to be equal"),
     ],
 )
-def test_what_does_not_fit_together(section: str, values: dict[str, object], message: str) -> None:
+def test_what_does_not_fit_together(
+    section: str, values: dict[str, object], message: str
+) -> None:
     (line,) = problems({section: values})
     assert line.startswith(f"my.toml: {section}: ")
     assert message in line
@@ -300,8 +399,14 @@ def test_what_does_fit_together() -> None:
 
 
 def test_none_stands_for_null() -> None:
-    assert load_recipe(None, ["training.grad_clip_norm=none"]).training.grad_clip_norm is None
-    assert build_recipe({"training": {"grad_clip_norm": "none"}}).training.grad_clip_norm is None
+    assert (
+        load_recipe(None, ["training.grad_clip_norm=none"]).training.grad_clip_norm
+        is None
+    )
+    assert (
+        build_recipe({"training": {"grad_clip_norm": "none"}}).training.grad_clip_norm
+        is None
+    )
 
 
 def test_long_values_are_cut() -> None:
@@ -342,7 +447,9 @@ def test_set(setting: str, section: str, key: str, value: object) -> None:
 
 def test_set_comes_after_the_file_and_the_last_one_wins(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text("[training]\nseed = 3\nmax_steps = 5\n")
-    recipe = load_recipe(str(tmp_path / "my.toml"), ["training.seed=7", "training.seed=11"])
+    recipe = load_recipe(
+        str(tmp_path / "my.toml"), ["training.seed=7", "training.seed=11"]
+    )
     assert (recipe.training.seed, recipe.training.max_steps) == (11, 5)
 
 
@@ -357,7 +464,9 @@ def test_set_without_key_or_value(setting: str) -> None:
 
 
 def test_set_below_a_value() -> None:
-    with pytest.raises(UsageError, match=r"training\.seed\.x: seed is a value, not a section"):
+    with pytest.raises(
+        UsageError, match=r"training\.seed\.x: seed is a value, not a section"
+    ):
         load_recipe(None, ["training.seed=3", "training.seed.x=3"])
 
 
@@ -368,13 +477,21 @@ def test_packaged_recipes_are_valid() -> None:
 
 
 def test_saved_recipe_reads_back() -> None:
-    recipe = build_recipe({"training": {"grad_clip_norm": "none", "betas": [0, 0.5]}, "data": {"builtin": "a"}})
+    recipe = build_recipe(
+        {
+            "training": {"grad_clip_norm": "none", "betas": [0, 0.5]},
+            "data": {"builtin": "a"},
+        }
+    )
     assert build_recipe(json.loads(recipe.model_dump_json())) == recipe
 
 
 def test_difference() -> None:
     old = TranslationRecipe()
-    new = with_values(old, {"training.seed": 7, "tokenizer.src.kind": "bpe", "training.betas": [0.9, 0.5]})
+    new = with_values(
+        old,
+        {"training.seed": 7, "tokenizer.src.kind": "bpe", "training.betas": [0.9, 0.5]},
+    )
     assert recipe_difference(old, old) == {}
     assert recipe_difference(old, new) == {
         "tokenizer.src.kind": ("auto", "bpe"),
@@ -384,10 +501,17 @@ def test_difference() -> None:
 
 
 def test_with_values_validates() -> None:
-    assert with_values(TranslationRecipe(), {"training.max_steps": None}).training.max_steps is None
+    assert (
+        with_values(
+            TranslationRecipe(), {"training.max_steps": None}
+        ).training.max_steps
+        is None
+    )
     with pytest.raises(UsageError, match=r"training\.seed = 'x'"):
         with_values(TranslationRecipe(), {"training.seed": "x"})
-    with pytest.raises(UsageError, match=r"unknown key training\.sead; did you mean training\.seed\?"):
+    with pytest.raises(
+        UsageError, match=r"unknown key training\.sead; did you mean training\.seed\?"
+    ):
         with_values(TranslationRecipe(), {"training.sead": 3})
 
 
@@ -396,25 +520,42 @@ def test_recipe_is_frozen() -> None:
         TranslationRecipe().training.seed = 3  # type: ignore[misc]
 
 
-@given(st.integers(1, 500), st.integers(1, 40), st.sampled_from(["sinusoidal", "learned"]))
+@given(
+    st.integers(1, 500), st.integers(1, 40), st.sampled_from(["sinusoidal", "learned"])
+)
 def test_width_rule(d_model: int, num_heads: int, positions: str) -> None:
     fits = d_model % num_heads == 0 and (positions == "learned" or d_model % 2 == 0)
-    tree = {"model": {"d_model": d_model, "num_heads": num_heads, "positions": positions}}
+    tree = {
+        "model": {"d_model": d_model, "num_heads": num_heads, "positions": positions}
+    }
     if fits:
         assert build_recipe(tree).model.dim_of_head * num_heads == d_model
     else:
         assert problems(tree)[0].startswith("my.toml: model: ")
 
 
-def test_a_recipe_says_only_what_differs_from_the_one_that_it_extends(tmp_path: Path) -> None:
-    (tmp_path / "base.toml").write_text("[training]\nmax_steps = 7\nseed = 5\n[tokenizer.src]\nvocab_size = 300\n")
+def test_a_recipe_says_only_what_differs_from_the_one_that_it_extends(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "base.toml").write_text(
+        "[training]\nmax_steps = 7\nseed = 5\n[tokenizer.src]\nvocab_size = 300\n"
+    )
     (tmp_path / "own.toml").write_text(
         'extends = "base.toml"\n[training]\nseed = 6\n[tokenizer.src]\nkind = "bpe"\n[model]\ndropout = 0.2\n'
     )
-    settings = ["training.max_steps=7", "training.seed=6", "tokenizer.src.vocab_size=300", "model.dropout=0.2"]
-    assert load_recipe(str(tmp_path / "own.toml")) == load_recipe(None, [*settings, "tokenizer.src.kind=bpe"])
+    settings = [
+        "training.max_steps=7",
+        "training.seed=6",
+        "tokenizer.src.vocab_size=300",
+        "model.dropout=0.2",
+    ]
+    assert load_recipe(str(tmp_path / "own.toml")) == load_recipe(
+        None, [*settings, "tokenizer.src.kind=bpe"]
+    )
     (tmp_path / "packaged.toml").write_text('extends = "en-de"\n[training]\nseed = 6\n')
-    assert load_recipe(str(tmp_path / "packaged.toml")) == load_recipe("en-de", ["training.seed=6"])
+    assert load_recipe(str(tmp_path / "packaged.toml")) == load_recipe(
+        "en-de", ["training.seed=6"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -426,7 +567,9 @@ def test_a_recipe_says_only_what_differs_from_the_one_that_it_extends(tmp_path: 
         ("3", "extends = 3: must be the name or the file of a recipe"),
     ],
 )
-def test_what_cannot_be_extended_is_refused_in_one_line(tmp_path: Path, base: str, message: str) -> None:
+def test_what_cannot_be_extended_is_refused_in_one_line(
+    tmp_path: Path, base: str, message: str
+) -> None:
     (tmp_path / "own.toml").write_text(f"extends = {base}\n")
     (tmp_path / "other.toml").write_text('extends = "own.toml"\n')
     with pytest.raises(UsageError) as caught:

@@ -1,4 +1,6 @@
-"""Who may import whom, read from the source: every module has its storey, and nothing runs what it should not."""
+"""Who may import whom, read from the source: every module has its storey, and nothing runs what it
+should not.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -12,8 +14,9 @@ import weft
 
 ROOT = Path(weft.__file__).parent
 
-# Module or package: what of ours it may import (a package stands for all in it). `errors`, `console`: for all.
-# A module is ruled by the most specific row that names it; rows of data, model and training lean only leftwards.
+# Module or package: what of ours it may import (a package stands for all in it). `errors`,
+# `console`: for all. A module is ruled by the most specific row that names it; rows of data, model
+# and training lean only leftwards.
 MAY_IMPORT = """
 errors:
 console:
@@ -102,7 +105,8 @@ cli: *
 __main__: *
 __init__: *
 """
-DEFERRED = ("cli", "__main__", "__init__")  # where an import may stand inside a function or for types alone
+# where an import may stand inside a function or for types alone
+DEFERRED = ("cli", "__main__", "__init__")
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
     ("data.normalize", "opencc"),
@@ -146,11 +150,15 @@ def ours(names: Iterator[str]) -> Iterator[str]:
         if parts[0] != "weft":
             continue
         inner = [".".join(parts[1 : end + 1]) for end in range(len(parts), 0, -1)]
-        yield next((candidate for candidate in inner if candidate in modules()), "__init__")
+        yield next(
+            (candidate for candidate in inner if candidate in modules()), "__init__"
+        )
 
 
 def edges(name: str) -> set[str]:
-    return {target for node in ast.walk(modules()[name]) for target in ours(imported(node))} - {name}
+    return {
+        target for node in ast.walk(modules()[name]) for target in ours(imported(node))
+    } - {name}
 
 
 def covers(entry: str, name: str) -> bool:
@@ -162,17 +170,38 @@ def row_of(name: str) -> str | None:
 
 
 def test_the_reading_of_imports_sees_something() -> None:
-    assert edges("training.trainer") >= {"config", "errors", "training.checkpoint", "training.log"}
-    assert edges("run.train") >= {"folder.durable", "folder.model_folder", "tasks.choice", "data.overlap"}
+    assert edges("training.trainer") >= {
+        "config",
+        "errors",
+        "training.checkpoint",
+        "training.log",
+    }
+    assert edges("run.train") >= {
+        "folder.durable",
+        "folder.model_folder",
+        "tasks.choice",
+        "data.overlap",
+    }
     assert "inspection.report" in edges("cli.look")
 
 
 def test_every_module_has_a_storey_and_every_row_a_module() -> None:
     empty = {name for name, tree in modules().items() if not tree.body}
-    assert sorted(name for name in modules() if name not in empty and row_of(name) is None) == []
-    assert sorted(row for row in table() if not any(covers(row, name) for name in modules())) == []
+    assert (
+        sorted(name for name in modules() if name not in empty and row_of(name) is None)
+        == []
+    )
+    assert (
+        sorted(
+            row for row in table() if not any(covers(row, name) for name in modules())
+        )
+        == []
+    )
     entries = {entry for allowed in table().values() for entry in allowed} - {"*"}
-    assert sorted(e for e in entries if not any(covers(e, name) for name in modules())) == []
+    assert (
+        sorted(e for e in entries if not any(covers(e, name) for name in modules()))
+        == []
+    )
 
 
 def test_every_allowance_is_used() -> None:
@@ -193,14 +222,18 @@ def test_every_allowance_is_used() -> None:
 def test_a_module_imports_only_what_its_storey_allows(name: str) -> None:
     allowed = table().get(row_of(name) or "", [])
     wrong = [
-        target for target in edges(name) if not any(covers(a, target) for a in [*allowed, "errors", "console"])
+        target
+        for target in edges(name)
+        if not any(covers(a, target) for a in [*allowed, "errors", "console"])
     ]
     assert sorted(wrong) == []
 
 
 def test_there_are_no_cycles() -> None:
     try:
-        TopologicalSorter({name: edges(name) for name in modules() if not name.startswith("__")}).prepare()
+        TopologicalSorter(
+            {name: edges(name) for name in modules() if not name.startswith("__")}
+        ).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
@@ -208,7 +241,9 @@ def test_there_are_no_cycles() -> None:
 def test_the_table_itself_has_no_cycle_between_rooms() -> None:
     rooms: dict[str, set[str]] = {}
     for row, allowed in table().items():
-        rooms.setdefault(row.split(".")[0], set()).update(a.split(".")[0] for a in allowed if a != "*")
+        rooms.setdefault(row.split(".")[0], set()).update(
+            a.split(".")[0] for a in allowed if a != "*"
+        )
     TopologicalSorter({room: needs - {room} for room, needs in rooms.items()}).prepare()
 
 
@@ -223,7 +258,11 @@ def test_data_and_model_have_no_door_between_them() -> None:
 
 
 def functions(tree: ast.AST) -> Iterator[ast.AST]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
 
 
 def called(node: ast.AST) -> str:
@@ -231,17 +270,28 @@ def called(node: ast.AST) -> str:
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
-@pytest.mark.parametrize("name", [n for n in modules() if n.split(".")[0] not in DEFERRED])
+@pytest.mark.parametrize(
+    "name", [n for n in modules() if n.split(".")[0] not in DEFERRED]
+)
 def test_imports_stand_at_the_head(name: str) -> None:
     tree = modules()[name]
-    deferred = [ast.unparse(n) for f in functions(tree) for n in ast.walk(f) if list(imported(n))]
+    deferred = [
+        ast.unparse(n)
+        for f in functions(tree)
+        for n in ast.walk(f)
+        if list(imported(n))
+    ]
     by_name = [
         ast.unparse(node)
         for node in ast.walk(tree)
         if called(node).split(".")[-1] in {"import_module", "__import__"}
         and not any(name == who and what in ast.unparse(node) for who, what in OPTIONAL)
     ]
-    for_types = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "TYPE_CHECKING"]
+    for_types = [
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == "TYPE_CHECKING"
+    ]
     assert (deferred, by_name, for_types) == ([], [], [])
 
 
@@ -254,18 +304,41 @@ def test_nothing_unpickles_evaluates_or_splits_lines_at_other_ends(name: str) ->
     tree = modules()[name]
     calls = {called(node) for node in ast.walk(tree)}
     last = {call.split(".")[-1] for call in calls}
-    assert sorted(calls & {"eval", "exec", "compile", "torch.load", "torch.save", "os.system"}) == []
+    assert (
+        sorted(
+            calls & {"eval", "exec", "compile", "torch.load", "torch.save", "os.system"}
+        )
+        == []
+    )
     assert sorted(last & {"splitlines"}) == []
-    loaded = {target.split(".")[0] for node in ast.walk(tree) for target in imported(node)}
-    started = loaded & {"subprocess"} - ({"subprocess"} if name == "kernels.native" else set())  # the compiler
-    assert sorted(started | loaded & {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}) == []
+    loaded = {
+        target.split(".")[0] for node in ast.walk(tree) for target in imported(node)
+    }
+    # the compiler
+    started = loaded & {"subprocess"} - (
+        {"subprocess"} if name == "kernels.native" else set()
+    )
+    assert (
+        sorted(
+            started
+            | loaded & {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", modules())
 def test_arrays_are_read_and_written_without_pickle(name: str) -> None:
     for node in ast.walk(modules()[name]):
-        if isinstance(node, ast.Call) and called(node) in {"np.load", "np.save", "numpy.load", "numpy.save"}:
-            flags = [ast.unparse(k.value) for k in node.keywords if k.arg == "allow_pickle"]
+        if isinstance(node, ast.Call) and called(node) in {
+            "np.load",
+            "np.save",
+            "numpy.load",
+            "numpy.save",
+        }:
+            flags = [
+                ast.unparse(k.value) for k in node.keywords if k.arg == "allow_pickle"
+            ]
             assert flags == ["False"], ast.unparse(node)
 
 

@@ -1,4 +1,6 @@
-"""What the pages say is so: the file tree, every command line, every link, every recipe's first line."""
+"""What the pages say is so: the file tree, every command line, every link, every recipe's first
+line.
+"""
 
 import ast
 import re
@@ -28,8 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 IN_TREE = (".py", ".toml", ".html", ".css", ".js")
 NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|toml|html|css|js|md))")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
-PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")  # in a line that shows a form rather than a command
-WRONG_USAGE = typer.BadParameter.__mro__[1]  # the base of all that is wrong with a command line
+# in a line that shows a form rather than a command
+PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
+# the base of all that is wrong with a command line
+WRONG_USAGE = typer.BadParameter.__mro__[1]
 
 
 def pages() -> list[Path]:
@@ -37,10 +41,11 @@ def pages() -> list[Path]:
 
 
 def tree_paths(readme: str) -> set[str]:
-    """The paths, relative to the repository, in the fenced block whose first line is `weft/`; folders end in `/`.
+    """The paths, relative to the repository, in the fenced block whose first line is `weft/`;
+    folders end in `/`.
 
-    An entry stands two spaces deeper than its folder. Further names on its line, apart by two spaces, stand beside
-    a file and inside a folder; the rest of the line says what it is.
+    An entry stands two spaces deeper than its folder. Further names on its line, apart by two
+    spaces, stand beside a file and inside a folder; the rest of the line says what it is.
     """
     (block,) = re.findall(r"```text\nweft/\n(.*?)```", readme, re.DOTALL)
     folders: dict[int, str] = {0: ""}
@@ -58,8 +63,12 @@ def tree_paths(readme: str) -> set[str]:
 def tracked() -> list[str]:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout, so nothing says which files belong to it")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [
+        name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()
+    ]
 
 
 def test_the_tree_is_read_as_it_is_meant() -> None:
@@ -67,14 +76,24 @@ def test_the_tree_is_read_as_it_is_meant() -> None:
         "```text\nweft/\n  LICENSE   MIT\n  docs/tour.md    the house\n  src/weft/\n    cli/    the verbs\n"
         "      use.py   look.py   two words\n    page/   a.html  a.js\n    py.typed\n  Makefile   demo\n```\n"
     )
-    inside = {"cli/", "cli/use.py", "cli/look.py", "page/", "page/a.html", "page/a.js", "py.typed"}
+    inside = {
+        "cli/",
+        "cli/use.py",
+        "cli/look.py",
+        "page/",
+        "page/a.html",
+        "page/a.js",
+        "py.typed",
+    }
     outside = {"LICENSE", "docs/tour.md", "src/weft/", "Makefile"}
     assert tree_paths(readme) == outside | {f"src/weft/{name}" for name in inside}
 
 
 def test_every_path_of_the_tree_exists() -> None:
     missing = [
-        p for p in sorted(tree_paths((ROOT / "docs/files.md").read_text("utf-8"))) if not (ROOT / p).exists()
+        p
+        for p in sorted(tree_paths((ROOT / "docs/files.md").read_text("utf-8")))
+        if not (ROOT / p).exists()
     ]
     assert missing == []
 
@@ -88,13 +107,19 @@ def test_every_file_is_in_the_tree() -> None:
 
 
 def command_lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Every `weft ...`, and whether it is a whole command: on a line of its own, and with nothing left open."""
+    """Every `weft ...`, and whether it is a whole command: on a line of its own, and with nothing
+    left open.
+    """
     for line in text.replace("\\\n", " ").split("\n"):
         bare = line.strip().removeprefix("$ ")
         if bare.startswith("weft "):
             yield bare, not PLACEHOLDER.search(bare_words(bare))
         else:
-            yield from ((span, False) for span in re.findall(r"`([^`]+)`", line) if span.startswith("weft "))
+            yield from (
+                (span, False)
+                for span in re.findall(r"`([^`]+)`", line)
+                if span.startswith("weft ")
+            )
 
 
 def bare_words(line: str) -> str:
@@ -112,7 +137,9 @@ def shell_words(line: str) -> list[str]:
 
 
 def check_command(line: str, whole: bool) -> None:
-    """Fail where a verb or an option does not exist; with `whole`, where a key is wrong or anything missing."""
+    """Fail where a verb or an option does not exist; with `whole`, where a key is wrong or anything
+    missing.
+    """
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     _, *words = shell_words(line) if whole else line.split()
@@ -121,14 +148,21 @@ def check_command(line: str, whole: bool) -> None:
         return
     verb, *arguments = words
     assert verb in group.commands, f"{line!r}: there is no verb {verb}"
-    known = {name for option in group.commands[verb].params for name in option.opts} | {"-h", "--help"}
+    known = {name for option in group.commands[verb].params for name in option.opts} | {
+        "-h",
+        "--help",
+    }
     known |= {second for second, first in SECOND_NAMES.items() if first in known}
     for word in arguments:
         name = re.sub(r"[\[\].…]", "", word).partition("=")[0]
-        assert not name.startswith("-") or name in known, f"{line!r}: {verb} has no option {name}"
+        assert not name.startswith("-") or name in known, (
+            f"{line!r}: {verb} has no option {name}"
+        )
     settings = [key for flag, key in pairwise(arguments) if flag == "--set"]
     for key in settings:
-        assert not whole or key.partition("=")[0] in recipe_keys(), f"{line!r}: no recipe has the key {key}"
+        assert not whole or key.partition("=")[0] in recipe_keys(), (
+            f"{line!r}: no recipe has the key {key}"
+        )
     if whole and not {"-h", "--help"} & set(arguments):
         try:
             group.commands[verb].make_context(verb, arguments)
@@ -139,7 +173,10 @@ def check_command(line: str, whole: bool) -> None:
 def recipe_keys() -> set[str]:
     """The keys of all tasks."""
     recurrent = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
-    trees = [*(recipe().model_dump(mode="json") for recipe in RECIPES.values()), recurrent]
+    trees = [
+        *(recipe().model_dump(mode="json") for recipe in RECIPES.values()),
+        recurrent,
+    ]
     return {key for tree in trees for key, _ in flat(tree, "")}
 
 
@@ -152,7 +189,9 @@ def flat(tree: dict[str, object], prefix: str) -> Iterator[tuple[str, object]]:
 
 
 def test_every_command_line_would_be_understood() -> None:
-    lines = [found for page in pages() for found in command_lines(page.read_text("utf-8"))]
+    lines = [
+        found for page in pages() for found in command_lines(page.read_text("utf-8"))
+    ]
     for line, whole in lines:
         check_command(line, whole)
     assert sum(whole for _, whole in lines) > 12
@@ -191,7 +230,9 @@ def test_every_link_leads_somewhere(page: str) -> None:
         assert target.exists(), f"{page}: the link {link} leads nowhere"
         if anchor:
             headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
-            assert anchor in map(slug, headings), f"{page}: {name or page} has no heading {anchor}"
+            assert anchor in map(slug, headings), (
+                f"{page}: {name or page} has no heading {anchor}"
+            )
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -247,15 +288,24 @@ def shown(value: object) -> str:
 def test_the_ids_of_the_tour_are_those_of_the_code() -> None:
     tour = (ROOT / "docs/tour.md").read_text("utf-8")
     train = builtin.pairs("toy-de-en", "de", "en").train
-    src, tgt = build_tokenizers(load_recipe("toy-de-en").tokenizer, *map(list, zip(*train, strict=True)))
+    src, tgt = build_tokenizers(
+        load_recipe("toy-de-en").tokenizer, *map(list, zip(*train, strict=True))
+    )
     assert (src.vocab_size, tgt.vocab_size) == (278, 279)
-    assert [src.encode(text) for text, _ in train] == [[274, 275, 273, 276], [274, 275, 273, 277]]
+    assert [src.encode(text) for text, _ in train] == [
+        [274, 275, 273, 276],
+        [274, 275, 273, 277],
+    ]
     assert str(src.encode("ich mochte ein bier")) in tour
     assert str(tgt.encode("i want a beer .")) in tour
     assert str(src.encode("radler")) in tour
     for src_text, tgt_text in train:
-        assert f"{[*src.encode(src_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
-        assert f"{[*tgt.encode(tgt_text), EOS_ID]}\n" in re.sub(r"(?<=3\]) +.*", "", tour)
+        assert f"{[*src.encode(src_text), EOS_ID]}\n" in re.sub(
+            r"(?<=3\]) +.*", "", tour
+        )
+        assert f"{[*tgt.encode(tgt_text), EOS_ID]}\n" in re.sub(
+            r"(?<=3\]) +.*", "", tour
+        )
     assert tgt.decode([275, 276, 274, 277, 273]) == "i want a beer ."
 
 
@@ -294,8 +344,13 @@ def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
     assert len(rows) > 15
     for path, names in rows:
         tree = ast.parse((ROOT / "src/weft" / path).read_text("utf-8"))
-        there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        there = {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
         assert set(re.findall(r"`(\w+)`", names)) <= there, path
     for row in table.split("\n"):
         settings = re.findall(r"`([a-z]+\.[\w.]+=[^`]+)`", row)
-        load_recipe("en-de", ["model.num_heads=8", *settings])  # raises where there is no such setting
+        # raises where there is no such setting
+        load_recipe("en-de", ["model.num_heads=8", *settings])

@@ -1,14 +1,17 @@
 """What the code is like to read, in numbers: `python tools/house.py FOLDER [FOLDER ...]`.
 
-FOLDER is a package or a folder of scripts; every .py file under it counts, tests aside. Prints a row for each:
+FOLDER is a package or a folder of scripts; every .py file under it counts, tests aside. Prints a
+row for each:
 
 - lines: all; code: those with a token that is neither comment nor docstring;
 - tokens: of the code; tokens a line: their mean over the code lines;
-- functions: median / 90th percentile / maximum of their lines, `def` to last line; and the share above 50 lines;
+- functions: median / 90th percentile / maximum of their lines, `def` to last line; and the share
+  above 50 lines;
 - comments: lines that hold one, as a share of all lines;
-- fragments: share of docstrings whose first word opens a fragment (What, Of, Those, As, Where, ...);
-- rooms: top-level modules and packages; arrows: pairs of rooms of which one imports the other; root: modules that
-  lie at the top themselves.
+- fragments: share of docstrings whose first word opens a fragment (What, Of, Those, As, Where,
+  ...);
+- rooms: top-level modules and packages; arrows: pairs of rooms of which one imports the other;
+  root: modules that lie at the top themselves.
 """
 
 import ast
@@ -20,16 +23,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-# First words that open a fragment: the reader must take the name beside it as the subject, or guess one.
+# First words that open a fragment: the reader must take the name beside it as the subject, or guess
+# one.
 QUESTIONS = {"what", "where", "how", "whether", "which", "whom"}
 PREPOSITIONS = {"of", "as", "in", "by", "with", "from", "for", "on", "at", "to"}
 FRAGMENT = QUESTIONS | PREPOSITIONS | {"those", "all", "one", "some"}
-NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+}
 NO_CODE |= {tokenize.ENDMARKER}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-HEAD = (
-    "| | lines | code | tokens | tokens a line | functions: median / p90 / max | > 50 lines | comments | fragments"
-)
+HEAD = "| | lines | code | tokens | tokens a line | functions: median / p90 / max | > 50 lines | comments | fragments"
 HEAD += " | rooms | arrows | root |"
 
 
@@ -85,24 +94,38 @@ def row(folder: Path) -> str:
 def count(folder: Path) -> Counts:
     """Count over all sources of a folder, tests aside."""
     counts = Counts()
-    files = sorted(path for path in folder.rglob("*.py") if not is_test(path.relative_to(folder)))
+    files = sorted(
+        path for path in folder.rglob("*.py") if not is_test(path.relative_to(folder))
+    )
     counts.root = {path.stem for path in files if path.parent == folder}
-    packages = {path.relative_to(folder).parts[0] for path in files if path.parent != folder}
+    packages = {
+        path.relative_to(folder).parts[0] for path in files if path.parent != folder
+    }
     counts.rooms = counts.root | packages
     for path in files:
         text = path.read_text("utf-8")
         tree = ast.parse(text)
         counts.lines += text.count("\n")
         counts.tokens += tokens_by_line(text, docstring_lines(tree))
-        counts.comments += len({t.start[0] for t in tokens(text) if t.type == tokenize.COMMENT})
+        counts.comments += len(
+            {t.start[0] for t in tokens(text) if t.type == tokenize.COMMENT}
+        )
         counts.functions += [
-            end_of(node) - node.lineno + 1 for node in ast.walk(tree) if isinstance(node, FUNCTIONS)
+            end_of(node) - node.lineno + 1
+            for node in ast.walk(tree)
+            if isinstance(node, FUNCTIONS)
         ]
         for docstring in docstrings(tree):
             counts.docstrings += 1
-            counts.fragments += docstring.split()[0].strip("`.,:;").lower() in FRAGMENT if docstring.split() else 0
+            counts.fragments += (
+                docstring.split()[0].strip("`.,:;").lower() in FRAGMENT
+                if docstring.split()
+                else 0
+            )
         here = path.relative_to(folder).with_suffix("").parts[0]
-        for there in imported_rooms(tree, path.relative_to(folder), folder.resolve().name):
+        for there in imported_rooms(
+            tree, path.relative_to(folder), folder.resolve().name
+        ):
             if there in counts.rooms and there != here:
                 counts.arrows.add((here, there))
     return counts
@@ -111,7 +134,10 @@ def count(folder: Path) -> Counts:
 def is_test(path: Path) -> bool:
     """Whether a file belongs to tests."""
     return any(
-        part in ("tests", "test") or part.startswith("test_") or part.endswith("_test.py") for part in path.parts
+        part in ("tests", "test")
+        or part.startswith("test_")
+        or part.endswith("_test.py")
+        for part in path.parts
     )
 
 
@@ -121,7 +147,9 @@ def tokens(text: str) -> list[tokenize.TokenInfo]:
 
 
 def tokens_by_line(text: str, skipped: set[int]) -> list[int]:
-    """Return how many tokens stand in each code line; a token of several lines counts where it begins."""
+    """Return how many tokens stand in each code line; a token of several lines counts where it
+    begins.
+    """
     found: dict[int, int] = {}
     for token in tokens(text):
         if token.type not in NO_CODE and token.start[0] not in skipped:
@@ -132,7 +160,9 @@ def tokens_by_line(text: str, skipped: set[int]) -> list[int]:
 def docstrings(tree: ast.Module) -> Iterator[str]:
     """Give the docstrings of a module, its classes and functions."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and (text := ast.get_docstring(node)):
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and (
+            text := ast.get_docstring(node)
+        ):
             yield text
 
 
@@ -140,7 +170,10 @@ def docstring_lines(tree: ast.Module) -> set[int]:
     """Return the numbers of the lines that docstrings take."""
     found: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS))
+            and ast.get_docstring(node) is not None
+        ):
             first = node.body[0]
             found |= set(range(first.lineno, end_of(first) + 1))
     return found
@@ -152,7 +185,9 @@ def end_of(node: ast.stmt) -> int:
 
 
 def imported_rooms(tree: ast.Module, path: Path, package: str) -> Iterator[str]:
-    """Give the rooms of its own package that a module imports, absolute or relative, wherever it does."""
+    """Give the rooms of its own package that a module imports, absolute or relative, wherever it
+    does.
+    """
     inside = (package, *path.parts[:-1])
     for node in ast.walk(tree):
         names: list[str] = []

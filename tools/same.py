@@ -1,11 +1,13 @@
 """Whether a change changes nothing: `make same BASE=<commit>`, or `python tools/same.py <commit>`.
 
-Trains every packaged recipe, made tiny, with native and with plain kernels, by the sources of the base commit and
-by those here; then translates, generates, classifies, scores and evaluates. Final weights, losses, texts, scores
-and labels must be equal to the last bit. Prints what differs and exits with 1; exits with 0 where all is the same.
+Trains every packaged recipe, made tiny, with native and with plain kernels, by the sources of the
+base commit and by those here; then translates, generates, classifies, scores and evaluates. Final
+weights, losses, texts, scores and labels must be equal to the last bit. Prints what differs and
+exits with 1; exits with 0 where all is the same.
 
-The base stands in a git worktree under build/same, with an environment of its own, which takes the packages of
-this one where both pin the same. Both sides run on this machine in this call, each run on one thread.
+The base stands in a git worktree under build/same, with an environment of its own, which takes the
+packages of this one where both pin the same. Both sides run on this machine in this call, each run
+on one thread.
 """
 
 import argparse
@@ -28,17 +30,36 @@ KERNELS = ("native", "torch")
 STEPS = 6
 TEXT = "Anna has a Zzz. The old man reads a book."
 
-# What was renamed, as {name here: name there}. A base that does not know the first is asked by the second.
+# What was renamed, as {name here: name there}. A base that does not know the first is asked by the
+# second.
 RENAMED_KEYS: dict[str, str] = {}
 RENAMED_RECIPES: dict[str, str] = {}
 RENAMED_FILES: dict[str, str] = {}
 
 # What a run's metrics tell of the clock and of this processor; all else must be equal.
-CLOCK = {"tokens_per_second", "peak_share", "data_wait_share", "seconds", "seconds_left", "evaluation_seconds"}
+CLOCK = {
+    "tokens_per_second",
+    "peak_share",
+    "data_wait_share",
+    "seconds",
+    "seconds_left",
+    "evaluation_seconds",
+}
 
 VERBS = {
     "translation": (
-        ("translate", "MODEL", TEXT, "", "--json", "--alignments", "--beam-size", "4", "--n-best", "2"),
+        (
+            "translate",
+            "MODEL",
+            TEXT,
+            "",
+            "--json",
+            "--alignments",
+            "--beam-size",
+            "4",
+            "--n-best",
+            "2",
+        ),
         ("translate", "MODEL", TEXT, "--json", "--beam-size", "1"),
         ("translate", "MODEL", TEXT, "--json", "--temperature", "1", "--n-best", "2"),
         ("translate", "MODEL", "--input", "LINES", "--json"),
@@ -65,7 +86,9 @@ def main() -> None:
     """Compare these sources with those of a commit."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("base", help="the commit to compare with")
-    parser.add_argument("--only", nargs="+", default=[], metavar="RECIPE", help="these recipes alone")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="RECIPE", help="these recipes alone"
+    )
     asked = parser.parse_args()
     started = time.perf_counter()
     commit = resolve(asked.base)
@@ -76,7 +99,9 @@ def main() -> None:
     for line in differing:
         print(line)
     minutes = (time.perf_counter() - started) / 60
-    print(f"{len(here):,} results beside those of {commit}, {minutes:.1f} minutes: {len(differing)} differ")
+    print(
+        f"{len(here):,} results beside those of {commit}, {minutes:.1f} minutes: {len(differing)} differ"
+    )
     sys.exit(1 if differing or not here else 0)
 
 
@@ -93,11 +118,22 @@ def resolve(name: str) -> str:
 
 
 def checkout(commit: str) -> Path:
-    """Check a commit out in a worktree of its own, with an environment; one that is there serves again."""
+    """Check a commit out in a worktree of its own, with an environment; one that is there serves
+    again.
+    """
     root = WORK / commit
     if not (root / "src").is_dir():
         subprocess.run(["git", "worktree", "prune"], cwd=ROOT, check=True)
-        order = ["git", "worktree", "add", "--quiet", "--detach", "--force", str(root), commit]
+        order = [
+            "git",
+            "worktree",
+            "add",
+            "--quiet",
+            "--detach",
+            "--force",
+            str(root),
+            commit,
+        ]
         subprocess.run(order, cwd=ROOT, check=True)
     if not python_of(root).exists():
         make_environment(root)
@@ -110,17 +146,24 @@ def python_of(root: Path) -> Path:
 
 
 def make_environment(root: Path) -> None:
-    """Give a checkout its .venv: with the packages of this one where it pins the same, else installed anew.
+    """Give a checkout its .venv: with the packages of this one where it pins the same, else
+    installed anew.
 
-    Packages are taken by a path file. Python reads no path files of a folder that one names, so that an editable
-    install of these sources does not come along.
+    Packages are taken by a path file. Python reads no path files of a folder that one names, so
+    that an editable install of these sources does not come along.
     """
-    if (root / "constraints.txt").read_bytes() != (ROOT / "constraints.txt").read_bytes():
+    if (root / "constraints.txt").read_bytes() != (
+        ROOT / "constraints.txt"
+    ).read_bytes():
         subprocess.run(["make", ".venv/ready"], cwd=root, check=True)
         return
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root / ".venv")], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(root / ".venv")], check=True
+    )
     (own,) = (root / ".venv" / "lib").glob("python*/site-packages")
-    (own / "packages.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")))
+    (own / "packages.pth").write_text(
+        "".join(f"{path}\n" for path in sys.path if path.endswith("-packages"))
+    )
 
 
 # --- the plan: what both sides run ----------------------------------------------------------------
@@ -139,9 +182,14 @@ def write_plan(only: Sequence[str]) -> Path:
         recipe = load_recipe(name)
         data = recipe.data.model_dump()
         pair = f"{data.get('src_lang')}-{data.get('tgt_lang')}"
-        ending = {"translation": f"{pair}.tsv", "language-modelling": "txt", "classification": "csv"}[recipe.task]
+        ending = {
+            "translation": f"{pair}.tsv",
+            "language-modelling": "txt",
+            "classification": "csv",
+        }[recipe.task]
         settings = {**sizes_shrunk(recipe), "training.max_steps": STEPS}
-        is_small = data["builtin"] not in ("none", "everyday", None)  # a built-in text, short enough as it is
+        # a built-in text, short enough as it is
+        is_small = data["builtin"] not in ("none", "everyday", None)
         if data["builtin"] == "everyday":
             settings["data.builtin"] = "none"
         cases.append(
@@ -160,7 +208,9 @@ def write_plan(only: Sequence[str]) -> Path:
 
 
 def write_texts(folder: Path) -> Path:
-    """Write pairs, documents and rows from the built-in corpus, of each a part to train on and one to test."""
+    """Write pairs, documents and rows from the built-in corpus, of each a part to train on and one
+    to test.
+    """
     from weft.data import builtin
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,10 +219,14 @@ def write_texts(folder: Path) -> Path:
         for part, rows in (("train", splits.train[:160]), ("test", splits.test[:12])):
             lines = [f"{a}\t{b}\n" for a, b in rows]
             (folder / f"{part}.{src}-{tgt}.tsv").write_text("".join(lines), "utf-8")
-        (folder / f"lines.{src}").write_text("".join(f"{a}\n" for a, _ in splits.test[:12]), "utf-8")
+        (folder / f"lines.{src}").write_text(
+            "".join(f"{a}\n" for a, _ in splits.test[:12]), "utf-8"
+        )
     splits = builtin.pairs("everyday", "en", "de")
     for part, rows in (("train", splits.train[:160]), ("test", splits.test[:12])):
-        (folder / f"{part}.txt").write_text("\n\n".join(a for a, _ in rows) + "\n", "utf-8")
+        (folder / f"{part}.txt").write_text(
+            "\n\n".join(a for a, _ in rows) + "\n", "utf-8"
+        )
         table = [f'"{a}",English\n"{b}",German\n' for a, b in rows]
         (folder / f"{part}.csv").write_text("text,label\n" + "".join(table), "utf-8")
     return folder
@@ -182,8 +236,12 @@ def write_texts(folder: Path) -> Path:
 
 
 def run_sides(plan: Path, roots: dict[str, Path]) -> list[Results]:
-    """Run the plan in each checkout with each kind of kernels, two processes at a time; return their results."""
-    orders = [(name, root, kernels) for kernels in KERNELS for name, root in roots.items()]
+    """Run the plan in each checkout with each kind of kernels, two processes at a time; return
+    their results.
+    """
+    orders = [
+        (name, root, kernels) for kernels in KERNELS for name, root in roots.items()
+    ]
     running: list[tuple[subprocess.Popen[bytes], Path]] = []
     results: dict[str, Results] = {name: {} for name in roots}
     for name, root, kernels in orders:
@@ -197,23 +255,46 @@ def run_sides(plan: Path, roots: dict[str, Path]) -> list[Results]:
     for name, _, kernels in orders:
         file = WORK / "results" / name / kernels / "results.json"
         if not file.is_file():
-            sys.exit(f"same: {name} with {kernels} kernels gave no results; see {file.parent / 'log'}")
+            sys.exit(
+                f"same: {name} with {kernels} kernels gave no results; see {file.parent / 'log'}"
+            )
         results[name] |= json.loads(file.read_text("utf-8"))
     return list(results.values())
 
 
-def start_side(root: Path, plan: Path, folder: Path, kernels: str) -> subprocess.Popen[bytes]:
-    """Start a process that runs the plan with a checkout's sources; what it says goes to `log` in the folder."""
+def start_side(
+    root: Path, plan: Path, folder: Path, kernels: str
+) -> subprocess.Popen[bytes]:
+    """Start a process that runs the plan with a checkout's sources; what it says goes to `log` in
+    the folder.
+    """
     (folder / "results.json").unlink(missing_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(root / "src"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONSAFEPATH": "1",
+    }
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import same; same.run_side(*sys.argv[1:])"
-    order = [str(python_of(root)), "-c", code, str(root), str(plan), str(folder), kernels]
+    order = [
+        str(python_of(root)),
+        "-c",
+        code,
+        str(root),
+        str(plan),
+        str(folder),
+        kernels,
+    ]
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(order, cwd=folder, env=environment, stdout=log, stderr=log)
+        return subprocess.Popen(
+            order, cwd=folder, env=environment, stdout=log, stderr=log
+        )
 
 
 def run_side(root: str, plan: str, folder: str, kernels: str) -> None:
-    """Run the plan with the sources of `root`, in this process, and write results.json; models lie in `folder`."""
+    """Run the plan with the sources of `root`, in this process, and write results.json; models lie
+    in `folder`.
+    """
     import shutil
 
     import weft
@@ -225,19 +306,34 @@ def run_side(root: str, plan: str, folder: str, kernels: str) -> None:
         shutil.rmtree(name, ignore_errors=True)
         for what, value in run_case(Path(root), case, kernels).items():
             results[f"{name}, {kernels}: {what}"] = value
-    Path(folder, "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False), "utf-8")
+    Path(folder, "results.json").write_text(
+        json.dumps(results, indent=1, ensure_ascii=False), "utf-8"
+    )
 
 
 def run_case(root: Path, case: Case, kernels: str) -> Results:
-    """Train one recipe and use the model; return its weights' hashes, losses, and what each verb wrote."""
+    """Train one recipe and use the model; return its weights' hashes, losses, and what each verb
+    wrote.
+    """
     model = Path(case["recipe"])
     recipe = case["recipe"]
     if not (root / "src" / "weft" / "recipes" / f"{recipe}.toml").is_file():
         recipe = RENAMED_RECIPES.get(recipe, recipe)
     keys = (root / "docs" / "recipes.md").read_text("utf-8")
-    order = ["train", *([case["train"]] if case["train"] else []), "--recipe", recipe, "--output", str(model)]
+    order = [
+        "train",
+        *([case["train"]] if case["train"] else []),
+        "--recipe",
+        recipe,
+        "--output",
+        str(model),
+    ]
     for key, value in {**case["settings"], "training.kernels": kernels}.items():
-        known = key if key in RENAMED_KEYS and f"`{key}`" in keys else RENAMED_KEYS.get(key, key)
+        known = (
+            key
+            if key in RENAMED_KEYS and f"`{key}`" in keys
+            else RENAMED_KEYS.get(key, key)
+        )
         order += ["--set", f"{known}={value}"]
     results: Results = {"train": command(order)}
     if results["train"]["code"]:
@@ -252,7 +348,9 @@ def run_case(root: Path, case: Case, kernels: str) -> Results:
 
 
 def command(words: Sequence[str]) -> Results:
-    """Run `weft WORDS` in this process; return its exit code and standard output. A traceback is code -1."""
+    """Run `weft WORDS` in this process; return its exit code and standard output. A traceback is
+    code -1.
+    """
     from weft.__main__ import main as weft_main
 
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -276,13 +374,19 @@ def weights(model: Path) -> dict[str, str]:
     from safetensors import safe_open
 
     with safe_open(file_of(model, "model.safetensors"), framework="np") as file:
-        return {name: hashlib.sha256(file.get_tensor(name).tobytes()).hexdigest() for name in sorted(file.keys())}
+        return {
+            name: hashlib.sha256(file.get_tensor(name).tobytes()).hexdigest()
+            for name in sorted(file.keys())
+        }
 
 
 def losses(model: Path) -> list[dict[str, Any]]:
     """Return the metrics of a run, without those of the clock."""
     lines = file_of(model, "run/metrics.jsonl").read_text("utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in CLOCK} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in CLOCK}
+        for line in lines
+    ]
 
 
 def file_of(model: Path, name: str) -> Path:
@@ -295,20 +399,25 @@ def file_of(model: Path, name: str) -> Path:
 
 
 def differences(there: Results, here: Results) -> list[str]:
-    """Return a line for each result that is not the same on both sides, with the first place where it is not."""
+    """Return a line for each result that is not the same on both sides, with the first place where
+    it is not.
+    """
     lines = []
     for name in sorted(there.keys() | here.keys()):
         if name not in here or name not in there:
             lines.append(f"{name}: only {'there' if name in there else 'here'}")
         elif isinstance(here[name], dict) and here[name].get("code"):
-            lines.append(f"{name}: exit code {here[name]['code']} here")  # alike or not, it shows nothing
+            # alike or not, it shows nothing
+            lines.append(f"{name}: exit code {here[name]['code']} here")
         elif there[name] != here[name]:
             lines.append(f"{name}: {first_difference(there[name], here[name])}")
     return lines
 
 
 def first_difference(there: Any, here: Any, where: str = "") -> str:
-    """Say where two results part: the key or number of the first unlike part, and both values, shortened."""
+    """Say where two results part: the key or number of the first unlike part, and both values,
+    shortened.
+    """
     if isinstance(there, dict) and isinstance(here, dict):
         for key in there.keys() | here.keys():
             if there.get(key) != here.get(key):
@@ -319,7 +428,8 @@ def first_difference(there: Any, here: Any, where: str = "") -> str:
                 return first_difference(a, b, f"{where} {i}")
     if isinstance(there, str) and isinstance(here, str):
         at = next(
-            (i for i, (a, b) in enumerate(zip(there, here, strict=False)) if a != b), min(len(there), len(here))
+            (i for i, (a, b) in enumerate(zip(there, here, strict=False)) if a != b),
+            min(len(there), len(here)),
         )
         return f"{where.strip()} from character {at}: {there[at : at + 60]!r} there, {here[at : at + 60]!r} here"
     return f"{where.strip()} {there!r:.60} there, {here!r:.60} here"

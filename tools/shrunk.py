@@ -1,4 +1,6 @@
-"""Packaged recipes made tiny, their structure kept: for tests and comparisons that run all of them."""
+"""Packaged recipes made tiny, their structure kept: for tests and comparisons that run all of
+them.
+"""
 
 from weft.config import LayerShape, Recipe
 
@@ -21,7 +23,11 @@ def sizes_shrunk(recipe: Recipe) -> dict[str, object]:
     if isinstance(recipe.model, LayerShape):
         heads = recipe.model.num_heads
         width = heads * (8 if heads < 4 else 4)
-        found |= {"model.d_model": width, "model.d_ff": 2 * width, "model.max_len": min(model["max_len"], 300)}
+        found |= {
+            "model.d_model": width,
+            "model.d_ff": 2 * width,
+            "model.max_len": min(model["max_len"], 300),
+        }
         found |= {"model.head_dim": 2 * width // heads} if recipe.model.head_dim else {}
     else:
         found |= {"model.d_model": 16, "model.d_hidden": 24}
@@ -29,11 +35,18 @@ def sizes_shrunk(recipe: Recipe) -> dict[str, object]:
         found |= {f"model.{key}": min(model[key], 2)} if key in model else {}
     found |= {"model.ngram_buckets": 500} if model.get("ngrams", 1) > 1 else {}
     tokenizer = tree["tokenizer"]
-    sides = {"tokenizer.src": tokenizer["src"], "tokenizer.tgt": tokenizer["tgt"]} if "src" in tokenizer else {}
+    sides = (
+        {"tokenizer.src": tokenizer["src"], "tokenizer.tgt": tokenizer["tgt"]}
+        if "src" in tokenizer
+        else {}
+    )
     for where, side in (sides or {"tokenizer": tokenizer}).items():
         found |= {f"{where}.vocab_size": 300} if side["kind"] == "bpe" else {}
     if "window_len" in batches:
-        found |= {"batches.window_len": min(batches["window_len"], 48), "batches.batch_size": 2}
+        found |= {
+            "batches.window_len": min(batches["window_len"], 48),
+            "batches.batch_size": 2,
+        }
     elif batches["batch_size"]:
         found |= {"batches.batch_size": min(batches["batch_size"], 16)}
     else:

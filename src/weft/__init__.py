@@ -56,13 +56,15 @@ _LAZY = {
 
 
 def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
-    """Load the model in a folder that `weft train` wrote: a Translator, LanguageModel or Classifier.
+    """Load the model in a folder that `weft train` wrote: a Translator, LanguageModel or
+    Classifier.
 
-    `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a GPU "float16", or
-    "auto", the fastest; what has no engine on this machine, as classifiers, computes in float32. `kernels` "torch"
-    takes the model's own steps, as `weft.model` has them, in the place of an engine: slower, but a debugger can
-    stop in them. Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
-    UsageError for a precision that the machine does not have.
+    `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a
+    GPU "float16", or "auto", the fastest; what has no engine on this machine, as classifiers,
+    computes in float32. `kernels` "torch" takes the model's own steps, as `weft.model` has them, in
+    the place of an engine: slower, but a debugger can stop in them. Raises weft.errors.FolderError
+    where the folder is missing, damaged, unfinished or not Weft's, UsageError for a precision that
+    the machine does not have.
     """
     from weft.tasks.choice import load_predictor
 
@@ -84,11 +86,13 @@ def train(
     quiet: bool = False,
     minutes: float | None = None,
 ) -> "Verdict":
-    """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it stopped.
+    """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it
+    stopped.
 
-    `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts, `train`, `dev`
-    and `test` name files as on the command line; `fresh`, `allow_data_change` and `allow_bad_data` are its flags.
-    `minutes` is when the run shall end. Raises weft.errors.WeftError, by kind.
+    `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts,
+    `train`, `dev` and `test` name files as on the command line; `fresh`, `allow_data_change` and
+    `allow_bad_data` are its flags. `minutes` is when the run shall end. Raises
+    weft.errors.WeftError, by kind.
     """
     began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):

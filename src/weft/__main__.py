@@ -14,22 +14,27 @@ from weft.errors import OtherVersion
 
 _PLAIN = warnings.formatwarning  # Python's own
 LEFT = 130  # the exit code of a process that Ctrl-C ended
-SPINS = "3000"  # turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
+# turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
+SPINS = "3000"
 
 
 def main() -> None:
-    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb is loaded.
+    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb
+    is loaded.
 
-    A library that is being imported may turn Ctrl-C into an error of its own, which is no news then.
+    A library that is being imported may turn Ctrl-C into an error of its own, which is no news
+    then.
     """
-    atexit.register(gc.freeze)  # else Python looks over all that PyTorch has loaded once more, for a second or so
+    # else Python looks over all that PyTorch has loaded once more, for a second or so
+    atexit.register(gc.freeze)
     came: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:
         came.append(number)
         raise KeyboardInterrupt
 
-    is_asked = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it is not
+    # in the background it is not
+    is_asked = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_asked:
         signal.signal(signal.SIGINT, leave)
     try:
@@ -55,7 +60,8 @@ def _run() -> None:
     from weft.errors import WeftError
 
     warnings.formatwarning = _in_one_line
-    # What the option parser raises: the base of this class, whose module moves between versions of typer.
+    # What the option parser raises: the base of this class, whose module moves between versions of
+    # typer.
     option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         code = app(standalone_mode=False, prog_name="weft")
@@ -69,15 +75,21 @@ def _run() -> None:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:
-        verb = " ".join(["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+        verb = " ".join(
+            ["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))]
+        )
         say_lines([f"weft: {about_arguments(error, verb)}"], sys.stderr)
         sys.exit(2)
 
 
-def _in_one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+def _in_one_line(
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> str:
     """Return a warning of ours as errors are said; those of others as Python says them."""
     return (
-        f"weft: {message}\n" if issubclass(category, OtherVersion) else _PLAIN(message, category, *place, **more)
+        f"weft: {message}\n"
+        if issubclass(category, OtherVersion)
+        else _PLAIN(message, category, *place, **more)
     )
 
 
@@ -90,7 +102,8 @@ def _flush() -> None:
 
 
 def _write_anywhere() -> None:
-    """Let what a person reads reach every terminal: what its encoding has not is written as an escape.
+    """Let what a person reads reach every terminal: what its encoding has not is written as an
+    escape.
 
     Text and JSON for files and pipes are written in UTF-8 where they are written.
     """
@@ -100,7 +113,8 @@ def _write_anywhere() -> None:
 
 
 def _wait_briefly() -> None:
-    """Let threads that wait for one another soon sleep, so that another program on a core does not stop them all.
+    """Let threads that wait for one another soon sleep, so that another program on a core does not
+    stop them all.
 
     OpenMP reads it when torch is loaded. Whoever has decided it otherwise is left alone.
     """

@@ -6,7 +6,15 @@ A recipe says everything that decides the result of a run.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1, lt=2**63)]
@@ -19,11 +27,15 @@ Layers = Annotated[int, Field(ge=1, le=1024)]
 class Section(BaseModel):
     """A part of the recipe: frozen, closed to unknown keys, and strict about types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
+    )
 
 
 class PairsSection(Section):
-    """Which pairs: files are given on the command line, built-in corpora here; `seed` decides what is held out."""
+    """Which pairs: files are given on the command line, built-in corpora here; `seed` decides what
+    is held out.
+    """
 
     builtin: str | None = None
     src_lang: str | None = None
@@ -35,7 +47,8 @@ class PairsSection(Section):
 
 
 class DocumentsSection(Section):
-    """Which documents: where one ends, and which share is held out where no dev or test text is given.
+    """Which documents: where one ends, and which share is held out where no dev or test text is
+    given.
 
     `raw` takes what looks like HTML, JSON and the like for the text itself.
     """
@@ -65,7 +78,9 @@ class RowsSection(Section):
 
 
 class SideSection(Section):
-    """How text becomes ids; `auto` chooses by script and size. `words`: what the kind `word` takes for one."""
+    """How text becomes ids; `auto` chooses by script and size. `words`: what the kind `word` takes
+    for one.
+    """
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
     words: Literal["unicode", "whitespace", "nltk", "spacy"] = "unicode"
@@ -78,7 +93,9 @@ class SideSection(Section):
     @model_validator(mode="after")
     def _words_need_the_word_kind(self) -> "SideSection":
         if self.words != "unicode" and self.kind != "word":
-            raise ValueError(f"words = {self.words!r} needs kind = 'word', not {self.kind!r}")
+            raise ValueError(
+                f"words = {self.words!r} needs kind = 'word', not {self.kind!r}"
+            )
         return self
 
 
@@ -99,12 +116,16 @@ class TokenizerSection(Section):
     @model_validator(mode="after")
     def _one_description_when_joint(self) -> "TokenizerSection":
         if self.joint is True and self.src != self.tgt:
-            raise ValueError("a joint tokenizer needs tokenizer.src and tokenizer.tgt to be equal")
+            raise ValueError(
+                "a joint tokenizer needs tokenizer.src and tokenizer.tgt to be equal"
+            )
         return self
 
 
 class BatchesSection(Section):
-    """The size of one micro-batch, sentences or padded source and target tokens (4,096 by default); its noise."""
+    """The size of one micro-batch, sentences or padded source and target tokens (4,096 by default);
+    its noise.
+    """
 
     tokens_per_batch: Count | None = None
     batch_size: Count | None = None
@@ -114,15 +135,17 @@ class BatchesSection(Section):
     @model_validator(mode="after")
     def _one_measure(self) -> "BatchesSection":
         if self.tokens_per_batch and self.batch_size:
-            raise ValueError("set batches.tokens_per_batch or batches.batch_size, not both")
+            raise ValueError(
+                "set batches.tokens_per_batch or batches.batch_size, not both"
+            )
         return self
 
 
 class WindowsSection(Section):
     """How documents become windows of `window_len` tokens.
 
-    `stream` joins all documents, cuts the whole into `batch_size` parallel streams and reads them in order;
-    `packed` puts documents side by side into shuffled windows, and none sees another.
+    `stream` joins all documents, cuts the whole into `batch_size` parallel streams and reads them
+    in order; `packed` puts documents side by side into shuffled windows, and none sees another.
     """
 
     packing: Literal["stream", "packed"] = "stream"
@@ -131,7 +154,9 @@ class WindowsSection(Section):
 
 
 class LayerShape(Section):
-    """The shape of a Transformer's layers, in the words of the paper and of torch.nn.Transformer."""
+    """The shape of a Transformer's layers, in the words of the paper and of
+    torch.nn.Transformer.
+    """
 
     d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
     d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
@@ -167,9 +192,13 @@ class LayerShape(Section):
                 "change one"
             )
         if self.sandwich_norm and not self.norm_first:
-            problems.append("sandwich_norm adds to norm_first = true; set both, or neither")
+            problems.append(
+                "sandwich_norm adds to norm_first = true; set both, or neither"
+            )
         if self.positions == "sinusoidal" and self.d_model % 2:
-            problems.append(f"sinusoidal positions need an even d_model, not {self.d_model}")
+            problems.append(
+                f"sinusoidal positions need an even d_model, not {self.d_model}"
+            )
         if self.positions == "rotary" and self.dim_of_head % 2:
             problems.append(
                 f"rotary positions need heads of an even width, not {self.dim_of_head}; set model.head_dim"
@@ -216,9 +245,10 @@ class RecurrentSection(Section):
 class CausalSection(LayerShape):
     """A decoder-only Transformer: each position sees those before it.
 
-    `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each position; in training
-    each is left out with probability `ngram_dropout`. For each of `match_lengths` n, an embedding is added of
-    what followed when the newest n tokens stood in the window before.
+    `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each
+    position; in training each is left out with probability `ngram_dropout`. For each of
+    `match_lengths` n, an embedding is added of what followed when the newest n tokens stood in the
+    window before.
     """
 
     num_decoder_layers: Layers = 4
@@ -233,9 +263,9 @@ class ClassifierSection(LayerShape):
     """An encoder whose states are pooled into one vector a text.
 
     `ngrams` above 1 adds the mean of hashed n-gram embeddings up to that length beside the encoder
-    (Joulin et al. 2017, section 2); `num_encoder_layers` may be 0 then. With `ngram_weights = "log-count-ratio"`
-    that mean is weighted: an n-gram counts by how much its frequency differs between texts with and without a
-    label (Wang and Manning 2012, section 2.1).
+    (Joulin et al. 2017, section 2); `num_encoder_layers` may be 0 then. With `ngram_weights =
+    "log-count-ratio"` that mean is weighted: an n-gram counts by how much its frequency differs
+    between texts with and without a label (Wang and Manning 2012, section 2.1).
     """
 
     num_encoder_layers: Annotated[int, Field(ge=0, le=1024)] = 2
@@ -248,17 +278,25 @@ class ClassifierSection(LayerShape):
     @model_validator(mode="after")
     def _something_to_pool(self) -> "ClassifierSection":
         if not self.num_encoder_layers and self.ngrams == 1 and self.pooling == "first":
-            raise ValueError("num_encoder_layers = 0 leaves the first token without the text; set pooling to mean")
+            raise ValueError(
+                "num_encoder_layers = 0 leaves the first token without the text; set pooling to mean"
+            )
         return self
 
 
 def _kind_of_model(value: Any) -> str:
-    kind = value.get("kind", "transformer") if isinstance(value, Mapping) else getattr(value, "kind", "")
-    return "recurrent" if kind == "recurrent" else "transformer"  # of another kind the section itself complains
+    kind = (
+        value.get("kind", "transformer")
+        if isinstance(value, Mapping)
+        else getattr(value, "kind", "")
+    )
+    # of another kind the section itself complains
+    return "recurrent" if kind == "recurrent" else "transformer"
 
 
 ModelSection = Annotated[
-    Annotated[Seq2SeqSection, Tag("transformer")] | Annotated[RecurrentSection, Tag("recurrent")],
+    Annotated[Seq2SeqSection, Tag("transformer")]
+    | Annotated[RecurrentSection, Tag("recurrent")],
     Discriminator(_kind_of_model),
 ]
 
@@ -295,13 +333,19 @@ class TrainingSection(Section):
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2
     num_samples: Amount = 4
-    trackio: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$")] | None = None
+    trackio: (
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$")] | None
+    ) = None
 
 
 class ClassifierTrainingSection(TrainingSection):
-    """As every training; `class_weights` weigh the loss of each label, "balanced" by the root of its rarity."""
+    """As every training; `class_weights` weigh the loss of each label, "balanced" by the root of
+    its rarity.
+    """
 
-    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None = None
+    class_weights: (
+        Literal["balanced"] | dict[str, Annotated[float, Field(gt=0.0)]] | None
+    ) = None
 
 
 class DecodingSection(Section):
@@ -325,7 +369,9 @@ class SamplingSection(Section):
 
 
 class Recipe(Section):
-    """Everything that decides the result of a run, but the text itself; each task has sections of its own."""
+    """Everything that decides the result of a run, but the text itself; each task has sections of
+    its own.
+    """
 
     task: str = ""
     data: Section = Section()
@@ -347,7 +393,9 @@ class TranslationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _merges_to_leave_out(self) -> "TranslationRecipe":
-        _refuse_bpe_dropout(self.batches, self.tokenizer.src.kind, self.tokenizer.tgt.kind)
+        _refuse_bpe_dropout(
+            self.batches, self.tokenizer.src.kind, self.tokenizer.tgt.kind
+        )
         return self
 
 
@@ -414,7 +462,11 @@ RECIPES: dict[str, type[Recipe]] = {
 def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
     """Dotted keys whose values differ, each with the old and the new value."""
     a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
-    return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
+    return {
+        key: (a.get(key), b.get(key))
+        for key in sorted(a.keys() | b.keys())
+        if a.get(key) != b.get(key)
+    }
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -47,4 +47,6 @@ class Interrupted(WeftError):
 
 
 class OtherVersion(UserWarning):
-    """A package that cuts a model's text into words is installed in another version than when it was trained."""
+    """A package that cuts a model's text into words is installed in another version than when it
+    was trained.
+    """

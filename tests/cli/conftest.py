@@ -42,12 +42,16 @@ Command = Callable[..., Ended]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Command:
     """Run `weft ARGUMENTS...`, given standard input, without a new process."""
 
     def call(*arguments: object, stdin: bytes = b"") -> Ended:
         monkeypatch.setattr(sys, "argv", ["weft", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        )
         capfdbinary.readouterr()
         with pytest.raises(SystemExit) as caught:
             main()
@@ -65,7 +69,12 @@ def process() -> Command:
         whole = [sys.executable, "-m", "weft", *map(str, arguments)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
-            whole, input=stdin, capture_output=True, timeout=timeout, check=False, env=environment
+            whole,
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            env=environment,
         )
         return Ended(done.returncode, done.stdout, done.stderr.decode("utf-8"))
 

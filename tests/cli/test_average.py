@@ -7,7 +7,9 @@ from typing import Any
 Command = Callable[..., Any]
 
 
-def test_checkpoints_of_a_run(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_a_run(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     ended = command("average", tiny_folder, "--output", tmp_path / "out")
     assert ended.code == 0
     assert [Path(line).name for line in ended.lines] == ["step-120", "step-60"]
@@ -17,7 +19,9 @@ def test_checkpoints_of_a_run(command: Command, tiny_folder: Path, tmp_path: Pat
     assert command("translate", tmp_path / "out", "cat sees dog.").code == 0
 
 
-def test_more_than_there_are(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_more_than_there_are(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     ended = command("average", tiny_folder, "--last", 9, "--output", tmp_path / "out")
     assert ended.code == 2
     assert len(ended.messages) == 1

@@ -1,4 +1,6 @@
-"""weft check: what it says of sound and of damaged text, in which form, and the code that it ends with."""
+"""weft check: what it says of sound and of damaged text, in which form, and the code that it ends
+with.
+"""
 
 import json
 from collections.abc import Callable
@@ -23,21 +25,36 @@ def write(path: Path, rows: list[tuple[str, ...]], head: str = "") -> Path:
     return path
 
 
-def test_sound_text_ends_with_0(command: Command, tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+def test_sound_text_ends_with_0(
+    command: Command, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
     ended = command("check", write(tmp_path / "p.en-de.tsv", pairs))
     assert (ended.code, ended.err) == (0, "")
-    assert " looks like pairs of sentences: a translator; else name another --recipe" in ended.lines[0]
+    assert (
+        " looks like pairs of sentences: a translator; else name another --recipe"
+        in ended.lines[0]
+    )
     assert ended.lines[1].startswith("train: 1,200 rows; en to de; median length: ")
     assert "|rules:2|order:" in ended.lines[1]
     assert ended.lines[-1].startswith("fatal: 0, warnings: 0, notes: ")
     assert ended.lines[-1].endswith("; nothing stands against training")
 
 
-def test_two_files_side_by_side_may_be_meant_as_pairs(command: Command, tmp_path: Path) -> None:
-    files = [str(write(tmp_path / name, [("one line",), ("and another",)])) for name in ("t.en", "t.de")]
+def test_two_files_side_by_side_may_be_meant_as_pairs(
+    command: Command, tmp_path: Path
+) -> None:
+    files = [
+        str(write(tmp_path / name, [("one line",), ("and another",)]))
+        for name in ("t.en", "t.de")
+    ]
     ended = command("check", *files)
-    assert ended.lines[1] == f"if the two files translate each other, join them by a comma: {','.join(files)}"
-    assert ended.lines[-1].endswith("; nothing stands against training, but look at what is warned of")
+    assert (
+        ended.lines[1]
+        == f"if the two files translate each other, join them by a comma: {','.join(files)}"
+    )
+    assert ended.lines[-1].endswith(
+        "; nothing stands against training, but look at what is warned of"
+    )
 
 
 def test_what_is_fatal_comes_first_and_ends_with_3(
@@ -49,41 +66,65 @@ def test_what_is_fatal_comes_first_and_ends_with_3(
     ended = process("check", write(path, [*pairs[:500], *shifted[500:], *copies]))
     assert (ended.code, ended.err) == (3, "")
     first = ended.lines.index("") + 1
-    assert ended.lines[first].startswith(f"FATAL    shifted-lines (train): {path}:501: from here to {path}:1199")
+    assert ended.lines[first].startswith(
+        f"FATAL    shifted-lines (train): {path}:501: from here to {path}:1199"
+    )
     assert ended.lines[first + 1].strip().startswith("look for a line that is missing")
     assert ended.lines[first + 2].strip().startswith(f"{path}:501: {pairs[500][0]}")
-    severities = [line.split(" ")[0] for line in ended.lines if line.split(" ")[0] in ("FATAL", "WARNING", "NOTE")]
+    severities = [
+        line.split(" ")[0]
+        for line in ended.lines
+        if line.split(" ")[0] in ("FATAL", "WARNING", "NOTE")
+    ]
     assert severities == sorted(severities, key=["FATAL", "WARNING", "NOTE"].index)
     assert {"FATAL", "NOTE"} <= set(severities)
     assert ended.lines[-1].endswith("; training on this would be wrong")
 
 
-def test_json_says_the_same(command: Command, tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+def test_json_says_the_same(
+    command: Command, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
     data = write(tmp_path / "p.en-de.tsv", [*pairs, pairs[3]])
     test = write(tmp_path / "t.en-de.tsv", pairs[:25])
     ended = command("check", data, "--test", test, "--json")
     assert ended.code == 3
     (line,) = ended.lines
     found = json.loads(line)
-    assert (found["task"], found["verdict"]) == ("translation", "training on this would be wrong")
+    assert (found["task"], found["verdict"]) == (
+        "translation",
+        "training on this would be wrong",
+    )
     assert set(found["parts"]) == {"train", "test"}
     column = found["parts"]["train"]["columns"]["source"]["characters"]
-    assert sum(b["count"] for b in column["histogram"]) == found["parts"]["train"]["rows"] == 1201
+    assert (
+        sum(b["count"] for b in column["histogram"])
+        == found["parts"]["train"]["rows"]
+        == 1201
+    )
     assert column["total"] == sum(len(src) for src, _ in [*pairs, pairs[3]])
     by_code = {finding["code"]: finding for finding in found["findings"]}
     assert by_code["test-in-training"]["severity"] == "fatal"
-    assert (by_code["test-in-training"]["part"], by_code["test-in-training"]["count"]) == ("test", 25)
+    assert (
+        by_code["test-in-training"]["part"],
+        by_code["test-in-training"]["count"],
+    ) == ("test", 25)
     assert by_code["duplicates"]["examples"][0]["where"] == f"{data}:1201"
     assert found["counts"]["fatal"] == 1
 
 
 @pytest.mark.parametrize("name", ["r.html", "r.json"])
-def test_a_report_is_written_beside(command: Command, tmp_path: Path, pairs: list[Any], name: str) -> None:
-    ended = command("check", write(tmp_path / "p.tsv", pairs), "--output", tmp_path / name)
+def test_a_report_is_written_beside(
+    command: Command, tmp_path: Path, pairs: list[Any], name: str
+) -> None:
+    ended = command(
+        "check", write(tmp_path / "p.tsv", pairs), "--output", tmp_path / name
+    )
     assert (ended.code, ended.messages) == (0, [f"written to {tmp_path / name}"])
     assert ended.lines
     content = (tmp_path / name).read_text("utf-8")
-    assert content.startswith("<!doctype html>" if name.endswith("html") else '{"task": "translation"')
+    assert content.startswith(
+        "<!doctype html>" if name.endswith("html") else '{"task": "translation"'
+    )
 
 
 def test_unreadable_files_do_not_hide_each_other(
@@ -92,24 +133,45 @@ def test_unreadable_files_do_not_hide_each_other(
     sound = write(tmp_path / "sound.tsv", pairs)
     (tmp_path / "latin.tsv").write_bytes("a\tMäuse\n".encode("latin-1"))
     (tmp_path / "notab.tsv").write_bytes(b"a\tb\nno tab\n")
-    ended = command("check", tmp_path / "latin.tsv", sound, tmp_path / "notab.tsv", tmp_path / "none.tsv")
+    ended = command(
+        "check",
+        tmp_path / "latin.tsv",
+        sound,
+        tmp_path / "notab.tsv",
+        tmp_path / "none.tsv",
+    )
     assert (ended.code, ended.err) == (3, "")
-    fatal = [line for line in ended.lines if line.startswith("FATAL    unreadable (train): ")]
+    fatal = [
+        line for line in ended.lines if line.startswith("FATAL    unreadable (train): ")
+    ]
     assert len(fatal) == 3
-    assert any("latin.tsv:1: not UTF-8 at the text's byte 3 (0xE4)" in line for line in fatal)
-    assert any("notab.tsv:2: 1 columns" in line or "notab.tsv:2: no TAB" in line for line in fatal)
+    assert any(
+        "latin.tsv:1: not UTF-8 at the text's byte 3 (0xE4)" in line for line in fatal
+    )
+    assert any(
+        "notab.tsv:2: 1 columns" in line or "notab.tsv:2: no TAB" in line
+        for line in fatal
+    )
     assert any("none.tsv: no such file" in line for line in fatal)
-    assert any(line.startswith("train: 1,200 rows") for line in ended.lines), "the sound one is looked at"
+    assert any(line.startswith("train: 1,200 rows") for line in ended.lines), (
+        "the sound one is looked at"
+    )
 
 
 def test_rows(command: Command, tmp_path: Path) -> None:
-    rows = [(f"the text of number {i} is like this", "good" if i % 2 else "bad") for i in range(300)]
+    rows = [
+        (f"the text of number {i} is like this", "good" if i % 2 else "bad")
+        for i in range(300)
+    ]
     rows[7] = (rows[7][0], "Good ")
     data = write(tmp_path / "r.tsv", rows, "text\tlabel\n")
     ended = command("check", data)
     assert ended.code == 0
     assert "looks like labelled rows: a classifier" in ended.lines[0]
-    assert any(line.startswith(f"WARNING  label-variants (train): {data}:9: ") for line in ended.lines)
+    assert any(
+        line.startswith(f"WARNING  label-variants (train): {data}:9: ")
+        for line in ended.lines
+    )
     other = write(tmp_path / "q.tsv", rows, "text\tkind\n")
     ended = command("check", other)
     assert ended.code == 3
@@ -120,7 +182,9 @@ def test_rows(command: Command, tmp_path: Path) -> None:
 
 
 def test_documents(command: Command, tmp_path: Path) -> None:
-    text = "\n\n".join(src for src, _ in builtin.pairs("everyday", "en", "de").train[:300])
+    text = "\n\n".join(
+        src for src, _ in builtin.pairs("everyday", "en", "de").train[:300]
+    )
     (tmp_path / "book.txt").write_text(text, "utf-8")
     ended = command("check", tmp_path / "book.txt")
     assert (ended.code, "running text: a language model" in ended.lines[0]) == (0, True)
@@ -135,7 +199,9 @@ def test_documents(command: Command, tmp_path: Path) -> None:
         (["--set", "data.txt_column=x"], "unknown key"),
     ],
 )
-def test_wrong_usage(command: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage(
+    command: Command, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     ended = command("check", write(tmp_path / "p.tsv", [("a", "b")]), *arguments)
     assert (ended.code, ended.out) == (2, b"")
     assert message in ended.err
@@ -144,12 +210,19 @@ def test_wrong_usage(command: Command, tmp_path: Path, arguments: list[str], mes
 def test_a_terminal_shows_few_examples_and_says_where_the_others_are(
     command: Callable[..., Any], tmp_path: Path
 ) -> None:
-    rows = "".join(f"the text <b>number</b> {i} is like this\t{'good' if i % 2 else 'bad'}\n" for i in range(300))
-    (tmp_path / "r.tsv").write_text(f"text\tlabel\n{rows}" + "the same text again\tgood\n" * 9)
+    rows = "".join(
+        f"the text <b>number</b> {i} is like this\t{'good' if i % 2 else 'bad'}\n"
+        for i in range(300)
+    )
+    (tmp_path / "r.tsv").write_text(
+        f"text\tlabel\n{rows}" + "the same text again\tgood\n" * 9
+    )
     ended = command("check", tmp_path / "r.tsv")
     blocks = "\n".join(ended.lines).split("\n\n")[1:-1]
     assert blocks
     for block in blocks:
         examples = [line for line in block.split("\n") if line.startswith(" " * 11)]
         assert len(examples) <= (1 if block.startswith("NOTE") else 3), block
-    assert " more examples, lengths and scripts: --output report.html" in ended.lines[-2]
+    assert (
+        " more examples, lengths and scripts: --output report.html" in ended.lines[-2]
+    )

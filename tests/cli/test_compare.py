@@ -14,14 +14,28 @@ import weft
 from weft.inspection.comparison import ONE_SEED
 
 Command = Callable[..., Any]
-SIZE = ("training.eval_every=1000", "training.precision=float32", "training.threads=1", "training.warmup_steps=1")
+SIZE = (
+    "training.eval_every=1000",
+    "training.precision=float32",
+    "training.threads=1",
+    "training.warmup_steps=1",
+)
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str], tiny_settings: Any) -> Path:
+def other(
+    tmp_path_factory: pytest.TempPathFactory,
+    write_pairs: Callable[[int], str],
+    tiny_settings: Any,
+) -> Path:
     """As the tiny folder, but hardly trained."""
     out = tmp_path_factory.mktemp("other") / "model"
-    settings = (*tiny_settings, "training.max_steps=3", "training.eval_every=3", "model.d_model=32")
+    settings = (
+        *tiny_settings,
+        "training.max_steps=3",
+        "training.eval_every=3",
+        "model.d_model=32",
+    )
     weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
     return out
 
@@ -31,7 +45,8 @@ def writers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two language models of one text: trained, and hardly."""
     here = tmp_path_factory.mktemp("writers")
     (here / "train.txt").write_text(
-        "".join(f"the {a} was {b}.\n" for a in ["cat", "dog", "bird"] for b in WORDS) * 3
+        "".join(f"the {a} was {b}.\n" for a in ["cat", "dog", "bird"] for b in WORDS)
+        * 3
     )
     return [written(here, steps) for steps in (60, 1)]
 
@@ -45,13 +60,19 @@ def written(here: Path, steps: int) -> Path:
     more = ("task=language-modelling", "tokenizer.kind=character", "model.num_decoder_layers=1",
             "data.dev_share=0.0", "data.test_share=0.0",
             "batches.window_len=24", "batches.batch_size=8", f"training.max_steps={steps}")  # fmt: skip
-    weft.train(out=out, train=str(here / "train.txt"), settings=(*SHAPE, *more), quiet=True)
+    weft.train(
+        out=out, train=str(here / "train.txt"), settings=(*SHAPE, *more), quiet=True
+    )
     return out
 
 
 def labelled(begin: str) -> list[tuple[str, str]]:
     warm = ("red", "warm", "large")
-    return [(f"{begin} {a} was {b}", "warm" if b in warm else "cold") for a in WORDS for b in WORDS]
+    return [
+        (f"{begin} {a} was {b}", "warm" if b in warm else "cold")
+        for a in WORDS
+        for b in WORDS
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +80,51 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two classifiers of one text: trained, and hardly."""
     here = tmp_path_factory.mktemp("judges")
     rows = labelled("the")
-    (here / "train.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows * 3))
+    (here / "train.csv").write_text(
+        "text,label\n" + "".join(f"{a},{b}\n" for a, b in rows * 3)
+    )
     found = []
     for steps in (60, 1):
         found.append(here / f"model-{steps}")
         more = ("task=classification", "tokenizer.kind=word", "model.num_encoder_layers=1",
                 "data.dev_size=0", "data.test_size=0", f"training.max_steps={steps}")  # fmt: skip
         settings = (*SHAPE, *more)
-        weft.train(out=found[-1], train=str(here / "train.csv"), settings=settings, quiet=True)
+        weft.train(
+            out=found[-1], train=str(here / "train.csv"), settings=settings, quiet=True
+        )
     return found
 
 
 def test_translators(
-    command: Command, tiny_folder: Path, other: Path, write_pairs: Callable[[int], str], tmp_path: Path
+    command: Command,
+    tiny_folder: Path,
+    other: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
 ) -> None:
     data = write_pairs(90)
-    ended = command("compare", tiny_folder, other, data, "--samples", 200, "--show", 3, "--json", "--train", data)
+    ended = command(
+        "compare",
+        tiny_folder,
+        other,
+        data,
+        "--samples",
+        200,
+        "--show",
+        3,
+        "--json",
+        "--train",
+        data,
+    )
     assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
-    pairs = [line.split("\t") for line in Path(data).read_text("utf-8").split("\n")[:-1]]
-    texts = [[p.text for p in weft.load(m).translate([a for a, _ in pairs])] for m in (tiny_folder, other)]
+    pairs = [
+        line.split("\t") for line in Path(data).read_text("utf-8").split("\n")[:-1]
+    ]
+    texts = [
+        [p.text for p in weft.load(m).translate([a for a, _ in pairs])]
+        for m in (tiny_folder, other)
+    ]
     wanted = [b for _, b in pairs]
     bleu, chrf = found["figures"]
     for figure, metric in ((bleu, BLEU()), (chrf, CHRF())):
@@ -87,10 +133,16 @@ def test_translators(
         assert figure["verdict"] == "the first is better"
         assert figure["p_value"] < 0.05
     assert found["names"] == [str(tiny_folder), str(other)]
-    by_length = [group for group in found["groups"] if group["figure"].startswith("BLEU")]
+    by_length = [
+        group for group in found["groups"] if group["figure"].startswith("BLEU")
+    ]
     assert sum(group["count"] for group in by_length) == found["num_rows"] == 90
-    by_count = [group for group in found["groups"] if group["figure"].startswith("words")]
-    assert sum(group["count"] for group in by_count) == sum(len(b.replace(".", "").split()) for b in wanted)
+    by_count = [
+        group for group in found["groups"] if group["figure"].startswith("words")
+    ]
+    assert sum(group["count"] for group in by_count) == sum(
+        len(b.replace(".", "").split()) for b in wanted
+    )
     assert all(group["first"] >= group["second"] for group in by_count)
     gains = [each["gain"] for each in found["differences"]]
     assert len([gain for gain in gains if gain < 0]) == 3
@@ -99,16 +151,20 @@ def test_translators(
     assert min(gains) == pytest.approx(worst)
     assert any("contaminated" in note for note in found["notes"])
     lines = command("compare", tiny_folder, other, data, "--samples", 50).lines
-    assert any(re.fullmatch(r"BLEU: the first is better \(p 0\.\d{3}\)", line) for line in lines)
+    assert any(
+        re.fullmatch(r"BLEU: the first is better \(p 0\.\d{3}\)", line)
+        for line in lines
+    )
     assert lines.count(ONE_SEED) == 1
     head, *rows = lines[lines.index("") + 1 : lines.index("") + 4]
     assert all(len(line) <= 60 for line in (head, *rows)), "a terminal of 60 columns"
     for name in ("first", "second", "difference"):
         ends = re.search(rf"\b{name}\b", head)
         assert ends is not None
-        assert {row[ends.end() - 1].isdigit() and row[ends.end() :][:1] in ("", " ") for row in rows} == {True}, (
-            name
-        )
+        assert {
+            row[ends.end() - 1].isdigit() and row[ends.end() :][:1] in ("", " ")
+            for row in rows
+        } == {True}, name
 
 
 def test_what_is_done_is_said_meanwhile(
@@ -122,19 +178,34 @@ def test_what_is_done_is_said_meanwhile(
 ) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     (tmp_path / "new.txt").write_text("".join(f"the dog was {b}.\n" for b in WORDS))
-    (tmp_path / "new.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in labelled("a")))
+    (tmp_path / "new.csv").write_text(
+        "text,label\n" + "".join(f"{a},{b}\n" for a, b in labelled("a"))
+    )
     for folders, data, stages in (
         (
             (tiny_folder, tiny_folder),
             write_pairs(9),
             ["translating 9 pairs by the first", "translating 9 pairs by the second"],
         ),
-        (writers, tmp_path / "new.txt", ["scoring 8 rows by the first", "scoring 8 rows by the second"]),
+        (
+            writers,
+            tmp_path / "new.txt",
+            ["scoring 8 rows by the first", "scoring 8 rows by the second"],
+        ),
         (judges, tmp_path / "new.csv", ["classifying 64 texts by both"]),
     ):
         said = command("compare", *folders, data).err.split("\n")
-        wanted = ["loading PyTorch", "loading the models", f"reading {data}", *stages, "comparing"]
-        found = [next((i for i, line in enumerate(said) if line.startswith(stage)), -1) for stage in wanted]
+        wanted = [
+            "loading PyTorch",
+            "loading the models",
+            f"reading {data}",
+            *stages,
+            "comparing",
+        ]
+        found = [
+            next((i for i, line in enumerate(said) if line.startswith(stage)), -1)
+            for stage in wanted
+        ]
         assert -1 not in found, (wanted, said)
         assert found == sorted(found)
 
@@ -142,21 +213,32 @@ def test_what_is_done_is_said_meanwhile(
 def test_a_model_does_not_differ_from_itself(
     command: Command, tiny_folder: Path, write_pairs: Callable[[int], str]
 ) -> None:
-    found = json.loads(command("compare", tiny_folder, tiny_folder, write_pairs(30), "--json").lines[0])
+    found = json.loads(
+        command("compare", tiny_folder, tiny_folder, write_pairs(30), "--json").lines[0]
+    )
     assert found["differences"] == []
-    assert {figure["verdict"] for figure in found["figures"]} == {"no difference beyond chance"}
+    assert {figure["verdict"] for figure in found["figures"]} == {
+        "no difference beyond chance"
+    }
 
 
 def test_language_models(command: Command, writers: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "new.txt").write_text("".join(f"the {a} was {b}.\n\n" for a in ("dog", "bird") for b in WORDS))
+    (tmp_path / "new.txt").write_text(
+        "".join(f"the {a} was {b}.\n\n" for a in ("dog", "bird") for b in WORDS)
+    )
     ended = command("compare", *writers, tmp_path / "new.txt", "--json", "--show", 2)
     assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
-    assert [figure["name"] for figure in found["figures"]] == ["bits a byte", "nats a token"]
+    assert [figure["name"] for figure in found["figures"]] == [
+        "bits a byte",
+        "nats a token",
+    ]
     rows = [line for line in (tmp_path / "new.txt").read_text().split("\n") if line]
     for place, model in (("first", writers[0]), ("second", writers[1])):
         scores = weft.load(model).score(rows)
-        nats = -sum(score.log_prob for score in scores) / sum(score.num_tokens for score in scores)
+        nats = -sum(score.log_prob for score in scores) / sum(
+            score.num_tokens for score in scores
+        )
         assert found["figures"][1][place] == pytest.approx(nats)
     assert {figure["verdict"] for figure in found["figures"]} == {"the first is better"}
     assert len(found["differences"]) == 2
@@ -165,29 +247,42 @@ def test_language_models(command: Command, writers: list[Path], tmp_path: Path) 
 
 def test_classifiers(command: Command, judges: list[Path], tmp_path: Path) -> None:
     rows = labelled("a")
-    (tmp_path / "new.csv").write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    (tmp_path / "new.csv").write_text(
+        "text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)
+    )
     ended = command("compare", *judges, tmp_path / "new.csv", "--json", "--show", 1)
     assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     (accuracy,) = found["figures"]
     for place, model in (("first", judges[0]), ("second", judges[1])):
         answers = weft.load(model).classify([a for a, _ in rows])
-        share = sum(answer.label == b for answer, (_, b) in zip(answers, rows, strict=True)) / len(rows)
+        share = sum(
+            answer.label == b for answer, (_, b) in zip(answers, rows, strict=True)
+        ) / len(rows)
         assert accuracy[place] == pytest.approx(share)
     assert accuracy["first"] > accuracy["second"]
-    by_label = [group for group in found["groups"] if group["what"].startswith("by label")]
+    by_label = [
+        group for group in found["groups"] if group["what"].startswith("by label")
+    ]
     assert [group["count"] for group in by_label] == [40, 24]
     mean = sum(group["count"] * group["first"] for group in by_label) / len(rows)
     assert mean == pytest.approx(accuracy["first"])
 
 
 def test_what_cannot_be_compared_is_refused(
-    command: Command, tiny_folder: Path, writers: list[Path], judges: list[Path], write_pairs: Any, tmp_path: Path
+    command: Command,
+    tiny_folder: Path,
+    writers: list[Path],
+    judges: list[Path],
+    write_pairs: Any,
+    tmp_path: Path,
 ) -> None:
     data = write_pairs(5)
     ended = command("compare", tiny_folder, writers[0], data)
     assert ended.code == 2
-    assert ended.messages[0].endswith("one for language-modelling; compare models of one task")
+    assert ended.messages[0].endswith(
+        "one for language-modelling; compare models of one task"
+    )
     (tmp_path / "one.tsv").write_text("cat.\tkatze.\n")
     ended = command("compare", tiny_folder, tiny_folder, tmp_path / "one.tsv")
     assert (ended.code, ended.messages) == (
@@ -195,4 +290,7 @@ def test_what_cannot_be_compared_is_refused(
         ["weft: 1 row: nothing can be drawn from fewer than 2; give more text"],
     )
     (tmp_path / "new.txt").write_text("a\nb\n")
-    assert "--train counts the words" in command("compare", *writers, tmp_path / "new.txt", "--train", data).err
+    assert (
+        "--train counts the words"
+        in command("compare", *writers, tmp_path / "new.txt", "--train", data).err
+    )

@@ -14,8 +14,18 @@ from weft.data.known import KnownWords
 
 Command = Callable[..., Any]
 TINY = (
-    *("model.d_model=16", "model.d_ff=16", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("training.max_steps=2", "training.eval_every=2", "training.warmup_steps=1", "training.threads=1"),
+    *(
+        "model.d_model=16",
+        "model.d_ff=16",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+    ),
+    *(
+        "training.max_steps=2",
+        "training.eval_every=2",
+        "training.warmup_steps=1",
+        "training.threads=1",
+    ),
     *("training.kernels=torch", "training.precision=float32", "training.num_samples=1"),
     *("decoding.beam_size=1", "decoding.max_len_ratio=0.1", "decoding.max_len_extra=1"),
 )
@@ -26,10 +36,15 @@ TINY = (
     [
         (["--to", "fr"], "--to fr: the built-in corpus has en, zh, de"),
         (["--from", "xx"], "--from xx: the built-in corpus has en, zh, de"),
-        (["--from", "de", "--to", "de"], "--from de --to de: the two are one language; change one"),
+        (
+            ["--from", "de", "--to", "de"],
+            "--from de --to de: the two are one language; change one",
+        ),
     ],
 )
-def test_other_languages_are_refused(command: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_other_languages_are_refused(
+    command: Command, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     ended = command("demo", *arguments, "--output", tmp_path / "out")
     assert (ended.code, ended.messages) == (2, [f"weft: {message}"])
     assert not (tmp_path / "out").exists()
@@ -62,7 +77,9 @@ def test_the_languages_and_the_folder(
     assert empty == ""
     assert heading.startswith(f"Held-out sentences ({len(held_out)}): BLEU ")
     end = rest.index(f"The model is in {folder}. Next:")
-    assert [line for line in rest[:end] if line and not line.startswith("  ")] == held_out[: demo.SHOWN]
+    assert [
+        line for line in rest[:end] if line and not line.startswith("  ")
+    ] == held_out[: demo.SHOWN]
     assert rest[end + 1] == f'  weft translate {folder} "{held_out[demo.SHOWN]}"'
     assert "Your turn" not in ended.err
     again = command("evaluate", folder)  # the built-in text has no name
@@ -88,7 +105,9 @@ def test_the_conversation_goes_on_until_an_empty_line(
     lines = Path(write_pairs(216)).read_text("utf-8").split("\n")[:-1]
     pairs = [(a, b) for a, b in (line.split("\t") for line in lines)]
     text = Splits(pairs[:200], [], pairs[200:])
-    typed: Iterator[str] = iter(["cat sees dog.", "boy loses Cat.", "  ", "never asked"])
+    typed: Iterator[str] = iter(
+        ["cat sees dog.", "boy loses Cat.", "  ", "never asked"]
+    )
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
     demo._converse(weft.load(tiny_folder), text, "en")
     out, err = capsys.readouterr()
@@ -97,10 +116,15 @@ def test_the_conversation_goes_on_until_an_empty_line(
     assert "  (never seen: boy, loses - the model guesses there)" in answers[1:]
     assert next(typed) == "never asked"
     assert "words and their forms and no others" in err
-    assert [f"Try, for example: {src}" in err for src, _ in text.test[demo.SHOWN : demo.SHOWN + 3]] == [True] * 3
+    assert [
+        f"Try, for example: {src}" in err
+        for src, _ in text.test[demo.SHOWN : demo.SHOWN + 3]
+    ] == [True] * 3
 
 
-def test_the_end_of_input_ends_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_input_ends_the_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def end(prompt: str) -> str:
         raise EOFError
 
@@ -116,4 +140,7 @@ def test_an_answer_that_the_model_is_not_sure_of_is_marked(
     monkeypatch.setattr(demo, "UNSURE", sure.score - 0.01)
     assert demo.answer(model, known, "cat sees dog.") == ["  Katze sieht Hund."]
     monkeypatch.setattr(demo, "UNSURE", sure.score + 0.01)
-    assert f"not sure of this: {sure.score:.2f} nats" in demo.answer(model, known, "cat sees dog.")[1]
+    assert (
+        f"not sure of this: {sure.score:.2f} nats"
+        in demo.answer(model, known, "cat sees dog.")[1]
+    )

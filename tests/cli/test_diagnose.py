@@ -15,18 +15,31 @@ Command = Callable[..., Any]
 def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
     ended = command("diagnose", tiny_folder)
     assert (ended.code, ended.messages) == (0, [])
-    assert ended.lines == ["nothing found; give text as well, and the model is tried with it"]
+    assert ended.lines == [
+        "nothing found; give text as well, and the model is tried with it"
+    ]
     assert json.loads(command("diagnose", tiny_folder, "--json").out) == []
 
 
 def test_causes_with_evidence_and_remedy(
-    command: Command, tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    causes = [Cause("one", "it was seen", "do this"), Cause("two", "seen as well", "do that")]
+    causes = [
+        Cause("one", "it was seen", "do this"),
+        Cause("two", "seen as well", "do that"),
+    ]
     monkeypatch.setattr("weft.inspection.diagnosis.diagnose", lambda *given: causes)
     ended = command("diagnose", tiny_folder, write_pairs(20))
     assert ended.code == 0
-    assert ended.lines == ["one: it was seen", "  do this", "two: seen as well", "  do that"]
+    assert ended.lines == [
+        "one: it was seen",
+        "  do this",
+        "two: seen as well",
+        "  do that",
+    ]
     assert json.loads(command("diagnose", tiny_folder, "--json").out)[1] == {
         "code": "two",
         "evidence": "seen as well",
@@ -39,11 +52,17 @@ def test_few_rows_are_said_to_be_few(
 ) -> None:
     ended = command("diagnose", tiny_folder, write_pairs(3))
     assert (ended.code, ended.messages) == (0, [])
-    assert "few-rows-given: the text has 3 pairs: what they show, or do not show, may be chance" in ended.lines
+    assert (
+        "few-rows-given: the text has 3 pairs: what they show, or do not show, may be chance"
+        in ended.lines
+    )
 
 
 def test_what_is_done_is_said_meanwhile(
-    command: Command, tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     said = command("diagnose", tiny_folder, data := write_pairs(9)).err.split("\n")
@@ -54,7 +73,10 @@ def test_what_is_done_is_said_meanwhile(
         "finding what 9 targets cost",
         "translating 9 pairs",
     )
-    found = [next((i for i, line in enumerate(said) if line.startswith(stage)), -1) for stage in stages]
+    found = [
+        next((i for i, line in enumerate(said) if line.startswith(stage)), -1)
+        for stage in stages
+    ]
     assert -1 not in found, said
     assert found == sorted(found)
 

@@ -1,4 +1,6 @@
-"""weft distill at the command line: what it says, the exit codes, and the folder that other verbs take."""
+"""weft distill at the command line: what it says, the exit codes, and the folder that other verbs
+take.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +27,15 @@ def test_a_student_from_the_command_line(
     tmp_path: Path,
 ) -> None:
     out, values = tmp_path / "out", (*tiny_settings, "training.max_steps=3")
-    arguments = ["distill", tiny_folder, write_pairs(60), "--out", out, "--beam-size", "1"]
+    arguments = [
+        "distill",
+        tiny_folder,
+        write_pairs(60),
+        "--out",
+        out,
+        "--beam-size",
+        "1",
+    ]
     arguments += [part for value in values for part in ("--set", value)]
     ended = command(*arguments)
     assert (ended.code, ended.out) == (0, b""), ended.err
@@ -45,7 +55,11 @@ def test_a_student_from_the_command_line(
 
 
 def test_usage_errors(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    for arguments in ([tiny_folder], [tiny_folder, "a.tsv"], [tiny_folder, "a.tsv", "--beam-size", "0"]):
+    for arguments in (
+        [tiny_folder],
+        [tiny_folder, "a.tsv"],
+        [tiny_folder, "a.tsv", "--beam-size", "0"],
+    ):
         ended = command("distill", *arguments)
         assert (ended.code, len(ended.messages)) == (2, 1)
     ended = command("distill", tmp_path / "none", "a.tsv", "--out", tmp_path / "out")

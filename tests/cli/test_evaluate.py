@@ -13,7 +13,10 @@ from sacrebleu.metrics.chrf import CHRF
 import weft
 
 Command = Callable[..., Any]
-NEW = [("horse wants horse", "Pferd will Pferd und Hase"), ("mouse", "Maus Maus Maus Maus")]
+NEW = [
+    ("horse wants horse", "Pferd will Pferd und Hase"),
+    ("mouse", "Maus Maus Maus Maus"),
+]
 
 
 def write(path: Path, pairs: list[tuple[str, str]]) -> Path:
@@ -21,7 +24,9 @@ def write(path: Path, pairs: list[tuple[str, str]]) -> Path:
     return path
 
 
-def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[str, str]]:
+def trained_on(
+    folder: Path, write_pairs: Callable[[int], str]
+) -> list[tuple[str, str]]:
     """The pairs of the training text that are in training."""
     from weft.data.corpus import read_pairs
     from weft.data.overlap import TextHashes
@@ -33,13 +38,17 @@ def trained_on(folder: Path, write_pairs: Callable[[int], str]) -> list[tuple[st
     return [pairs[i] for i in hashes.shared(pairs)]
 
 
-def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_values_are_sacrebleus(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     data = write(tmp_path / "test.tsv", NEW)
     ended = command("evaluate", tiny_folder, data, "--json")
     assert (ended.code, ended.messages) == (0, [])
     (line,) = ended.lines
     found = json.loads(line)
-    hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW])]
+    hypotheses = [
+        p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW])
+    ]
     references = [[tgt for _, tgt in NEW]]
     bleu, chrf = BLEU(tokenize="13a"), CHRF()
     assert found["bleu"] == bleu.corpus_score(hypotheses, references).score
@@ -49,9 +58,16 @@ def test_values_are_sacrebleus(command: Command, tiny_folder: Path, tmp_path: Pa
 
 
 def test_for_a_person(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    ended = command("evaluate", tiny_folder, write(tmp_path / "test.tsv", NEW), "--beam-size", 1)
+    ended = command(
+        "evaluate", tiny_folder, write(tmp_path / "test.tsv", NEW), "--beam-size", 1
+    )
     assert (ended.code, ended.messages) == (0, [])
-    assert [line.split(" ")[0] for line in ended.lines[:4]] == ["BLEU", "BLEU", "chrF", "2"]
+    assert [line.split(" ")[0] for line in ended.lines[:4]] == [
+        "BLEU",
+        "BLEU",
+        "chrF",
+        "2",
+    ]
     assert "13a" in ended.lines[0]
     assert not any("contaminated" in line for line in ended.lines)
 
@@ -60,20 +76,34 @@ def test_for_a_person(command: Command, tiny_folder: Path, tmp_path: Path) -> No
     ("options", "settings"),
     [
         (["--mbr", 4, "--utility", "bleu"], {"mbr": 4, "utility": "bleu"}),
-        (["--length-penalty", 0, "--beam-size", 3], {"length_penalty": 0.0, "beam_size": 3}),
+        (
+            ["--length-penalty", 0, "--beam-size", 3],
+            {"length_penalty": 0.0, "beam_size": 3},
+        ),
         (["--ensemble", "itself"], {}),
     ],
     ids=str,
 )
 def test_scores_are_of_what_is_translated_so(
-    command: Command, tiny_folder: Path, tmp_path: Path, options: list[object], settings: dict[str, Any]
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    options: list[object],
+    settings: dict[str, Any],
 ) -> None:
     data = write(tmp_path / "test.tsv", NEW)
     ended = command(
-        "evaluate", tiny_folder, data, "--json", *(tiny_folder if o == "itself" else o for o in options)
+        "evaluate",
+        tiny_folder,
+        data,
+        "--json",
+        *(tiny_folder if o == "itself" else o for o in options),
     )
     assert (ended.code, ended.messages) == (0, [])
-    hypotheses = [p.text for p in weft.load(tiny_folder).translate([src for src, _ in NEW], **settings)]
+    hypotheses = [
+        p.text
+        for p in weft.load(tiny_folder).translate([src for src, _ in NEW], **settings)
+    ]
     expected = CHRF().corpus_score(hypotheses, [[tgt for _, tgt in NEW]]).score
     assert json.loads(ended.lines[0])["chrf"] == expected
 
@@ -81,7 +111,9 @@ def test_scores_are_of_what_is_translated_so(
 def test_two_aligned_files(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "t.en").write_bytes(b"mouse\n\nhorse\n")
     (tmp_path / "t.de").write_bytes(b"Maus\n\nPferd\n")
-    ended = command("evaluate", tiny_folder, f"{tmp_path / 't.en'},{tmp_path / 't.de'}", "--json")
+    ended = command(
+        "evaluate", tiny_folder, f"{tmp_path / 't.en'},{tmp_path / 't.de'}", "--json"
+    )
     found = json.loads(ended.lines[0])
     assert found["num_sentences"] == 2
     assert any(note.startswith("left out: 1 pair ") for note in found["notes"])
@@ -93,18 +125,25 @@ def test_a_table_of_labels_is_doubted(
 ) -> None:
     rows = [(f"{NEW[0][0]} {i}", str(i % 2)) for i in range(30)]
     data = write(tmp_path / "labels.tsv", [row if side else row[::-1] for row in rows])
-    notes = json.loads(command("evaluate", tiny_folder, data, "--json").lines[0])["notes"]
+    notes = json.loads(command("evaluate", tiny_folder, data, "--json").lines[0])[
+        "notes"
+    ]
     assert [note for note in notes if "labels" in note] == [
         f"30 {name} are but 2 different texts: are they labels?"
     ]
 
 
 def test_contamination_is_marked(
-    command: Command, tiny_folder: Path, tmp_path: Path, write_pairs: Callable[[int], str]
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
 ) -> None:
     """Also where case, spaces and punctuation differ."""
     (src, tgt), *_ = trained_on(tiny_folder, write_pairs)
-    data = write(tmp_path / "test.tsv", [*NEW, (src.upper().replace(".", " !"), tgt.lower())])
+    data = write(
+        tmp_path / "test.tsv", [*NEW, (src.upper().replace(".", " !"), tgt.lower())]
+    )
     ended = command("evaluate", tiny_folder, data)
     assert ended.code == 0
     (note,) = [line for line in ended.lines if "contaminated" in line]
@@ -121,35 +160,60 @@ def test_a_pipe_hears_at_once_what_is_done_and_before_the_work_what_was_trained_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
-    data = write(tmp_path / "test.tsv", [*NEW, *trained_on(tiny_folder, write_pairs)[:1]])
+    data = write(
+        tmp_path / "test.tsv", [*NEW, *trained_on(tiny_folder, write_pairs)[:1]]
+    )
     ended = command("evaluate", tiny_folder, data)
     lines = ended.err.split("\n")
     assert lines[0].startswith("loading PyTorch ...")
-    (warning,) = [i for i, line in enumerate(lines) if "contaminated: 1 of 3 pairs" in line]
+    (warning,) = [
+        i for i, line in enumerate(lines) if "contaminated: 1 of 3 pairs" in line
+    ]
     assert any(line.startswith("scoring 3 pairs ...") for line in lines[warning:])
 
 
 def test_held_out_pairs_are_not_contaminated(
-    command: Command, tiny_folder: Path, tmp_path: Path, write_pairs: Callable[[int], str]
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
 ) -> None:
     seen = set(trained_on(tiny_folder, write_pairs))
     lines = Path(write_pairs(216)).read_bytes().decode().split("\n")[:-1]
-    held = [(a, b) for a, b in (line.split("\t") for line in lines) if (a, b) not in seen]
+    held = [
+        (a, b) for a, b in (line.split("\t") for line in lines) if (a, b) not in seen
+    ]
     assert len(held) == 40
-    ended = command("evaluate", tiny_folder, write(tmp_path / "t.tsv", held[:8]), "--beam-size", 1)
+    ended = command(
+        "evaluate", tiny_folder, write(tmp_path / "t.tsv", held[:8]), "--beam-size", 1
+    )
     assert not any("contaminated" in line for line in ended.lines)
 
 
-def test_without_hashes_it_says_so(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
-    ended = command("evaluate", folder, write(tmp_path / "t.tsv", NEW), "--beam-size", 1)
+def test_without_hashes_it_says_so(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(
+        tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run")
+    )
+    ended = command(
+        "evaluate", folder, write(tmp_path / "t.tsv", NEW), "--beam-size", 1
+    )
     assert any("not checked for overlap with training" in line for line in ended.lines)
 
 
 @pytest.mark.parametrize(
-    ("content", "code"), [(None, 3), (b"", 3), (b"a\tb\n\xff\tc\n", 3), (b"no tab here\n", 3)], ids=str
+    ("content", "code"),
+    [(None, 3), (b"", 3), (b"a\tb\n\xff\tc\n", 3), (b"no tab here\n", 3)],
+    ids=str,
 )
-def test_wrong_data(command: Command, tiny_folder: Path, tmp_path: Path, content: bytes | None, code: int) -> None:
+def test_wrong_data(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    content: bytes | None,
+    code: int,
+) -> None:
     path = tmp_path / "t.tsv"
     if content is not None:
         path.write_bytes(content)
@@ -165,14 +229,21 @@ def test_a_folder_that_is_no_model(command: Command, tmp_path: Path) -> None:
     assert len(ended.messages) == 1
 
 
-def test_without_text_what_the_run_held_out_is_scored(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_without_text_what_the_run_held_out_is_scored(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     ended = command("evaluate", tiny_folder, "--json")
     assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
     verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
     assert found["bleu"] == verdict["test"]["bleu"]
     assert found["notes"][0] == "no text was given: this is the run's own test text"
-    alone = shutil.copytree(tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
+    alone = shutil.copytree(
+        tiny_folder, tmp_path / "m", ignore=shutil.ignore_patterns("run")
+    )
     ended = command("evaluate", alone)
     assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
-    assert "holds no run whose held-out text could be taken; give text" in ended.messages[0]
+    assert (
+        "holds no run whose held-out text could be taken; give text"
+        in ended.messages[0]
+    )

@@ -1,4 +1,6 @@
-"""The command line as such: its help, its speed, its usage errors, and a run of `weft train` by signals."""
+"""The command line as such: its help, its speed, its usage errors, and a run of `weft train` by
+signals.
+"""
 
 import json
 import os
@@ -44,7 +46,9 @@ def test_help_lists_only_verbs_that_work(command: Command) -> None:
     assert (ended.code, ended.err) == (0, "")
     text = ended.out.decode()
     verbs = text[text.index("Make a model:") :]
-    found = [match.group(1) for match in re.finditer(r"^  (\w+) {2,}\S", verbs, re.MULTILINE)]
+    found = [
+        match.group(1) for match in re.finditer(r"^  (\w+) {2,}\S", verbs, re.MULTILINE)
+    ]
     assert sorted(found) == sorted(VERBS)
 
 
@@ -64,7 +68,11 @@ def test_help_on_a_narrow_terminal_has_every_name_in_full(
     monkeypatch.setenv("COLUMNS", "80")
     shown = command(verb, "--help").out.decode()
     assert max(map(len, shown.split("\n"))) <= 80
-    names = [n if n.startswith("-") else n.upper() for option in shown_options(verb) for n in option.opts]
+    names = [
+        n if n.startswith("-") else n.upper()
+        for option in shown_options(verb)
+        for n in option.opts
+    ]
     assert all(name in shown for name in names)
 
 
@@ -81,25 +89,43 @@ def test_help_is_quick(process: Command) -> None:
         assert process("--help").code == 0
         times.append(time.perf_counter() - started)
         processor.append(sum(os.times()[2:4]) - spent)
-    print(f"weft --help: {statistics.median(times):.2f} s, of them {statistics.median(processor):.2f} s computing")
+    print(
+        f"weft --help: {statistics.median(times):.2f} s, of them {statistics.median(processor):.2f} s computing"
+    )
     assert statistics.median(processor) < 2
 
 
 def test_leaving_looks_nothing_over_once_more() -> None:
-    """What makes a verb linger behind its last word, without the clock: the handler that is asked runs last."""
+    """What makes a verb linger behind its last word, without the clock: the handler that is asked
+    runs last.
+    """
     code = (
         "import atexit, gc, sys\natexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
         "from weft.__main__ import main\nsys.argv = ['weft', '--version']\nmain()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout.split("\n")[1:] == ["True", ""]
 
 
 def test_help_loads_nothing_heavy() -> None:
     """What the time above depends on, without the clock."""
     heavy = ("torch", "numpy", "tokenizers", "pydantic", "sacrebleu")
-    code = f"import sys, weft, weft.cli; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    code = (
+        f"import sys, weft, weft.cli; print([m for m in {heavy} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout == "[]\n"
 
 
@@ -129,7 +155,9 @@ WITHOUT_MODEL = [
 
 
 def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) -> None:
-    """What makes such an answer slow, without the clock; once it is loaded, all later ones fail too."""
+    """What makes such an answer slow, without the clock; once it is loaded, all later ones fail
+    too.
+    """
     (tmp_path / "text.tsv").write_text("a\tb\n")
     code = (
         "import json, sys\nfrom weft.__main__ import main\n"
@@ -139,12 +167,21 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
         "    except SystemExit as end: print(end.code, 'torch' in sys.modules, file=sys.__stderr__)\n"
     )
     asked = [sys.executable, "-c", code, json.dumps(WITHOUT_MODEL)]
-    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        asked, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
     ends = re.findall(r"^(\d+) (True|False)$", done.stderr, re.MULTILINE)
     assert len(ends) == len(WITHOUT_MODEL)
-    loaded = [asked for asked, (_, is_loaded) in zip(WITHOUT_MODEL, ends, strict=True) if is_loaded == "True"]
+    loaded = [
+        asked
+        for asked, (_, is_loaded) in zip(WITHOUT_MODEL, ends, strict=True)
+        if is_loaded == "True"
+    ]
     assert loaded == []
-    codes = {asked[0]: int(code) for asked, (code, _) in zip(WITHOUT_MODEL, ends, strict=True)}
+    codes = {
+        asked[0]: int(code)
+        for asked, (code, _) in zip(WITHOUT_MODEL, ends, strict=True)
+    }
     assert codes["translate"] == codes["selfcheck"] == 5
     assert codes["plot"] == codes["trane"] == 2
     assert list(tmp_path.iterdir()) == [tmp_path / "text.tsv"]
@@ -166,7 +203,10 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     ids=" ".join,
 )
 def test_usage_errors(
-    command: Command, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ended = command(*arguments)
@@ -201,13 +241,25 @@ def test_train_refuses_in_one_line_before_a_file_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def train_arguments(out: Path, text: str, tiny: tuple[str, ...], steps: int) -> list[str]:
+def train_arguments(
+    out: Path, text: str, tiny: tuple[str, ...], steps: int
+) -> list[str]:
     values = [*tiny, f"training.max_steps={steps}", "training.save_every=1000000"]
-    return ["train", "--train", text, "--out", str(out), *(part for value in values for part in ("--set", value))]
+    return [
+        "train",
+        "--train",
+        text,
+        "--out",
+        str(out),
+        *(part for value in values for part in ("--set", value)),
+    ]
 
 
 def test_train_speaks_on_standard_error_alone(
-    command: Command, tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
+    command: Command,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
 ) -> None:
     arguments = train_arguments(tmp_path / "out", write_pairs(60), tiny_settings, 5)
     ended = command(*arguments)
@@ -221,7 +273,11 @@ def test_train_speaks_on_standard_error_alone(
     assert "is finished" in again.messages[1]
 
 
-@pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT], 75), ([signal.SIGTERM], 75)], ids=["INT", "TERM"])
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGINT], 75), ([signal.SIGTERM], 75)],
+    ids=["INT", "TERM"],
+)
 def test_a_signal_stops_a_run_that_goes_on_later(
     process: Command,
     tmp_path: Path,
@@ -233,10 +289,14 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     out = tmp_path / "out"
     text = write_pairs(60)
     arguments = train_arguments(out, text, tiny_settings, 1_000_000)
-    run = subprocess.Popen([sys.executable, "-m", "weft", *arguments], stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "weft", *arguments], stderr=subprocess.PIPE, text=True
+    )
     try:
         deadline = time.monotonic() + 300
-        while not (out / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        while (
+            not (out / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
         for number in signals:
             run.send_signal(number)
@@ -266,10 +326,14 @@ def test_an_import_that_makes_something_else_of_ctrl_c_is_left_all_the_same(
             raise ImportError("cannot load module more than once per process") from None
 
     monkeypatch.setattr("weft.__main__._run", importing)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    # a test run in the background ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         ended = command("translate")
-        assert (ended.code, ended.err) == (130, "weft: left at once; what was saved stays\n")
+        assert (ended.code, ended.err) == (
+            130,
+            "weft: left at once; what was saved stays\n",
+        )
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -277,11 +341,18 @@ def test_an_import_that_makes_something_else_of_ctrl_c_is_left_all_the_same(
 
 @pytest.mark.parametrize(
     ("given", "turns"),
-    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    [
+        ({}, "3000"),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, None),
+    ],
     ids=["as it is", "turns", "policy"],
 )
 def test_threads_wait_briefly_unless_somebody_decided_otherwise(
-    monkeypatch: pytest.MonkeyPatch, command: Command, given: dict[str, str], turns: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    command: Command,
+    given: dict[str, str],
+    turns: str | None,
 ) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.setenv(name, "")  # so that what the command sets is taken back
@@ -318,10 +389,16 @@ def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
         f"weft: interrupted after step 4, which is saved; {both}",
     )
     ended = command("translate", out, "cat sees dog.")
-    assert (ended.code, ended.messages) == (5, [f"weft: {out}: training has not finished; {both}"])
+    assert (ended.code, ended.messages) == (
+        5,
+        [f"weft: {out}: training has not finished; {both}"],
+    )
     ended = command("finish", out)
     assert (ended.code, ended.out) == (0, b"")
-    assert any(line.startswith(f"finished early at step 4 of 9; the model is in {out}") for line in ended.messages)
+    assert any(
+        line.startswith(f"finished early at step 4 of 9; the model is in {out}")
+        for line in ended.messages
+    )
     assert command("translate", out, "cat sees dog.").code == 0
     ended = command(*shlex.split(whole)[1:])
     assert ended.messages[-2].startswith("done after 9 steps")

@@ -1,4 +1,6 @@
-"""weft generate, score and evaluate of a language model: what they write, where, and how they end."""
+"""weft generate, score and evaluate of a language model: what they write, where, and how they
+end.
+"""
 
 import json
 import os
@@ -38,7 +40,12 @@ SETTINGS = (
     "training.num_samples=0",
     "decoding.max_new_tokens=30",
 )
-LINES = [f"{a} {b} {c}." for a, b, c in product(("the cat", "a dog", "my bird"), ("sees", "hears"), ("it", "us"))]
+LINES = [
+    f"{a} {b} {c}."
+    for a, b, c in product(
+        ("the cat", "a dog", "my bird"), ("sees", "hears"), ("it", "us")
+    )
+]
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +58,12 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained model of characters. Tests must not change it."""
     here = tmp_path_factory.mktemp("language")
-    (here / "train.txt").write_bytes("".join(f"{line}\n" for line in LINES * 4).encode())
-    weft.train(out=here / "model", train=str(here / "train.txt"), settings=SETTINGS, quiet=True)
+    (here / "train.txt").write_bytes(
+        "".join(f"{line}\n" for line in LINES * 4).encode()
+    )
+    weft.train(
+        out=here / "model", train=str(here / "train.txt"), settings=SETTINGS, quiet=True
+    )
     return here / "model"
 
 
@@ -75,7 +86,9 @@ def test_the_prompt_and_what_follows_it(
     assert found.text
 
 
-def test_every_option_reaches_the_model(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+def test_every_option_reaches_the_model(
+    command: Command, folder: Path, model: weft.LanguageModel
+) -> None:
     options: dict[str, Any] = {
         "max_new_tokens": 9,
         "temperature": 3.5,
@@ -87,7 +100,11 @@ def test_every_option_reaches_the_model(command: Command, folder: Path, model: w
     }
     texts = {model.generate("the", **options).text}
     for left_out in options:
-        flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != left_out]
+        flags = [
+            f"--{name.replace('_', '-')}={value}"
+            for name, value in options.items()
+            if name != left_out
+        ]
         asked = {name: value for name, value in options.items() if name != left_out}
         ended = command("generate", folder, "--prompt", "the", *flags)
         expected = model.generate("the", **asked).text
@@ -96,23 +113,47 @@ def test_every_option_reaches_the_model(command: Command, folder: Path, model: w
     assert len(texts) >= 4  # else the options would make no difference
 
 
-def test_it_stops_where_it_is_told(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+def test_it_stops_where_it_is_told(
+    command: Command, folder: Path, model: weft.LanguageModel
+) -> None:
     whole = model.generate("the cat", temperature=0, max_new_tokens=12).text
     first, second = whole[3:5], whole[7]
     expected = min(whole[: whole.index(first)], whole[: whole.index(second)], key=len)
     ended = command(
-        "generate", folder, "--prompt", "the cat", "--temperature", 0, "--stop", first, "--stop", second
+        "generate",
+        folder,
+        "--prompt",
+        "the cat",
+        "--temperature",
+        0,
+        "--stop",
+        first,
+        "--stop",
+        second,
     )
     assert ended.out.decode() == f"the cat{expected}\n"
 
 
 def test_json(command: Command, folder: Path, model: weft.LanguageModel) -> None:
-    ended = command("generate", folder, "--prompt", "é the", "--json", "--max-new-tokens", 4)
+    ended = command(
+        "generate", folder, "--prompt", "é the", "--json", "--max-new-tokens", 4
+    )
     assert (ended.code, ended.err) == (0, "")
     (line,) = ended.lines
     found = json.loads(line)
-    assert set(found) == {"prompt", "text", "finish", "token_log_probs", "prompt_cut", "proposed", "accepted"}
-    assert found == {"prompt": "é the", **model.generate("é the", max_new_tokens=4).to_json()}
+    assert set(found) == {
+        "prompt",
+        "text",
+        "finish",
+        "token_log_probs",
+        "prompt_cut",
+        "proposed",
+        "accepted",
+    }
+    assert found == {
+        "prompt": "é the",
+        **model.generate("é the", max_new_tokens=4).to_json(),
+    }
     assert "é" in line
 
 
@@ -132,7 +173,9 @@ def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -
     ended = command("generate", folder, "--prompt", prompt)
     assert ended.code == 0
     assert ended.out.decode().startswith(prompt)
-    assert ended.messages == ["weft: the prompt is longer than the window; only its end is in sight"]
+    assert ended.messages == [
+        "weft: the prompt is longer than the window; only its end is in sight"
+    ]
     asked = command("generate", folder, "--prompt", prompt, "--json")
     assert (json.loads(asked.lines[0])["prompt_cut"], asked.err) == (True, "")
 
@@ -160,7 +203,11 @@ def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -
     ids=str,
 )
 def test_wrong_flags_are_one_line_and_nothing_is_written(
-    command: Command, folder: Path, flags: list[str], message: str, as_json: tuple[str, ...]
+    command: Command,
+    folder: Path,
+    flags: list[str],
+    message: str,
+    as_json: tuple[str, ...],
 ) -> None:
     """Not even the prompt."""
     ended = command("generate", folder, "--prompt", "the", *flags, *as_json)
@@ -181,12 +228,23 @@ def test_an_argument_that_is_not_utf8(folder: Path, flag: str) -> None:
 
 def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) -> None:
     """As in `weft generate ... | head -c 40`: nothing on standard error."""
-    whole = [sys.executable, "-m", "weft", "generate", str(folder), "--max-new-tokens", "1000000"]
+    whole = [
+        sys.executable,
+        "-m",
+        "weft",
+        "generate",
+        str(folder),
+        "--max-new-tokens",
+        "1000000",
+    ]
     flags = ["--temperature", "9", "--repetition-penalty", "0.7", "--prompt", "the "]
-    with subprocess.Popen([*whole, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(
+        [*whole, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
         assert running.stdout is not None
         assert running.stderr is not None
-        assert running.stdout.read(5)[:4] == b"the "  # one character at least, and the end is far
+        # one character at least, and the end is far
+        assert running.stdout.read(5)[:4] == b"the "
         running.stdout.close()
         try:
             assert running.wait(60) in (0, 1)
@@ -198,11 +256,23 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["generate", "TRANSLATOR"], "holds a model for translation, which cannot generate or score text"),
-        (["score", "TRANSLATOR"], "cannot generate or score text; weft evaluate scores it"),
+        (
+            ["generate", "TRANSLATOR"],
+            "holds a model for translation, which cannot generate or score text",
+        ),
+        (
+            ["score", "TRANSLATOR"],
+            "cannot generate or score text; weft evaluate scores it",
+        ),
         (["score", "LANGUAGE", "FOLDER"], "is a folder; name a file in it"),
-        (["translate", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot translate"),
-        (["classify", "LANGUAGE", "a cat"], "holds a model for language-modelling, which cannot classify"),
+        (
+            ["translate", "LANGUAGE", "a cat"],
+            "holds a model for language-modelling, which cannot translate",
+        ),
+        (
+            ["classify", "LANGUAGE", "a cat"],
+            "holds a model for language-modelling, which cannot classify",
+        ),
         (
             ["generate", "LANGUAGE", "--draft", "TRANSLATOR"],
             "holds a model for translation, which cannot generate",
@@ -215,9 +285,19 @@ def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) 
     ids=" ".join,
 )
 def test_a_folder_of_another_task_or_none(
-    command: Command, folder: Path, tiny_folder: Path, tmp_path: Path, arguments: list[str], message: str
+    command: Command,
+    folder: Path,
+    tiny_folder: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
 ) -> None:
-    folders = {"TRANSLATOR": tiny_folder, "LANGUAGE": folder, "NONE": tmp_path / "none", "FOLDER": tmp_path}
+    folders = {
+        "TRANSLATOR": tiny_folder,
+        "LANGUAGE": folder,
+        "NONE": tmp_path / "none",
+        "FOLDER": tmp_path,
+    }
     ended = command(*(folders.get(word, word) for word in arguments))
     assert (ended.code, ended.out) == (5 if "NONE" in arguments else 2, b"")
     assert len(ended.messages) == 1
@@ -227,15 +307,28 @@ def test_a_folder_of_another_task_or_none(
 # score
 
 
-def test_a_score_for_each_line(command: Command, folder: Path, model: weft.LanguageModel) -> None:
-    text = ["the cat sees it.", "", "tis eht taes cht.", "a\ttab", "é 猫", "a dog " * 20]
+def test_a_score_for_each_line(
+    command: Command, folder: Path, model: weft.LanguageModel
+) -> None:
+    text = [
+        "the cat sees it.",
+        "",
+        "tis eht taes cht.",
+        "a\ttab",
+        "é 猫",
+        "a dog " * 20,
+    ]
     ended = command("score", folder, stdin="\n".join(text).encode())
     assert ended.code == 0
     rows = [line.split("\t", 2) for line in ended.lines]
     expected = model.score(text)
     assert [row[2] for row in rows] == text
-    assert [float(row[0]) for row in rows] == pytest.approx([s.log_prob for s in expected], abs=1e-4)
-    assert [float(row[1]) for row in rows] == pytest.approx([s.perplexity for s in expected], abs=0.01)
+    assert [float(row[0]) for row in rows] == pytest.approx(
+        [s.log_prob for s in expected], abs=1e-4
+    )
+    assert [float(row[1]) for row in rows] == pytest.approx(
+        [s.perplexity for s in expected], abs=0.01
+    )
     assert float(rows[0][0]) > float(rows[2][0])
     tokens = sum(s.num_tokens for s in expected)
     mean = sum(s.log_prob for s in expected) / tokens
@@ -246,11 +339,16 @@ def test_from_a_file(command: Command, folder: Path, tmp_path: Path) -> None:
     text = "the cat\r\na dog\n".encode("utf-8-sig")
     (tmp_path / "lines.txt").write_bytes(text)
     ended = command("score", folder, tmp_path / "lines.txt")
-    assert (ended.code, [line.split("\t")[2] for line in ended.lines]) == (0, ["the cat", "a dog"])
+    assert (ended.code, [line.split("\t")[2] for line in ended.lines]) == (
+        0,
+        ["the cat", "a dog"],
+    )
     assert command("score", folder, stdin=text).out == ended.out
 
 
-def test_scores_as_json(command: Command, folder: Path, model: weft.LanguageModel) -> None:
+def test_scores_as_json(
+    command: Command, folder: Path, model: weft.LanguageModel
+) -> None:
     ended = command("score", folder, "--json", stdin="the cat\n\né\n".encode())
     found = [json.loads(line) for line in ended.lines]
     assert found == [s.to_json() for s in model.score(["the cat", "", "é"])]
@@ -265,26 +363,43 @@ def test_nothing_to_score(command: Command, folder: Path) -> None:
     assert (ended.code, ended.out, ended.messages) == (0, b"", [])
 
 
-def test_what_is_done_is_said_meanwhile(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_done_is_said_meanwhile(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     said = command("score", folder, stdin=b"the cat\n").err.split("\n")
-    assert [line.split(" ...")[0] for line in said[:3]] == ["loading PyTorch", "loading the model", "scoring"]
+    assert [line.split(" ...")[0] for line in said[:3]] == [
+        "loading PyTorch",
+        "loading the model",
+        "scoring",
+    ]
 
 
-def test_invalid_utf8_is_named_and_nothing_written(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_invalid_utf8_is_named_and_nothing_written(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "in").write_bytes(b"the cat\na dog\ncaf\xe9\n")
     for data, where in (((tmp_path / "in",), tmp_path / "in"), ((), "standard input")):
         ended = command("score", folder, *data, stdin=(tmp_path / "in").read_bytes())
         assert (ended.code, ended.out) == (3, b"")
         rest = f" {where} > {where}.utf8" if data else ""
         assert len(ended.messages) == 1
-        assert ended.messages[0].startswith(f"weft: {where}:3: not UTF-8 at the text's byte 17; it looks like WIN")
-        assert ended.messages[0].endswith(f"convert it: iconv -f WINDOWS-1252 -t UTF-8{rest}")
+        assert ended.messages[0].startswith(
+            f"weft: {where}:3: not UTF-8 at the text's byte 17; it looks like WIN"
+        )
+        assert ended.messages[0].endswith(
+            f"convert it: iconv -f WINDOWS-1252 -t UTF-8{rest}"
+        )
         assert ("Notepad" in ended.err) == bool(data)
 
 
-def test_a_file_that_is_not_there(command: Command, folder: Path, tmp_path: Path) -> None:
-    for data, said in ((tmp_path / "none.txt", "no such file"), (tmp_path, "is a folder; name a file in it")):
+def test_a_file_that_is_not_there(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    for data, said in (
+        (tmp_path / "none.txt", "no such file"),
+        (tmp_path, "is a folder; name a file in it"),
+    ):
         ended = command("score", folder, data)
         assert (ended.code, ended.out) == (2, b"")
         assert ended.messages == [f"weft: {data}: {said}"]
@@ -294,7 +409,9 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
     person, terminal = pty.openpty()
     whole = [sys.executable, "-m", "weft", "score", str(folder)]
     try:
-        with subprocess.Popen(whole, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        with subprocess.Popen(
+            whole, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as running:
             assert running.stdout is not None
             assert running.stderr is not None
             for line in (b"the cat", b"a dog"):
@@ -302,7 +419,10 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
                 assert running.stdout.readline().endswith(b"\t" + line + b"\n")
             os.write(person, b"caf\xe9\n")
             assert running.wait(60) == 3
-            assert b"\nweft: standard input:3: not UTF-8 at the text's byte 17" in running.stderr.read()
+            assert (
+                b"\nweft: standard input:3: not UTF-8 at the text's byte 17"
+                in running.stderr.read()
+            )
     finally:
         os.close(person)
         os.close(terminal)
@@ -315,7 +435,9 @@ def test_one_long_document_is_counted_by_its_batches(
     command: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[tuple[int, str]] = []
-    monkeypatch.setattr("weft.console.stages.count", lambda number, unit: counts.append((number, unit)))
+    monkeypatch.setattr(
+        "weft.console.stages.count", lambda number, unit: counts.append((number, unit))
+    )
     (tmp_path / "t.txt").write_text("the cat sees a dog. " * 4000)
     assert command("evaluate", folder, tmp_path / "t.txt").code == 0
     scored = [number for number, unit in counts if unit == "batches"]
@@ -323,7 +445,9 @@ def test_one_long_document_is_counted_by_its_batches(
     assert len(scored) > 1
 
 
-def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_evaluate_gives_the_tasks_own_scores(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
     data = tmp_path / "new.txt"
     data.write_bytes(b"the fish sees a cat.\n\nwe hear the dog.\n")
     task = LanguageModelling.load(folder, machine.Machine("cpu", "float32", 1, ""))
@@ -336,17 +460,33 @@ def test_evaluate_gives_the_tasks_own_scores(command: Command, folder: Path, tmp
     signature = found.pop("data_signature")
     assert signature.startswith("data:")
     assert found.pop("computed") == {"precision": "float32"}
-    assert set(found) == {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
-    assert found == {name: pytest.approx(value, rel=1e-6) for name, value in scores.to_json().items()}
+    assert set(found) == {
+        "loss",
+        "perplexity",
+        "bits_per_byte",
+        "num_tokens",
+        "num_bytes",
+    }
+    assert found == {
+        name: pytest.approx(value, rel=1e-6) for name, value in scores.to_json().items()
+    }
     shown = command("evaluate", folder, data)
-    said = [f"text  {signature}", "by    precision float32", "note: left out: 1 document (blank)"]
+    said = [
+        f"text  {signature}",
+        "by    precision float32",
+        "note: left out: 1 document (blank)",
+    ]
     assert shown.lines == [*scores.lines(), *said]
 
 
-def test_documents_of_the_training_text_are_marked(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_documents_of_the_training_text_are_marked(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
     """Also where case, spaces and punctuation differ."""
     data = tmp_path / "again.txt"
-    data.write_bytes("".join(f"{line}\n" for line in ["something new", *LINES]).encode().upper())
+    data.write_bytes(
+        "".join(f"{line}\n" for line in ["something new", *LINES]).encode().upper()
+    )
     ended = command("evaluate", folder, data)
     assert ended.code == 0
     (note,) = [line for line in ended.lines if "contaminated" in line]
@@ -356,7 +496,9 @@ def test_documents_of_the_training_text_are_marked(command: Command, folder: Pat
     assert f"{data}:" in note
 
 
-def test_without_hashes_it_says_so(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_without_hashes_it_says_so(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
     copy = shutil.copytree(folder, tmp_path / "m", ignore=shutil.ignore_patterns("run"))
     (tmp_path / "t.txt").write_bytes(b"the cat\n")
     ended = command("evaluate", copy, tmp_path / "t.txt")
@@ -364,7 +506,9 @@ def test_without_hashes_it_says_so(command: Command, folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [None, b"", b" \n\t\n", b"a\n\xff\n"], ids=str)
-def test_wrong_data(command: Command, folder: Path, tmp_path: Path, content: bytes | None) -> None:
+def test_wrong_data(
+    command: Command, folder: Path, tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "t.txt"
     if content is not None:
         path.write_bytes(content)
@@ -374,7 +518,9 @@ def test_wrong_data(command: Command, folder: Path, tmp_path: Path, content: byt
     assert str(path) in ended.err
 
 
-def test_there_is_nothing_to_search_with_a_beam(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_there_is_nothing_to_search_with_a_beam(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "t.txt").write_bytes(b"the cat\n")
     ended = command("evaluate", folder, tmp_path / "t.txt", "--beam-size", 4)
     assert (ended.code, ended.out) == (2, b"")
@@ -383,13 +529,17 @@ def test_there_is_nothing_to_search_with_a_beam(command: Command, folder: Path, 
     ]
 
 
-@pytest.mark.parametrize("verb", [("generate", "--prompt", "the cat", "--temperature", 0), ("score",)])
+@pytest.mark.parametrize(
+    "verb", [("generate", "--prompt", "the cat", "--temperature", 0), ("score",)]
+)
 def test_kernels_torch_reaches_the_model(
     command: Command, folder: Path, attention_calls: list[int], verb: tuple[Any, ...]
 ) -> None:
     name, *rest = verb
     usual = command(name, folder, *rest, stdin=b"the cat sees it.\n")
     assert (usual.code, attention_calls) == (0, [])
-    watched = command(name, folder, *rest, "--kernels", "torch", stdin=b"the cat sees it.\n")
+    watched = command(
+        name, folder, *rest, "--kernels", "torch", stdin=b"the cat sees it.\n"
+    )
     assert (watched.code, watched.out) == (0, usual.out)
     assert attention_calls

@@ -31,11 +31,17 @@ def test_every_verb_stands_under_one_heading_with_an_example() -> None:
     for verb, examples in EXAMPLES.items():
         for example in examples:
             assert example.split()[:2] == ["weft", verb]
-            assert {word for word in example.split() if word.startswith("--")} <= options_of(verb), example
+            assert {
+                word for word in example.split() if word.startswith("--")
+            } <= options_of(verb), example
 
 
 def test_the_pages_that_the_help_names_exist() -> None:
-    named = [page for pages in PAGES.values() for page in re.findall(r"docs/[\w-]+\.md", pages)]
+    named = [
+        page
+        for pages in PAGES.values()
+        for page in re.findall(r"docs/[\w-]+\.md", pages)
+    ]
     assert named
     assert [page for page in named if not (ROOT / page).exists()] == []
     assert set(PAGES) <= set(VERBS)
@@ -72,7 +78,10 @@ def test_options_for_research_stand_below_the_others(command: Command) -> None:
 def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
     for asked in (["--out", "x.pdf"], ["--out=x.pdf"], ["--output", "x.pdf"]):
         ended = command("inspect", "m", "text", *asked)
-        assert (ended.code, ended.messages[0].startswith("weft: x.pdf: the name must end in")) == (2, True)
+        assert (
+            ended.code,
+            ended.messages[0].startswith("weft: x.pdf: the name must end in"),
+        ) == (2, True)
     ended = command("translate", "m", "--", "--out")
     assert ended.code == 5, "behind -- it is a text"
 
@@ -104,7 +113,9 @@ def test_a_verb_that_is_not_there(command: Command, word: str, said: str) -> Non
     assert said in ended.messages[0]
 
 
-def test_a_file_or_folder_where_a_verb_belongs(command: Command, tmp_path: Path) -> None:
+def test_a_file_or_folder_where_a_verb_belongs(
+    command: Command, tmp_path: Path
+) -> None:
     (tmp_path / "memory.tmx").write_text("<tmx>")
     ended = command(tmp_path / "memory.tmx")
     assert (ended.code, f"weft train {tmp_path}/memory.tmx" in ended.err) == (2, True)
@@ -128,29 +139,51 @@ def test_a_file_or_folder_where_a_verb_belongs(command: Command, tmp_path: Path)
         (["inspect", "m", "t", "--qwertz"], "see weft inspect --help"),
         (["train", "--src", "en"], "--set data.src_lang=en"),
         (["train", "--tgt", "de"], "--set data.tgt_lang=de"),
-        (["check", "x.tsv", "--language", "de"], "--set data.src_lang=en --set data.tgt_lang=de"),
+        (
+            ["check", "x.tsv", "--language", "de"],
+            "--set data.src_lang=en --set data.tgt_lang=de",
+        ),
         (["translate", "m", "--src", "en"], "the languages that it was trained on"),
         (["evaluate", "m", "--lang", "de"], "the languages that it was trained on"),
         (["translate", "m", "--from", "de"], "the languages that it was trained on"),
-        (["translate", "m", "--lr", "1"], "decided when a model is trained: --set training.learning_rate"),
-        (["classify", "m", "--dropout", "0"], "decided when a model is trained: it is a key of the recipe"),
+        (
+            ["translate", "m", "--lr", "1"],
+            "decided when a model is trained: --set training.learning_rate",
+        ),
+        (
+            ["classify", "m", "--dropout", "0"],
+            "decided when a model is trained: it is a key of the recipe",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_an_option_that_is_not_there(command: Command, arguments: list[str], said: str) -> None:
+def test_an_option_that_is_not_there(
+    command: Command, arguments: list[str], said: str
+) -> None:
     ended = command(*arguments)
     assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
     name = next(word for word in arguments if word.startswith("--")).partition("=")[0]
-    assert ended.messages[0].startswith(f"weft: weft {arguments[0]} has no option {name}")
+    assert ended.messages[0].startswith(
+        f"weft: weft {arguments[0]} has no option {name}"
+    )
     assert said in ended.messages[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("translate m --beam-size 0 x", "--beam-size 0: must be a whole number of at least 1"),
-        ("translate m --beam-size=many x", "--beam-size many: must be a whole number of at least 1"),
-        ("plot positions --d-model 5000 --output x.png", "--d-model 5000: must be a whole number from 2 to 1,024"),
+        (
+            "translate m --beam-size 0 x",
+            "--beam-size 0: must be a whole number of at least 1",
+        ),
+        (
+            "translate m --beam-size=many x",
+            "--beam-size many: must be a whole number of at least 1",
+        ),
+        (
+            "plot positions --d-model 5000 --output x.png",
+            "--d-model 5000: must be a whole number from 2 to 1,024",
+        ),
         ("train --minutes 0", "--minutes 0: must be a number of at least 0.1"),
         ("translate m --length-penalty x", "--length-penalty x: must be a number"),
         (
@@ -164,14 +197,19 @@ def test_an_option_that_is_not_there(command: Command, arguments: list[str], sai
         ("train --verbose=3", "--verbose takes no value"),
         ("plot history", "weft plot needs --output (where to write: .png or .svg)"),
         ("translate", "weft translate needs FOLDER (a model folder)"),
-        ("compare m n", "weft compare needs DATA (text of the kind that the models were trained on)"),
+        (
+            "compare m n",
+            "weft compare needs DATA (text of the kind that the models were trained on)",
+        ),
         (
             "inspect m a dog --output x.html",
             "unexpected 'dog': weft inspect takes FOLDER TEXT; a text with spaces stands in quotes",
         ),
     ],
 )
-def test_wrong_arguments_are_told_in_words_of_ours(command: Command, arguments: str, said: str) -> None:
+def test_wrong_arguments_are_told_in_words_of_ours(
+    command: Command, arguments: str, said: str
+) -> None:
     verb, *others = arguments.split()
     ended = command(verb, *others)
     assert (ended.code, ended.out) == (2, b"")
@@ -180,7 +218,9 @@ def test_wrong_arguments_are_told_in_words_of_ours(command: Command, arguments: 
 
 def test_hints_are_of_what_is_not_there_and_name_what_is() -> None:
     assert set(INSTEAD) & set(VERBS) == set()
-    common = set.intersection(*(options_of(verb) for verb in ("train", "translate", "check")))
+    common = set.intersection(
+        *(options_of(verb) for verb in ("train", "translate", "check"))
+    )
     assert set(OPTIONS | LANGUAGES) & common == set()
     for said in [*INSTEAD.values(), *OPTIONS.values(), *LANGUAGES.values()]:
         for verb in re.findall(r"\bweft ([a-z]+)", said):
@@ -188,7 +228,9 @@ def test_hints_are_of_what_is_not_there_and_name_what_is() -> None:
 
 
 @pytest.fixture
-def beside_models(tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def beside_models(
+    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A folder with the models `model` and `runs/memory`, a folder without one, and a text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
@@ -203,17 +245,31 @@ def beside_models(tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyP
     ("arguments", "said"),
     [
         (["translate", "modle", "x"], "modle: no such folder; did you mean model?"),
-        (["evaluate", "./modle", "text.tsv"], "modle: no such folder; did you mean model?"),
+        (
+            ["evaluate", "./modle", "text.tsv"],
+            "modle: no such folder; did you mean model?",
+        ),
         (["diagnose", "memroy"], "memroy: no such folder; did you mean runs/memory?"),
         (["finish", "memroy"], "memroy: no such folder; did you mean runs/memory?"),
-        (["selfcheck", "qwertz"], "qwertz: no such folder; give the folder that `weft train` wrote"),
-        (["translate", "x " * 3000], f"{'x ' * 100}: no such folder; give the folder that `weft train` wrote"),
-        (["train", "text.tsv", "--from", "mdel"], "mdel: no such folder; did you mean model?"),
+        (
+            ["selfcheck", "qwertz"],
+            "qwertz: no such folder; give the folder that `weft train` wrote",
+        ),
+        (
+            ["translate", "x " * 3000],
+            f"{'x ' * 100}: no such folder; give the folder that `weft train` wrote",
+        ),
+        (
+            ["train", "text.tsv", "--from", "mdel"],
+            "mdel: no such folder; did you mean model?",
+        ),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else None,
 )
 @pytest.mark.usefixtures("beside_models")
-def test_a_model_that_is_not_there_brings_the_like_ones(command: Command, arguments: list[str], said: str) -> None:
+def test_a_model_that_is_not_there_brings_the_like_ones(
+    command: Command, arguments: list[str], said: str
+) -> None:
     ended = command(*arguments)
     assert (ended.code, ended.messages) == (5, [f"weft: {said}"])
 
@@ -222,21 +278,37 @@ def test_a_model_that_is_not_there_brings_the_like_ones(command: Command, argume
     ("arguments", "right"),
     [
         (["translate", "A dog.", "model"], "weft translate model 'A dog.'"),
-        (["classify", "a", "b", "runs/memory", "--json"], "weft classify runs/memory a b"),
+        (
+            ["classify", "a", "b", "runs/memory", "--json"],
+            "weft classify runs/memory a b",
+        ),
         (["evaluate", "text.tsv", "model"], "weft evaluate model text.tsv"),
-        (["inspect", "A dog.", "model", "--output", "x.html"], "weft inspect model 'A dog.'"),
+        (
+            ["inspect", "A dog.", "model", "--output", "x.html"],
+            "weft inspect model 'A dog.'",
+        ),
         (["score", "text.tsv", "model"], "weft score model text.tsv"),
-        (["quantize", "text.tsv", "model", "--output", "x"], "weft quantize model text.tsv"),
+        (
+            ["quantize", "text.tsv", "model", "--output", "x"],
+            "weft quantize model text.tsv",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
 @pytest.mark.usefixtures("beside_models")
-def test_the_folder_of_a_model_behind_its_text(command: Command, arguments: list[str], right: str) -> None:
+def test_the_folder_of_a_model_behind_its_text(
+    command: Command, arguments: list[str], right: str
+) -> None:
     ended = command(*arguments)
-    assert (ended.code, ended.messages) == (2, [f"weft: the model's folder comes first: {right}"])
+    assert (ended.code, ended.messages) == (
+        2,
+        [f"weft: the model's folder comes first: {right}"],
+    )
 
 
-@pytest.mark.parametrize("more", [[], ["--recipe", "lm-modern"], ["--set", "task=classification"]], ids=str)
+@pytest.mark.parametrize(
+    "more", [[], ["--recipe", "lm-modern"], ["--set", "task=classification"]], ids=str
+)
 @pytest.mark.parametrize("verb", ["train", "check"])
 def test_of_a_text_that_is_missing_nothing_else_is_said(
     command: Command, tmp_path: Path, verb: str, more: list[str]

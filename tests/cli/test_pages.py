@@ -1,4 +1,5 @@
-"""Every command that a page shows is run, in the page's order and on small files of the names that it uses.
+"""Every command that a page shows is run, in the page's order and on small files of the names that
+it uses.
 
 Only sizes and steps are made small, inside: the words of a command are the page's own.
 """
@@ -24,40 +25,75 @@ ROOT = Path(__file__).resolve().parents[2]
 PUSHED = ("README.md", "README.zh.md")
 PAGES = (
     *PUSHED,
-    *(f"docs/{name}.md" for name in ("translation", "language-modelling", "classification", "checking")),
+    *(
+        f"docs/{name}.md"
+        for name in ("translation", "language-modelling", "classification", "checking")
+    ),
 )
 # By page and beginning: what is not run here, and why. One that the page has no more fails.
 NOT_RUN = {
-    ("docs/classification.md", "weft train train.tsv --recipe imdb-classifier"): "a test for each recipe runs it",
+    (
+        "docs/classification.md",
+        "weft train train.tsv --recipe imdb-classifier",
+    ): "a test for each recipe runs it",
 }
 PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
 SHORT = 0.3  # minutes, where a command asks for more: a model of a few steps
 STEPS = {"translation": 90, "language-modelling": 4, "classification": 4}
-NOUNS = {"cat": "Katze", "dog": "Hund", "bird": "Vogel", "fish": "Fisch", "horse": "Pferd", "mouse": "Maus"}
-VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
+NOUNS = {
+    "cat": "Katze",
+    "dog": "Hund",
+    "bird": "Vogel",
+    "fish": "Fisch",
+    "horse": "Pferd",
+    "mouse": "Maus",
+}
+VERBS = {
+    "sees": "sieht",
+    "hears": "hört",
+    "finds": "findet",
+    "likes": "mag",
+    "knows": "kennt",
+    "wants": "will",
+}
 PAIRS = [
     (f"A {a} {v} a {b}.", f"Ein Wesen {x} {w} {y}.")
     for (a, x), (v, w), (b, y) in product(NOUNS.items(), VERBS.items(), NOUNS.items())
 ]
-PARTS = {"train": PAIRS[:150], "val": PAIRS[150:180], "dev": PAIRS[150:180], "test": PAIRS[180:]}
+PARTS = {
+    "train": PAIRS[:150],
+    "val": PAIRS[150:180],
+    "dev": PAIRS[150:180],
+    "test": PAIRS[180:],
+}
 
 
 def commands(page: str) -> list[str]:
     """The whole commands of a page, in order, without comments; a backslash joins lines."""
     text = (ROOT / page).read_text("utf-8").replace("\\\n", " ")
     lines = [line.strip().removeprefix("$ ") for line in text.split("\n")]
-    found = [re.sub(r"\s+#\s.*", "", line) for line in lines if line.startswith("weft ")]
+    found = [
+        re.sub(r"\s+#\s.*", "", line) for line in lines if line.startswith("weft ")
+    ]
     bare = re.compile(r"\"[^\"]*\"|'[^']*'")
-    return [" ".join(line.split()) for line in found if not PLACEHOLDER.search(bare.sub("", line))]
+    return [
+        " ".join(line.split())
+        for line in found
+        if not PLACEHOLDER.search(bare.sub("", line))
+    ]
 
 
 def snippets(page: str) -> list[str]:
     """The pieces of Python."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    return re.findall(
+        r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL
+    )
 
 
 class Stage:
-    """The folder in which a page's commands run, with a file or model for each name that they use."""
+    """The folder in which a page's commands run, with a file or model for each name that they
+    use.
+    """
 
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -69,9 +105,15 @@ class Stage:
         for word in arguments:
             if word != output:
                 self.provide(verb, word, line)
-        more = ["--max-bleu-loss", "100"] if verb == "quantize" and "--max-bleu-loss" not in arguments else []
+        more = (
+            ["--max-bleu-loss", "100"]
+            if verb == "quantize" and "--max-bleu-loss" not in arguments
+            else []
+        )
         ended = self.command(verb, *arguments, *more)
-        assert ended.code == 0, f"{line}\n{ended.out.decode()[-1500:]}\n{ended.err[-1500:]}"
+        assert ended.code == 0, (
+            f"{line}\n{ended.out.decode()[-1500:]}\n{ended.err[-1500:]}"
+        )
         assert output is None or Path(output).exists(), f"{line} wrote no {output}"
 
     @staticmethod
@@ -86,15 +128,29 @@ class Stage:
                 if path.suffix in WRITERS and not path.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(WRITERS[path.suffix](path, line), "utf-8")
-            if (word.startswith("runs/") or word in ("mine", "teacher")) and not Path(word).exists():
+            if (word.startswith("runs/") or word in ("mine", "teacher")) and not Path(
+                word
+            ).exists():
                 self.make_model(verb, Path(word), line)
 
     def make_model(self, verb: str, folder: Path, line: str) -> None:
-        """A model that the page takes for granted: another of its kind again, or one that is trained now."""
-        task = {"generate": "language-modelling", "score": "language-modelling", "classify": "classification"}
+        """A model that the page takes for granted: another of its kind again, or one that is
+        trained now.
+        """
+        task = {
+            "generate": "language-modelling",
+            "score": "language-modelling",
+            "classify": "classification",
+        }
         wanted = task.get(verb, "translation")
-        beside = [Path(word, "config.json") for word in line.split() if Path(word, "config.json").is_file()]
-        made = sorted(Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns)
+        beside = [
+            Path(word, "config.json")
+            for word in line.split()
+            if Path(word, "config.json").is_file()
+        ]
+        made = sorted(
+            Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns
+        )
         for other in [*beside, *made]:
             config = other.read_text("utf-8")
             if f'"task": "{wanted}"' in config and '"src_lang": "de"' not in config:
@@ -105,13 +161,20 @@ class Stage:
             weft.train(out=folder, train="train.en,train.de", quiet=True)
         else:
             is_writer = wanted == "language-modelling"
-            name, recipe = ("text.txt", "lm-modern") if is_writer else ("reviews.csv", "classify-fast")
+            name, recipe = (
+                ("text.txt", "lm-modern")
+                if is_writer
+                else ("reviews.csv", "classify-fast")
+            )
             self.provide("train", name, "")
             weft.train(out=folder, train=name, recipe=recipe, quiet=True)
 
 
 def part(path: Path) -> list[tuple[str, str]]:
-    return next((rows for name, rows in PARTS.items() if path.name.startswith(name)), PARTS["train"])
+    return next(
+        (rows for name, rows in PARTS.items() if path.name.startswith(name)),
+        PARTS["train"],
+    )
 
 
 def side(number: int) -> Callable[[Path, str], str]:
@@ -121,12 +184,20 @@ def side(number: int) -> Callable[[Path, str], str]:
 def running_text(path: Path, line: str) -> str:
     """Lines of their own where they are to be used one by one, else paragraphs."""
     joint = "\n" if "--input" in line or "score" in line else "\n\n"
-    rows = PARTS["test"] if re.match(r"test|other|valid|more|lines|letters", path.name) else PARTS["train"]
+    rows = (
+        PARTS["test"]
+        if re.match(r"test|other|valid|more|lines|letters", path.name)
+        else PARTS["train"]
+    )
     return joint.join(a for a, _ in rows) + "\n"
 
 
 def rows(path: Path) -> Iterator[tuple[str, str]]:
-    return ((text, label) for pair in part(path) for text, label in zip(pair, ("English", "German"), strict=True))
+    return (
+        (text, label)
+        for pair in part(path)
+        for text, label in zip(pair, ("English", "German"), strict=True)
+    )
 
 
 def table(path: Path, line: str, mark: str) -> str:
@@ -155,7 +226,9 @@ WRITERS: dict[str, Callable[[Path, str], str]] = {
     ".txt": running_text,
     ".tsv": lambda path, line: table(path, line, "\t"),
     ".csv": lambda path, line: table(path, line, ","),
-    ".jsonl": lambda path, line: "".join(f'{{"text": "{a}", "label": "{b};all"}}\n' for a, b in rows(path)),
+    ".jsonl": lambda path, line: "".join(
+        f'{{"text": "{a}", "label": "{b};all"}}\n' for a, b in rows(path)
+    ),
     ".tmx": memory,
     ".toml": lambda path, line: 'task = "translation"\n',
 }
@@ -172,7 +245,11 @@ def stage(
     whole = weft.run.train.train
 
     def small(recipe: Recipe) -> Recipe:
-        kept = {"training.keep_checkpoints", "decoding.max_len_ratio", "decoding.max_len_extra"}
+        kept = {
+            "training.keep_checkpoints",
+            "decoding.max_len_ratio",
+            "decoding.max_len_extra",
+        }
         sizes = {key: value for key, value in shrink(recipe).items() if key not in kept}
         steps = STEPS[recipe.task]
         sizes |= {
@@ -180,12 +257,20 @@ def stage(
             "training.eval_every": steps // 3 or 1,
             "training.save_every": steps // 3 or 1,
         }
-        sizes |= {"training.kernels": "torch", "training.learning_rate": 0.01, "training.r_drop": 0.0}
+        sizes |= {
+            "training.kernels": "torch",
+            "training.learning_rate": 0.01,
+            "training.r_drop": 0.0,
+        }
         return with_values(recipe, sizes)
 
     def tiny(request: Any, *more: Any, **named: Any) -> Any:
         minutes = None if request.minutes is None else SHORT
-        return whole(replace(request, recipe=small(request.recipe), minutes=minutes), *more, **named)
+        return whole(
+            replace(request, recipe=small(request.recipe), minutes=minutes),
+            *more,
+            **named,
+        )
 
     monkeypatch.setattr(weft.run.train, "train", tiny)
     for name, value in vars(weft.run.distillation).items():
@@ -206,9 +291,12 @@ def test_every_command_of_a_page(page: str, stage: Stage) -> None:
         return  # word for word those of README.md, which are run
     skipped = [begin for where, begin in NOT_RUN if where == page]
     for begin in skipped:
-        assert any(line.startswith(begin) for line in shown), f"{page} does not show {begin} any more"
+        assert any(line.startswith(begin) for line in shown), (
+            f"{page} does not show {begin} any more"
+        )
     for line in shown:
-        if not line.startswith(("weft demo", *skipped)):  # the demo has tests of its own
+        # the demo has tests of its own
+        if not line.startswith(("weft demo", *skipped)):
             stage.run(line)
     for snippet in snippets(page):
         run_snippet(stage, snippet)
@@ -225,7 +313,14 @@ def run_snippet(stage: Stage, text: str) -> None:
 @pytest.mark.parametrize("page", PUSHED)
 def test_the_readmes_show_commands(page: str) -> None:
     verbs = {line.split()[1] for line in commands(page)}
-    assert {"train", "translate", "evaluate", "generate", "classify", "inspect"} <= verbs
+    assert {
+        "train",
+        "translate",
+        "evaluate",
+        "generate",
+        "classify",
+        "inspect",
+    } <= verbs
 
 
 def test_a_command_that_fails_is_found(stage: Stage) -> None:

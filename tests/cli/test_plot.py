@@ -1,4 +1,6 @@
-"""weft plot, and weft inspect where it writes a picture: files, refusals in one line, and what is said."""
+"""weft plot, and weft inspect where it writes a picture: files, refusals in one line, and what is
+said.
+"""
 
 import json
 import subprocess
@@ -17,9 +19,14 @@ WHATS = ["positions", "mask", "smoothing", "schedule"]
 
 
 def write_run(folder: Path) -> Path:
-    lines = [{"step": 50, "epoch": 0, "loss": 3.0}, {"step": 50, "epoch": 0, "dev_bleu": 31.25, "dev_loss": 2.0}]
+    lines = [
+        {"step": 50, "epoch": 0, "loss": 3.0},
+        {"step": 50, "epoch": 0, "dev_bleu": 31.25, "dev_loss": 2.0},
+    ]
     (folder / "run").mkdir(parents=True)
-    (folder / "run" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "run" / "metrics.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
     return folder
 
 
@@ -28,7 +35,11 @@ def test_every_lesson_is_drawn(command: Command, tmp_path: Path, what: str) -> N
     for suffix, start in ((".png", PNG), (".SVG", b"<?xml")):
         output = tmp_path / f"picture{suffix}"
         ended = command("plot", what, "--output", output)
-        assert (ended.code, ended.out, ended.messages) == (0, b"", [f"written to {output}"])
+        assert (ended.code, ended.out, ended.messages) == (
+            0,
+            b"",
+            [f"written to {output}"],
+        )
         assert output.read_bytes().startswith(start)
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -38,22 +49,43 @@ def test_history_of_several_runs(command: Command, tmp_path: Path) -> None:
     ended = command("plot", "history", *runs, runs[0], "--output", tmp_path / "h.svg")
     assert (ended.code, ended.messages) == (0, [f"written to {tmp_path / 'h.svg'}"])
     svg = (tmp_path / "h.svg").read_text(encoding="utf-8")
-    assert [svg.count(f"runs/{name}: best 31.25 at step 50") for name in ("one", "two", "茶")] == [1, 1, 1]
+    assert [
+        svg.count(f"runs/{name}: best 31.25 at step 50")
+        for name in ("one", "two", "茶")
+    ] == [1, 1, 1]
 
 
-def test_schedule_of_a_recipe_by_name_and_by_file(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('[training]\nmax_steps = 70\nschedule = "step"\nwarmup_steps = 11\n')
+def test_schedule_of_a_recipe_by_name_and_by_file(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(
+        '[training]\nmax_steps = 70\nschedule = "step"\nwarmup_steps = 11\n'
+    )
     for recipe, said in (
         ("demo", "demo: cosine, warm-up 100"),
         (tmp_path / "mine.toml", "mine.toml: step, warm-up 11"),
     ):
-        ended = command("plot", "schedule", "--recipe", recipe, "--output", tmp_path / "s.svg")
+        ended = command(
+            "plot", "schedule", "--recipe", recipe, "--output", tmp_path / "s.svg"
+        )
         assert ended.code == 0
         assert said in (tmp_path / "s.svg").read_text(encoding="utf-8")
 
 
 def test_positions_take_a_width_and_a_length(command: Command, tmp_path: Path) -> None:
-    assert command("plot", "positions", "--d-model", 20, "--max-len", 30, "--output", tmp_path / "p.svg").code == 0
+    assert (
+        command(
+            "plot",
+            "positions",
+            "--d-model",
+            20,
+            "--max-len",
+            30,
+            "--output",
+            tmp_path / "p.svg",
+        ).code
+        == 0
+    )
     svg = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert "d_model = 20" in svg
     assert "dimension 5 (cosine)" in svg
@@ -67,16 +99,26 @@ def test_positions_take_a_width_and_a_length(command: Command, tmp_path: Path) -
         (["mask", "runs/a"], "weft plot mask takes no FOLDERS"),
         (["positions", "--recipe", "demo"], "weft plot positions takes no --recipe"),
         (["schedule", "--max-len", "7"], "weft plot schedule takes no --max-len"),
-        (["history", "runs/a", "--d-model", "8"], "weft plot history takes no --d-model"),
+        (
+            ["history", "runs/a", "--d-model", "8"],
+            "weft plot history takes no --d-model",
+        ),
         (["positions", "--d-model", "21"], "even d_model, not 21"),
         (["positions", "--d-model", "0"], "--d-model"),
         (["schedule", "--recipe", "no-such"], "neither a file nor a packaged recipe"),
-        (["schedule", "--recipe", "open.toml"], "open.toml: sets no training.max_steps"),
+        (
+            ["schedule", "--recipe", "open.toml"],
+            "open.toml: sets no training.max_steps",
+        ),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
 )
 def test_usage_errors_are_one_line(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "open.toml").write_text("")
@@ -88,9 +130,13 @@ def test_usage_errors_are_one_line(
 
 
 @pytest.mark.parametrize("name", ["p.gif", "p", "p.html", "p.pdf"])
-def test_other_suffixes_are_refused_before_any_work(command: Command, tmp_path: Path, name: str) -> None:
+def test_other_suffixes_are_refused_before_any_work(
+    command: Command, tmp_path: Path, name: str
+) -> None:
     """The folder that does not exist is not even looked at."""
-    ended = command("plot", "history", tmp_path / "nowhere", "--output", tmp_path / name)
+    ended = command(
+        "plot", "history", tmp_path / "nowhere", "--output", tmp_path / name
+    )
     assert (ended.code, len(ended.messages)) == (2, 1)
     assert ".png (a picture) or .svg (a drawing)" in ended.messages[0]
 
@@ -101,7 +147,10 @@ def test_other_suffixes_are_refused_before_any_work(command: Command, tmp_path: 
     ids=lambda value: value[0],
 )
 def test_a_missing_folder_is_said_before_any_work(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
 ) -> None:
     """Neither the model nor the text is there, and the folder is said."""
     monkeypatch.chdir(tmp_path)
@@ -109,13 +158,20 @@ def test_a_missing_folder_is_said_before_any_work(
     ended = command(*arguments, "--output", f"new/p.{suffix}")
     assert (ended.code, ended.messages) == (
         5,
-        [f"weft: new/p.{suffix}: cannot be written (there is no folder new); make it first"],
+        [
+            f"weft: new/p.{suffix}: cannot be written (there is no folder new); make it first"
+        ],
     )
 
 
 def test_missing_run_is_one_line(command: Command, tmp_path: Path) -> None:
     ended = command(
-        "plot", "history", write_run(tmp_path / "a"), tmp_path / "nowhere", "--output", tmp_path / "h.png"
+        "plot",
+        "history",
+        write_run(tmp_path / "a"),
+        tmp_path / "nowhere",
+        "--output",
+        tmp_path / "h.png",
     )
     assert (ended.code, len(ended.messages)) == (5, 1)
     assert f"{tmp_path / 'nowhere'}: no such folder" in ended.messages[0]
@@ -123,16 +179,23 @@ def test_missing_run_is_one_line(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["plot", "mask"], ["inspect", "nowhere", "tea"]], ids=lambda value: value[0]
+    "arguments",
+    [["plot", "mask"], ["inspect", "nowhere", "tea"]],
+    ids=lambda value: value[0],
 )
 def test_without_matplotlib_the_extra_is_named(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = command(*arguments, "--output", tmp_path / "p.png")
     assert (ended.code, ended.messages) == (
         2,
-        ["weft: a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"],
+        [
+            "weft: a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"
+        ],
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -144,7 +207,13 @@ def test_a_page_needs_no_matplotlib(tiny_folder: Path, tmp_path: Path) -> None:
         f"sys.argv = ['weft', 'inspect', {str(tiny_folder)!r}, 'cat', '--output', {str(tmp_path / 'p.html')!r}]\n"
         "from weft.__main__ import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "p.html").exists()
 
@@ -160,13 +229,20 @@ def test_inspect_draws_what_the_model_looks_at(
     assert content.startswith(PNG if suffix == ".png" else b"<?xml")
     if suffix == ".svg":
         texts = content.decode()
-        assert all(f">{piece}</text>" in texts for piece in ("▁cat", "▁sees", "▁Katze", "▁Hund"))
+        assert all(
+            f">{piece}</text>" in texts
+            for piece in ("▁cat", "▁sees", "▁Katze", "▁Hund")
+        )
 
 
 def test_inspect_names_every_format(command: Command, tmp_path: Path) -> None:
-    ended = command("inspect", tmp_path / "nowhere", "tea", "--output", tmp_path / "p.gif")
+    ended = command(
+        "inspect", tmp_path / "nowhere", "tea", "--output", tmp_path / "p.gif"
+    )
     assert (ended.code, len(ended.messages)) == (2, 1)
-    assert all(suffix in ended.messages[0] for suffix in (".html", ".json", ".png", ".svg"))
+    assert all(
+        suffix in ended.messages[0] for suffix in (".html", ".json", ".png", ".svg")
+    )
 
 
 def test_letters_that_cannot_be_drawn_are_said(
@@ -180,14 +256,24 @@ def test_letters_that_cannot_be_drawn_are_said(
     ended = command("plot", "history", run, "--output", png)
     assert (ended.code, len(ended.messages)) == (0, 2)
     assert (
-        "no installed font draws 和我茶; install one that does (for Chinese, fonts-noto-cjk)" in ended.messages[0]
+        "no installed font draws 和我茶; install one that does (for Chinese, fonts-noto-cjk)"
+        in ended.messages[0]
     )
-    assert command("plot", "history", run, "--output", svg).messages == [f"written to {svg}"]
+    assert command("plot", "history", run, "--output", svg).messages == [
+        f"written to {svg}"
+    ]
 
 
-def test_inspect_writes_word_alignments(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    ended = command("inspect", tiny_folder, "cat sees dog.", "--output", tmp_path / "words.pharaoh")
-    assert (ended.code, ended.messages) == (0, [f"written to {tmp_path / 'words.pharaoh'}"])
+def test_inspect_writes_word_alignments(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    ended = command(
+        "inspect", tiny_folder, "cat sees dog.", "--output", tmp_path / "words.pharaoh"
+    )
+    assert (ended.code, ended.messages) == (
+        0,
+        [f"written to {tmp_path / 'words.pharaoh'}"],
+    )
     pairs = (tmp_path / "words.pharaoh").read_text().split()
     assert len(pairs) == len({pair.split("-")[1] for pair in pairs}) == 3
     assert all(int(pair.split("-")[0]) < 3 for pair in pairs)

@@ -40,20 +40,35 @@ def test_what_stands_against_the_pairs_is_said_before_the_work(
 ) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     ended = command(
-        "quantize", tiny_folder, write_pairs(3), "--output", tmp_path / "out", "--max-bleu-loss", "100"
+        "quantize",
+        tiny_folder,
+        write_pairs(3),
+        "--output",
+        tmp_path / "out",
+        "--max-bleu-loss",
+        "100",
     )
     lines = ended.err.split("\n")
     (said,) = [i for i, line in enumerate(lines) if "3 pairs prove nothing" in line]
     assert lines[0].startswith("loading PyTorch ...")
     for how in ("as it is", "in int8"):
-        assert any(line.startswith(f"translating 3 pairs {how} ...") for line in lines[said:])
+        assert any(
+            line.startswith(f"translating 3 pairs {how} ...") for line in lines[said:]
+        )
 
 
 @pytest.mark.usefixtures("need_engine")
-def test_the_report_and_the_folder(command: Command, tiny_folder: Path, pairs: str, tmp_path: Path) -> None:
-    ended = command("quantize", tiny_folder, pairs, "--output", tmp_path / "out", *TOLERANT)
+def test_the_report_and_the_folder(
+    command: Command, tiny_folder: Path, pairs: str, tmp_path: Path
+) -> None:
+    ended = command(
+        "quantize", tiny_folder, pairs, "--output", tmp_path / "out", *TOLERANT
+    )
     assert ended.code == 0
-    assert [line.split(" ")[0] for line in ended.lines[:4]][::3] == ["BLEU", "log-probabilities"]
+    assert [line.split(" ")[0] for line in ended.lines[:4]][::3] == [
+        "BLEU",
+        "log-probabilities",
+    ]
     few = "weft: note: 60 pairs prove nothing: whether int8 translates as well takes 100 or more to tell"
     wrote = (
         f"weft: wrote {tmp_path / 'out'}: weights, vocabularies, and hashes that tell overlap with a test text "
@@ -61,14 +76,33 @@ def test_the_report_and_the_folder(command: Command, tiny_folder: Path, pairs: s
         "names its files"
     )
     assert ended.err.startswith("loading PyTorch ...")
-    assert [line for line in ended.messages if "contaminated" not in line] == [few, wrote]
+    assert [line for line in ended.messages if "contaminated" not in line] == [
+        few,
+        wrote,
+    ]
     assert open_model_folder(tmp_path / "out").config.weights == "int8"
     assert command("translate", tmp_path / "out", "cat sees dog.").code == 0
-    ended = command("quantize", tiny_folder, pairs, "--output", tmp_path / "other", "--json", *TOLERANT)
+    ended = command(
+        "quantize",
+        tiny_folder,
+        pairs,
+        "--output",
+        tmp_path / "other",
+        "--json",
+        *TOLERANT,
+    )
     assert json.loads(ended.lines[0])["folder"] == str(tmp_path / "other")
     ended = command("quantize", tiny_folder, pairs, "--output", tmp_path / "out")
     assert (ended.code, len(ended.messages)) == (2, 1)
-    ended = command("quantize", tiny_folder, pairs, "--output", tmp_path / "third", "--max-bleu-loss", "-100")
+    ended = command(
+        "quantize",
+        tiny_folder,
+        pairs,
+        "--output",
+        tmp_path / "third",
+        "--max-bleu-loss",
+        "-100",
+    )
     assert ended.code == 5
     assert "nothing was written" in ended.err
 
@@ -76,13 +110,33 @@ def test_the_report_and_the_folder(command: Command, tiny_folder: Path, pairs: s
 @pytest.mark.usefixtures("need_engine")
 @pytest.mark.parametrize("held", ["test", "dev"])
 def test_without_pairs_the_report_is_on_what_the_run_held_out(
-    command: Command, write_pairs: Callable[[int], str], tmp_path: Path, tiny_settings: tuple[str, ...], held: str
+    command: Command,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+    tiny_settings: tuple[str, ...],
+    held: str,
 ) -> None:
     text = tmp_path / "text.en-de.tsv"
     text.write_bytes(Path(write_pairs(216)).read_bytes())
-    sizes = ("data.dev_size=24", f"data.test_size={30 if held == 'test' else 0}", "training.max_steps=2")
-    weft.train(out=tmp_path / "model", train=str(text), settings=(*tiny_settings, *sizes), quiet=True)
-    asked = ("quantize", tmp_path / "model", "--max-bleu-loss", "100", "--json", "--output")
+    sizes = (
+        "data.dev_size=24",
+        f"data.test_size={30 if held == 'test' else 0}",
+        "training.max_steps=2",
+    )
+    weft.train(
+        out=tmp_path / "model",
+        train=str(text),
+        settings=(*tiny_settings, *sizes),
+        quiet=True,
+    )
+    asked = (
+        "quantize",
+        tmp_path / "model",
+        "--max-bleu-loss",
+        "100",
+        "--json",
+        "--output",
+    )
     ended = command(*asked, tmp_path / "int8")
     chose, size = ("", 30) if held == "test" else (", which chose the weights", 24)
     note = f"compared on the run's own {held} text ({size} pairs){chose}"
@@ -115,4 +169,7 @@ def test_without_an_engine_translate_says_so_and_goes_on(
     finally:
         bindings.library.cache_clear()
     assert (ended.code, ended.lines) == (0, here.lines)
-    assert ended.err == "weft: without native kernels (there is no C++ compiler; install one) this takes longer\n"
+    assert (
+        ended.err
+        == "weft: without native kernels (there is no C++ compiler; install one) this takes longer\n"
+    )

@@ -1,4 +1,6 @@
-"""Every packaged recipe with random settings: trained for a moment, used, inspected, self-checked."""
+"""Every packaged recipe with random settings: trained for a moment, used, inspected,
+self-checked.
+"""
 
 import shutil
 import warnings
@@ -20,7 +22,11 @@ from weft.tasks.choice import load_task
 Command = Callable[..., Any]
 DRAWS = 19  # of each recipe: some 300 in all
 ENOUGH = 0.8  # of the draws must train; the rest may be refused in one line
-TEXTS = {"translation": "pairs.tsv", "language-modelling": "text.txt", "classification": "rows.csv"}
+TEXTS = {
+    "translation": "pairs.tsv",
+    "language-modelling": "text.txt",
+    "classification": "rows.csv",
+}
 KINDS = ("word", "character", "bpe", "unigram", "byte", "auto")
 
 
@@ -41,7 +47,11 @@ class Draw:
         }[self.recipe.task]()
 
     def settings(self) -> list[str]:
-        return [word for key, value in self.found.items() for word in ("--set", f"{key}={value}")]
+        return [
+            word
+            for key, value in self.found.items()
+            for word in ("--set", f"{key}={value}")
+        ]
 
     def pick(self, key: str, *values: object) -> Any:
         value = self.random.choice(values)
@@ -55,7 +65,11 @@ class Draw:
                 self.pick(key.replace("__", "."), *choices)
 
     def training(self) -> None:
-        self.found |= {"training.threads": 1, "training.num_samples": 1, "data.builtin": "none"}
+        self.found |= {
+            "training.threads": 1,
+            "training.num_samples": 1,
+            "data.builtin": "none",
+        }
         self.pick("training.max_steps", 2, 3, 4)
         self.pick("training.eval_every", 1, 2, 5)
         self.pick("training.kernels", "native", "torch", "torch")
@@ -125,7 +139,9 @@ class Draw:
     def batches(self, *kinds: str) -> None:
         size = self.random.choice(("tokens_per_batch", "batch_size"))
         self.found |= {"batches.tokens_per_batch": "none", "batches.batch_size": "none"}
-        self.pick(f"batches.{size}", *((100, 400) if size == "tokens_per_batch" else (1, 7)))
+        self.pick(
+            f"batches.{size}", *((100, 400) if size == "tokens_per_batch" else (1, 7))
+        )
         self.some(batches__word_dropout=(0.0, 0.3))
         if set(kinds) == {"bpe"}:
             self.pick("batches.bpe_dropout", 0.0, 0.2)
@@ -136,8 +152,14 @@ class Draw:
         kinds = (kinds[0], kinds[0]) if is_joint is True else kinds
         self.side("tokenizer.src", kinds[0])
         if is_joint is True:
-            same = {key: value for key, value in self.found.items() if key.startswith("tokenizer.src.")}
-            self.found |= {key.replace(".src.", ".tgt."): value for key, value in same.items()}
+            same = {
+                key: value
+                for key, value in self.found.items()
+                if key.startswith("tokenizer.src.")
+            }
+            self.found |= {
+                key.replace(".src.", ".tgt."): value for key, value in same.items()
+            }
         else:
             self.side("tokenizer.tgt", kinds[1])
         self.batches(*kinds)
@@ -147,7 +169,10 @@ class Draw:
         self.pick("data.max_len", 30, 199)
         self.pick("decoding.beam_size", 1, 2, 5)
         self.found |= {"decoding.max_len_ratio": 0.5, "decoding.max_len_extra": 4}
-        self.some(model__tie_embeddings=(True, False), decoding__length_penalty=(-1.0, 0.0, 1.0))
+        self.some(
+            model__tie_embeddings=(True, False),
+            decoding__length_penalty=(-1.0, 0.0, 1.0),
+        )
 
     def language_modelling(self) -> None:
         self.side("tokenizer", self.random.choice(KINDS))
@@ -184,7 +209,9 @@ class Draw:
         self.pick("data.test_size", 0, 8)
         self.pick("data.max_len", 4, 30)
         self.pick("data.too_long", "cut", "windows")
-        self.some(model__head_dropout=(0.0, 0.5), training__class_weights=("balanced", "none"))
+        self.some(
+            model__head_dropout=(0.0, 0.5), training__class_weights=("balanced", "none")
+        )
 
 
 @pytest.fixture(scope="module")
@@ -193,13 +220,21 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = builtin.pairs("everyday", "en", "de").train[:60]
     (here / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), "utf-8")
     (here / "text.txt").write_text("".join(f"{a}\n\n" for a, _ in rows), "utf-8")
-    table = [(text, label) for row in rows for text, label in zip(row, ("English", "German"), strict=True)]
-    (here / "rows.csv").write_text("text,label\n" + "".join(f'"{a}",{b}\n' for a, b in table), "utf-8")
+    table = [
+        (text, label)
+        for row in rows
+        for text, label in zip(row, ("English", "German"), strict=True)
+    ]
+    (here / "rows.csv").write_text(
+        "text,label\n" + "".join(f'"{a}",{b}\n' for a, b in table), "utf-8"
+    )
     return here
 
 
 def holds_in_float64(folder: Path) -> bool:
-    """Whether proofs that fail do so by rounding alone, which narrow and hardly trained models make large."""
+    """Whether proofs that fail do so by rounding alone, which narrow and hardly trained models make
+    large.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of norms in two types
         torch.set_default_dtype(torch.float64)
@@ -212,41 +247,65 @@ def holds_in_float64(folder: Path) -> bool:
 
 
 USES = {
-    "translation": [["translate", "MODEL", "Anna has a book.", "Zzz 5", ""], ["evaluate", "MODEL", "TEXT"]],
+    "translation": [
+        ["translate", "MODEL", "Anna has a book.", "Zzz 5", ""],
+        ["evaluate", "MODEL", "TEXT"],
+    ],
     "language-modelling": [
         ["generate", "MODEL"],
         ["generate", "MODEL", "--prompt", "Anna has"],
         ["score", "MODEL", "TEXT"],
     ],
-    "classification": [["classify", "MODEL", "Anna has a book.", "Zzz 5", ""], ["evaluate", "MODEL", "TEXT"]],
+    "classification": [
+        ["classify", "MODEL", "Anna has a book.", "Zzz 5", ""],
+        ["evaluate", "MODEL", "TEXT"],
+    ],
 }
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", recipe_names())
-def test_random_settings(command: Command, texts: Path, tmp_path: Path, name: str) -> None:
+def test_random_settings(
+    command: Command, texts: Path, tmp_path: Path, name: str
+) -> None:
     task = load_recipe(name).task
     text = texts / TEXTS[task]
     failures, refused = [], []
     for seed in range(DRAWS):
         settings = Draw(name, seed).settings()
         out = tmp_path / "model"
-        orders: list[list[object]] = [["train", text, "--recipe", name, "--output", out, *settings]]
-        orders += [[{"MODEL": out, "TEXT": text}.get(word, word) for word in order] for order in USES[task]]
-        orders += [["inspect", out, words, "--output", tmp_path / "x.html"] for words in ("Anna has a book.", "5")]
+        orders: list[list[object]] = [
+            ["train", text, "--recipe", name, "--output", out, *settings]
+        ]
+        orders += [
+            [{"MODEL": out, "TEXT": text}.get(word, word) for word in order]
+            for order in USES[task]
+        ]
+        orders += [
+            ["inspect", out, words, "--output", tmp_path / "x.html"]
+            for words in ("Anna has a book.", "5")
+        ]
         orders += [["selfcheck", out], ["diagnose", out, text]]
         for order in orders:
             try:
                 ended = command(*order)
-                if ended.code == 0 or (order[0] == "selfcheck" and holds_in_float64(out)):
+                if ended.code == 0 or (
+                    order[0] == "selfcheck" and holds_in_float64(out)
+                ):
                     continue
-                said = f"exit {ended.code}: {ended.out.decode()[-300:]} {ended.err[-300:]}"
-            except WeftError as error:  # pragma: no cover - main turns these into a line
+                said = (
+                    f"exit {ended.code}: {ended.out.decode()[-300:]} {ended.err[-300:]}"
+                )
+            except (
+                WeftError
+            ) as error:  # pragma: no cover - main turns these into a line
                 said = f"escaped as {error!r}"
             except Exception as error:  # what a person would see as a traceback
                 said, ended = f"{type(error).__name__}: {error}", None
             shown = f"draw {seed}: weft {order[0]}: {said}; {' '.join(settings)}"
-            is_refusal = order[0] == "train" and ended is not None and ended.code in (2, 3)
+            is_refusal = (
+                order[0] == "train" and ended is not None and ended.code in (2, 3)
+            )
             (refused if is_refusal else failures).append(shown)
             if order[0] == "train":
                 break

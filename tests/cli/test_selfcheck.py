@@ -20,13 +20,17 @@ def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
     assert any("beam 1 = greedy" in line for line in ended.lines)
 
 
-def test_a_proof_that_fails(command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_that_fails(
+    command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     proofs = [Proof("one", True, "so"), Proof("two", False, "not so")]
     monkeypatch.setattr("weft.inspection.selfcheck.selfcheck", lambda task: proofs)
     ended = command("selfcheck", tiny_folder)
     assert ended.code == 1
     assert ended.lines == ["holds  one", "       so", "FAILS  two", "       not so"]
-    assert ended.messages == ["weft: 1 of 2 proofs fail: do not trust what this model gives here"]
+    assert ended.messages == [
+        "weft: 1 of 2 proofs fail: do not trust what this model gives here"
+    ]
 
 
 def test_no_folder(command: Command, tmp_path: Path) -> None:

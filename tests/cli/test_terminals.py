@@ -1,4 +1,6 @@
-"""Terminals that are not UTF-8, pipes that close: every verb's words arrive, and nothing ends in a traceback."""
+"""Terminals that are not UTF-8, pipes that close: every verb's words arrive, and nothing ends in a
+traceback.
+"""
 
 import io
 import json
@@ -28,7 +30,9 @@ class _Bytes(io.BytesIO):
 
 @pytest.fixture
 def ascii_terminal(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `weft ARGUMENTS...` with standard output and error in ASCII, refusing all else; code and bytes."""
+    """Run `weft ARGUMENTS...` with standard output and error in ASCII, refusing all else; code and
+    bytes.
+    """
 
     def call(*arguments: object) -> tuple[int, bytes, bytes]:
         out, err = _Bytes(), _Bytes()
@@ -52,7 +56,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "päare.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
     rows = [f"{'süß' if i % 2 else '酸'}\tder Käse {i} ist 茶\n" for i in range(60)]
     (folder / "zeilen.tsv").write_text("label\ttext\n" + "".join(rows), "utf-8")
-    (folder / "büch.txt").write_text("\n\n".join(a for a, _ in pairs) + "\nKäse Ã¶ чай\n", "utf-8")
+    (folder / "büch.txt").write_text(
+        "\n\n".join(a for a, _ in pairs) + "\nKäse Ã¶ чай\n", "utf-8"
+    )
     return folder
 
 
@@ -67,17 +73,30 @@ def models(data: Path, tiny_settings: Sequence[str]) -> dict[str, Path]:
         "büch.txt": ("task=language-modelling", *shape),
     }
     for name, settings in asked.items():
-        weft.train(out=data / "rün" / name, train=str(data / name), settings=(*settings, *step), quiet=True)
+        weft.train(
+            out=data / "rün" / name,
+            train=str(data / name),
+            settings=(*settings, *step),
+            quiet=True,
+        )
     return {name: data / "rün" / name for name in asked}
 
 
 def test_every_verb_speaks_on_an_ascii_terminal(
-    ascii_terminal: Run, data: Path, models: dict[str, Path], tmp_path: Path, tiny_settings: Sequence[str]
+    ascii_terminal: Run,
+    data: Path,
+    models: dict[str, Path],
+    tmp_path: Path,
+    tiny_settings: Sequence[str],
 ) -> None:
     pairs, rows, text = data / "päare.tsv", data / "zeilen.tsv", data / "büch.txt"
     translator, classifier, writer = models.values()
     copy = shutil.copytree(translator, tmp_path / "köpie")
-    settings = [part for setting in (*tiny_settings, "training.max_steps=1") for part in ("--set", setting)]
+    settings = [
+        part
+        for setting in (*tiny_settings, "training.max_steps=1")
+        for part in ("--set", setting)
+    ]
     verbs: list[tuple[object, ...]] = [
         ("--help",),
         ("check", pairs),
@@ -90,7 +109,15 @@ def test_every_verb_speaks_on_an_ascii_terminal(
         ("evaluate", writer, text),
         ("compare", translator, copy, pairs, "--samples", "10"),
         ("compare", classifier, classifier, rows, "--samples", "10"),
-        ("quantize", translator, pairs, "--output", tmp_path / "kleín", "--max-bleu-loss", "100"),
+        (
+            "quantize",
+            translator,
+            pairs,
+            "--output",
+            tmp_path / "kleín",
+            "--max-bleu-loss",
+            "100",
+        ),
         ("average", translator, copy, "--output", tmp_path / "mittél"),
         ("distill", translator, pairs, "--output", tmp_path / "schüler", *settings),
         ("inspect", translator, "Käse", "--output", tmp_path / "ä.json"),
@@ -106,7 +133,9 @@ def test_every_verb_speaks_on_an_ascii_terminal(
         assert out + err, asked
 
 
-def test_what_is_for_programs_stays_utf_8(ascii_terminal: Run, data: Path, models: dict[str, Path]) -> None:
+def test_what_is_for_programs_stays_utf_8(
+    ascii_terminal: Run, data: Path, models: dict[str, Path]
+) -> None:
     translator, classifier, writer = models.values()
     pairs, rows, text = data / "päare.tsv", data / "zeilen.tsv", data / "büch.txt"
     for asked in (
@@ -124,7 +153,12 @@ def test_what_is_for_programs_stays_utf_8(ascii_terminal: Run, data: Path, model
         for line in out.decode("utf-8").split("\n")[:-1]:
             json.loads(line)
     assert not ascii_terminal("score", writer, text)[1].isascii()
-    assert "Käse".encode() in ascii_terminal("generate", writer, "--prompt", "Käse", "--max-new-tokens", "3")[1]
+    assert (
+        "Käse".encode()
+        in ascii_terminal(
+            "generate", writer, "--prompt", "Käse", "--max-new-tokens", "3"
+        )[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +172,13 @@ def test_what_is_for_programs_stays_utf_8(ascii_terminal: Run, data: Path, model
 )
 def test_a_process_in_another_locale(data: Path, environment: dict[str, str]) -> None:
     asked = [sys.executable, "-m", "weft", "check", data / "zeilen.tsv"]
-    done = subprocess.run(asked, env={**os.environ, **environment}, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        asked,
+        env={**os.environ, **environment},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode in (0, 3)
     assert done.stderr == b""
     assert b"labelled rows" in done.stdout
@@ -146,5 +186,7 @@ def test_a_process_in_another_locale(data: Path, environment: dict[str, str]) ->
 
 def test_a_reader_that_has_seen_enough_is_no_error(data: Path) -> None:
     asked = f'unset PYTHONUNBUFFERED; "{sys.executable}" -m weft check "{data / "büch.txt"}" | true'
-    done = subprocess.run(["bash", "-c", asked], capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        ["bash", "-c", asked], capture_output=True, timeout=120, check=False
+    )
     assert (done.stdout, done.stderr) == (b"", b"")

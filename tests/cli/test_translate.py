@@ -1,4 +1,6 @@
-"""weft translate: one line out for each line in, whatever the lines are; where one is malformed, nothing."""
+"""weft translate: one line out for each line in, whatever the lines are; where one is malformed,
+nothing.
+"""
 
 import json
 import math
@@ -39,7 +41,9 @@ def test_the_model_says_something_different_to_each(expected: list[str]) -> None
     assert all(expected)
 
 
-def test_from_arguments(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+def test_from_arguments(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
     ended = command("translate", tiny_folder, *SENTENCES)
     assert (ended.code, ended.lines, ended.err) == (0, expected, "")
 
@@ -87,7 +91,12 @@ def test_files_that_are_no_lines_are_refused_with_their_remedy(
     ],
 )
 def test_lines_that_may_be_meant_are_taken_with_a_warning(
-    command: Command, tiny_folder: Path, tmp_path: Path, name: str, text: str, words: str
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    name: str,
+    text: str,
+    words: str,
 ) -> None:
     (tmp_path / name).write_text(text)
     ended = command("translate", tiny_folder, "--input", tmp_path / name)
@@ -98,8 +107,13 @@ def test_lines_that_may_be_meant_are_taken_with_a_warning(
     assert len(ended.lines) == len(text.rstrip("\n").split("\n"))
 
 
-def test_what_comes_by_a_pipe_is_known_by_its_content_alone(command: Command, tiny_folder: Path) -> None:
-    assert "standard input looks like an HTML page" in command("translate", tiny_folder, stdin=b"<html>\n").err
+def test_what_comes_by_a_pipe_is_known_by_its_content_alone(
+    command: Command, tiny_folder: Path
+) -> None:
+    assert (
+        "standard input looks like an HTML page"
+        in command("translate", tiny_folder, stdin=b"<html>\n").err
+    )
     ended = command("translate", tiny_folder, stdin=b'{"text": "cat"}\n')
     assert (ended.code, len(ended.lines)) == (0, 1)
     assert "looks like JSON" in ended.err
@@ -122,33 +136,61 @@ def test_what_comes_by_a_pipe_is_known_by_its_content_alone(command: Command, ti
     ],
 )
 def test_a_column_of_a_table_is_translated_row_by_row(
-    command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str], name: str, text: str, column: str
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    expected: list[str],
+    name: str,
+    text: str,
+    column: str,
 ) -> None:
     (tmp_path / name).write_text(text.format(*SENTENCES))
-    ended = command("translate", tiny_folder, "--input", tmp_path / name, "--column", column)
+    ended = command(
+        "translate", tiny_folder, "--input", tmp_path / name, "--column", column
+    )
     assert (ended.code, ended.lines) == (0, expected[:2])
     assert ("rows left out: 1 (empty line)" in ended.err) is ("\n\n" in text)
     assert ("names the columns and is no text" in ended.err) is (text[:2] == "de")
 
 
-def test_an_empty_cell_is_an_empty_line(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_an_empty_cell_is_an_empty_line(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "in.csv").write_text(f"id,text\n1,\n2,{SENTENCES[0]}\n")
-    ended = command("translate", tiny_folder, "--input", tmp_path / "in.csv", "--column", "text")
+    ended = command(
+        "translate", tiny_folder, "--input", tmp_path / "in.csv", "--column", "text"
+    )
     assert (len(ended.lines), ended.lines[0]) == (2, "")
 
 
 @pytest.mark.parametrize(
     ("name", "column", "code", "message"),
     [
-        ("in.tsv", None, 3, "for one column: --input FILE --column NAME, or its number"),
+        (
+            "in.tsv",
+            None,
+            3,
+            "for one column: --input FILE --column NAME, or its number",
+        ),
         ("in.tsv", "fr", 3, "no column 'fr'; columns: en, de"),
-        ("in.tsv", "3", 3, "in.tsv:1: there is no column 3, but 2; they are counted from 1"),
+        (
+            "in.tsv",
+            "3",
+            3,
+            "in.tsv:1: there is no column 3, but 2; they are counted from 1",
+        ),
         ("in.tsv", "0", 3, "in.tsv:1: there is no column 0, but 2"),
         ("none.tsv", "1", 2, "none.tsv: no such file"),
     ],
 )
 def test_a_column_that_is_not_there(
-    command: Command, tiny_folder: Path, tmp_path: Path, name: str, column: str | None, code: int, message: str
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    name: str,
+    column: str | None,
+    code: int,
+    message: str,
 ) -> None:
     (tmp_path / "in.tsv").write_text(f"en\tde\n{SENTENCES[0]}\teins\n")
     asked = ["--column", column] if column else []
@@ -162,34 +204,63 @@ def test_a_column_is_of_a_table_alone(command: Command, tiny_folder: Path) -> No
     assert (ended.code, "give the table by --input FILE" in ended.err) == (2, True)
 
 
-def test_lines_with_tabs_are_told_from_text(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text("".join(f"{text}\teins\n" for text in SENTENCES[:2]))
+def test_lines_with_tabs_are_told_from_text(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text(
+        "".join(f"{text}\teins\n" for text in SENTENCES[:2])
+    )
     ended = command("translate", tiny_folder, "--input", tmp_path / "in.txt")
     assert (ended.code, len(ended.lines)) == (0, 2)
-    assert f"{tmp_path / 'in.txt'}: every line has a TAB and is taken as it is; one column: --input" in ended.err
-    assert "TAB" not in command("translate", tiny_folder, stdin=f"a\tb\n{SENTENCES[0]}\n".encode()).err
+    assert (
+        f"{tmp_path / 'in.txt'}: every line has a TAB and is taken as it is; one column: --input"
+        in ended.err
+    )
+    assert (
+        "TAB"
+        not in command(
+            "translate", tiny_folder, stdin=f"a\tb\n{SENTENCES[0]}\n".encode()
+        ).err
+    )
 
 
-def test_one_column_named_as_a_table_is_lines(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_one_column_named_as_a_table_is_lines(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "in.tsv").write_text(f"{SENTENCES[0]}\n")
     ended = command("translate", tiny_folder, "--input", tmp_path / "in.tsv")
     assert (ended.code, len(ended.lines), ended.err) == (0, 1, "")
 
 
-def test_from_file_to_file(command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str]) -> None:
+def test_from_file_to_file(
+    command: Command, tiny_folder: Path, tmp_path: Path, expected: list[str]
+) -> None:
     (tmp_path / "in").write_bytes("\n".join(SENTENCES).encode())
-    ended = command("translate", tiny_folder, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    ended = command(
+        "translate",
+        tiny_folder,
+        "--input",
+        tmp_path / "in",
+        "--output",
+        tmp_path / "out",
+    )
     assert (ended.code, ended.out, ended.err) == (0, b"", "")
-    assert (tmp_path / "out").read_bytes().decode() == "".join(f"{line}\n" for line in expected)
+    assert (tmp_path / "out").read_bytes().decode() == "".join(
+        f"{line}\n" for line in expected
+    )
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
 
 
-def test_a_file_given_as_a_text_is_noticed(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_a_file_given_as_a_text_is_noticed(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("i want a beer .\n", "utf-8")
     ended = command("translate", str(tiny_folder), str(file), "x" * 5000)
     assert (ended.code, ended.out.count(b"\n")) == (0, 2)
-    assert ended.err.startswith(f"weft: {file} is taken as a text; --input {file} reads the file\n")
+    assert ended.err.startswith(
+        f"weft: {file} is taken as a text; --input {file} reads the file\n"
+    )
     assert ended.err.count("is taken as") == 1
 
 
@@ -198,20 +269,38 @@ def test_no_input_gives_no_output(command: Command, tiny_folder: Path) -> None:
     assert (ended.code, ended.out, ended.err) == (0, b"", "")
 
 
-def test_blank_lines_stay_in_their_place(command: Command, tiny_folder: Path, expected: list[str]) -> None:
+def test_blank_lines_stay_in_their_place(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
     first, second, _ = expected
-    ended = command("translate", tiny_folder, stdin=f"\n{SENTENCES[0]}\n \t\n\r\n{SENTENCES[1]}\n\n".encode())
+    ended = command(
+        "translate",
+        tiny_folder,
+        stdin=f"\n{SENTENCES[0]}\n \t\n\r\n{SENTENCES[1]}\n\n".encode(),
+    )
     assert ended.lines == ["", first, "", "", second, ""]
 
 
-def test_a_byte_order_mark_is_no_text(command: Command, tiny_folder: Path, expected: list[str]) -> None:
-    ended = command("translate", tiny_folder, stdin=b"\xef\xbb\xbf" + SENTENCES[0].encode() + b"\n")
+def test_a_byte_order_mark_is_no_text(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
+    ended = command(
+        "translate", tiny_folder, stdin=b"\xef\xbb\xbf" + SENTENCES[0].encode() + b"\n"
+    )
     assert ended.lines == expected[:1]
 
 
-@pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
-def test_only_line_feeds_end_a_line(command: Command, tiny_folder: Path, expected: list[str], inside: str) -> None:
-    ended = command("translate", tiny_folder, stdin=f"cat{inside}sees dog.\n{SENTENCES[1]}\n".encode())
+@pytest.mark.parametrize(
+    "inside", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"]
+)
+def test_only_line_feeds_end_a_line(
+    command: Command, tiny_folder: Path, expected: list[str], inside: str
+) -> None:
+    ended = command(
+        "translate",
+        tiny_folder,
+        stdin=f"cat{inside}sees dog.\n{SENTENCES[1]}\n".encode(),
+    )
     assert len(ended.lines) == 2
     assert ended.lines[1] == expected[1]
 
@@ -233,8 +322,12 @@ def test_invalid_utf8_is_named_and_nothing_written(
     assert (ended.code, ended.out) == (3, b"")
     path = tmp_path / "in"
     assert len(ended.messages) == 1
-    assert ended.messages[0].startswith(f"weft: {path}:3: not UTF-8 at the text's byte 13; it looks like WINDOWS-")
-    assert ended.messages[0].endswith(f"or convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > {path}.utf8")
+    assert ended.messages[0].startswith(
+        f"weft: {path}:3: not UTF-8 at the text's byte 13; it looks like WINDOWS-"
+    )
+    assert ended.messages[0].endswith(
+        f"or convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > {path}.utf8"
+    )
     assert {p.name for p in tmp_path.iterdir()} == {"in"}
 
 
@@ -244,8 +337,12 @@ def test_invalid_utf8_on_standard_input(command: Command, tiny_folder: Path) -> 
     assert ended.messages[0].startswith("weft: standard input:3: not UTF-8")
 
 
-@pytest.mark.parametrize("way", ["same name", "symbolic link", "hard link", "another path"])
-def test_the_input_is_never_the_output(command: Command, tiny_folder: Path, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    "way", ["same name", "symbolic link", "hard link", "another path"]
+)
+def test_the_input_is_never_the_output(
+    command: Command, tiny_folder: Path, tmp_path: Path, way: str
+) -> None:
     source, target = tmp_path / "in", tmp_path / "other"
     source.write_bytes(b"cat sees dog.\n")
     if way == "symbolic link":
@@ -253,7 +350,9 @@ def test_the_input_is_never_the_output(command: Command, tiny_folder: Path, tmp_
     elif way == "hard link":
         target.hardlink_to(source)
     else:
-        target = source if way == "same name" else tmp_path / ".." / tmp_path.name / "in"
+        target = (
+            source if way == "same name" else tmp_path / ".." / tmp_path.name / "in"
+        )
     ended = command("translate", tiny_folder, "--input", source, "--output", target)
     assert (ended.code, ended.out) == (2, b"")
     assert len(ended.messages) == 1
@@ -261,15 +360,27 @@ def test_the_input_is_never_the_output(command: Command, tiny_folder: Path, tmp_
     assert source.read_bytes() == b"cat sees dog.\n"
 
 
-def test_an_output_that_cannot_be_written(command: Command, tiny_folder: Path, tmp_path: Path) -> None:
-    ended = command("translate", tiny_folder, "cat.", "--output", tmp_path / "none" / "out")
+def test_an_output_that_cannot_be_written(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    ended = command(
+        "translate", tiny_folder, "cat.", "--output", tmp_path / "none" / "out"
+    )
     assert (ended.code, ended.out) == (5, b"")
     assert len(ended.messages) == 1
     assert "cannot be written" in ended.err
 
 
 def test_alternatives(command: Command, tiny_folder: Path, expected: list[str]) -> None:
-    ended = command("translate", tiny_folder, "--n-best", 3, "--beam-size", 5, stdin=b"cat sees dog.\n\nbird.\n")
+    ended = command(
+        "translate",
+        tiny_folder,
+        "--n-best",
+        3,
+        "--beam-size",
+        5,
+        stdin=b"cat sees dog.\n\nbird.\n",
+    )
     rows = [line.split("\t") for line in ended.lines]
     assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
     assert rows[0][2] == expected[0]
@@ -281,29 +392,53 @@ def test_alternatives(command: Command, tiny_folder: Path, expected: list[str]) 
 def test_samples(command: Command, tiny_folder: Path) -> None:
     asked = ("translate", tiny_folder, "--temperature", 2, "--n-best", 3)
     rows = [line.split("\t") for line in command(*asked, *SENTENCES).lines]
-    assert [row[0] for row in rows] == [str(number) for number in (1, 2, 3) for _ in range(3)]
+    assert [row[0] for row in rows] == [
+        str(number) for number in (1, 2, 3) for _ in range(3)
+    ]
     assert len({row[2] for row in rows}) > 3
     assert [["1", *row[1:]] for row in rows[3:6]] == [
         line.split("\t") for line in command(*asked, SENTENCES[1]).lines
     ]
-    assert [line.split("\t") for line in command(*asked, *SENTENCES, "--seed", 2).lines] != rows
+    assert [
+        line.split("\t") for line in command(*asked, *SENTENCES, "--seed", 2).lines
+    ] != rows
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
 def test_minimum_bayes_risk(command: Command, tiny_folder: Path, utility: str) -> None:
-    asked = ("translate", tiny_folder, SENTENCES[0], "--mbr", 8, "--utility", utility, "--seed", 4)
-    rows = [line.split("\t") for line in command(*asked, "--n-best", 3, "--temperature", 1.5).lines]
+    asked = (
+        "translate",
+        tiny_folder,
+        SENTENCES[0],
+        "--mbr",
+        8,
+        "--utility",
+        utility,
+        "--seed",
+        4,
+    )
+    rows = [
+        line.split("\t")
+        for line in command(*asked, "--n-best", 3, "--temperature", 1.5).lines
+    ]
     scores = [float(row[1]) for row in rows]
     assert 0 <= scores[2] <= scores[1] <= scores[0] <= 100
     assert len({row[2] for row in rows}) == 3
     assert command(*asked).code == 0
-    assert command(*asked[:-3], "meteor").messages == ["weft: --utility = meteor: it must be one of chrf, bleu"]
+    assert command(*asked[:-3], "meteor").messages == [
+        "weft: --utility = meteor: it must be one of chrf, bleu"
+    ]
 
 
-def test_an_ensemble(command: Command, tiny_folder: Path, expected: list[str], other: Path) -> None:
+def test_an_ensemble(
+    command: Command, tiny_folder: Path, expected: list[str], other: Path
+) -> None:
     asked = ("translate", tiny_folder, *SENTENCES, "--ensemble")
     assert command(*asked, tiny_folder).lines == expected
-    assert command(*asked, tiny_folder, "--ensemble", tiny_folder, "--temperature", 0).code == 0
+    assert (
+        command(*asked, tiny_folder, "--ensemble", tiny_folder, "--temperature", 0).code
+        == 0
+    )
     ended = command(*asked, other)
     assert (ended.code, ended.out) == (2, b"")
     assert ended.messages == [
@@ -312,19 +447,43 @@ def test_an_ensemble(command: Command, tiny_folder: Path, expected: list[str], o
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory, write_pairs: Any, tiny_settings: tuple[str, ...]) -> Path:
+def other(
+    tmp_path_factory: pytest.TempPathFactory,
+    write_pairs: Any,
+    tiny_settings: tuple[str, ...],
+) -> Path:
     """A model of the same languages and other tokenizers."""
     out = tmp_path_factory.mktemp("other") / "model"
-    weft.train(out=out, train=write_pairs(40), settings=(*tiny_settings, "training.max_steps=1"), quiet=True)
+    weft.train(
+        out=out,
+        train=write_pairs(40),
+        settings=(*tiny_settings, "training.max_steps=1"),
+        quiet=True,
+    )
     return out
 
 
 def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) -> None:
-    ended = command("translate", tiny_folder, "--json", "--n-best", 2, stdin="cat sees dog.\n\n猫\n".encode())
+    ended = command(
+        "translate",
+        tiny_folder,
+        "--json",
+        "--n-best",
+        2,
+        stdin="cat sees dog.\n\n猫\n".encode(),
+    )
     objects = [json.loads(line) for line in ended.lines]
     assert [set(o) for o in objects] == [
         {
-            *("text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs"),
+            *(
+                "text",
+                "score",
+                "truncated",
+                "segments",
+                "n_best",
+                "tokens",
+                "token_log_probs",
+            ),
             *("repetition", "short", "source_cut", "unsure", "unknown_words"),
         },
     ] * 3
@@ -348,25 +507,43 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     assert ended.err == ""
 
 
-def test_alignments_are_the_attention_that_inspect_shows(command: Command, tiny_folder: Path) -> None:
-    """Three words of two languages in one order: a trained model looks at each of them for its translation."""
+def test_alignments_are_the_attention_that_inspect_shows(
+    command: Command, tiny_folder: Path
+) -> None:
+    """Three words of two languages in one order: a trained model looks at each of them for its
+    translation.
+    """
     ended = command("translate", tiny_folder, "--json", "--alignments", *SENTENCES)
     for text, line in zip(SENTENCES, ended.lines, strict=True):
         found = json.loads(line)
-        inspection = inspect_translation(Translation.load(tiny_folder, choose_machine("float32")), text)
+        inspection = inspect_translation(
+            Translation.load(tiny_folder, choose_machine("float32")), text
+        )
         looked = inspection.cross[-1].mean(0).argmax(1).tolist()
         assert [link["source"] for link in found["alignments"]] == looked
-        assert [link["target_token"] for link in found["alignments"]] == found["tokens"] == inspection.tgt_pieces
-        assert [link["source_token"] for link in found["alignments"]] == [inspection.src_pieces[s] for s in looked]
-        assert [round(math.exp(p), 3) for p in found["token_log_probs"]] == pytest.approx(
+        assert (
+            [link["target_token"] for link in found["alignments"]]
+            == found["tokens"]
+            == inspection.tgt_pieces
+        )
+        assert [link["source_token"] for link in found["alignments"]] == [
+            inspection.src_pieces[s] for s in looked
+        ]
+        assert [
+            round(math.exp(p), 3) for p in found["token_log_probs"]
+        ] == pytest.approx(
             [choice.probability for choice in inspection.chosen], abs=2e-3
         )
     refused = command("translate", tiny_folder, "--alignments", "cat.")
     assert (refused.code, refused.out) == (2, b"")
-    assert refused.messages == ["weft: --alignments are written with --json alone; give that too"]
+    assert refused.messages == [
+        "weft: --alignments are written with --json alone; give that too"
+    ]
 
 
-def test_a_coverage_penalty_changes_the_scores(command: Command, tiny_folder: Path) -> None:
+def test_a_coverage_penalty_changes_the_scores(
+    command: Command, tiny_folder: Path
+) -> None:
     asked = ("translate", tiny_folder, SENTENCES[0], "--n-best", 3)
     plain, covered = (
         [float(line.split("\t")[1]) for line in command(*asked, *more).lines]
@@ -375,9 +552,19 @@ def test_a_coverage_penalty_changes_the_scores(command: Command, tiny_folder: Pa
     assert all(a < b for a, b in zip(covered, plain, strict=True))
 
 
-def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Path, expected: list[str]) -> None:
-    """The model takes 256 source tokens; a word without spaces, unknown to it, has one for each byte."""
-    ended = command("translate", tiny_folder, "--beam-size", 1, stdin=f"{SENTENCES[0]}\n{'x' * 300}\n".encode())
+def test_what_is_cut_is_said_on_standard_error(
+    command: Command, tiny_folder: Path, expected: list[str]
+) -> None:
+    """The model takes 256 source tokens; a word without spaces, unknown to it, has one for each
+    byte.
+    """
+    ended = command(
+        "translate",
+        tiny_folder,
+        "--beam-size",
+        1,
+        stdin=f"{SENTENCES[0]}\n{'x' * 300}\n".encode(),
+    )
     assert ended.code == 0
     assert len(ended.lines) == 2
     said, *notes = ended.messages
@@ -391,18 +578,26 @@ def test_what_is_cut_is_said_on_standard_error(command: Command, tiny_folder: Pa
     assert (found["truncated"], found["source_cut"]) == (True, True)
 
 
-def test_a_translation_that_comes_to_no_end_is_not_said_to_be_of_too_long_a_text() -> None:
+def test_a_translation_that_comes_to_no_end_is_not_said_to_be_of_too_long_a_text() -> (
+    None
+):
     (said,) = _doubts(Prediction("a b", -1.0, True, 1, [], []), "cat sees dog.")
-    assert said.startswith("truncated: the translation came to no end and was cut at its limit")
+    assert said.startswith(
+        "truncated: the translation came to no end and was cut at its limit"
+    )
     assert "longer than the model reads" not in said
 
 
-def test_of_many_doubts_the_first_are_told_and_the_rest_counted(command: Command, tiny_folder: Path) -> None:
+def test_of_many_doubts_the_first_are_told_and_the_rest_counted(
+    command: Command, tiny_folder: Path
+) -> None:
     text = f"{'x' * 300}\n".encode() * 25
     ended = command("translate", tiny_folder, "--beam-size", 1, stdin=text)
     assert (ended.code, len(ended.lines)) == (0, 25)
     assert ended.messages[19].startswith("weft: line 20: truncated: ")
-    said = "weft: 5 more such doubts; with --json each line says what is doubtful about it"
+    said = (
+        "weft: 5 more such doubts; with --json each line says what is doubtful about it"
+    )
     assert ended.messages[20] == said
     assert all(": note: " in line for line in ended.messages[21:])
 
@@ -414,7 +609,12 @@ def test_a_tab_in_a_translation_is_a_space_among_the_columns(
 
     def with_a_tab(self: Translator, texts: list[str], settings: Any) -> Any:
         return [
-            replace(found, n_best=[replace(a, text=a.text.replace(" ", "\t")) for a in found.n_best])
+            replace(
+                found,
+                n_best=[
+                    replace(a, text=a.text.replace(" ", "\t")) for a in found.n_best
+                ],
+            )
             for found in real(self, texts, settings)
         ]
 
@@ -426,11 +626,23 @@ def test_a_tab_in_a_translation_is_a_space_among_the_columns(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n"), max_size=12), max_size=5)
+    st.lists(
+        st.text(
+            st.characters(exclude_categories=("Cs",), exclude_characters="\n"),
+            max_size=12,
+        ),
+        max_size=5,
+    )
 )
-def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: list[str]) -> None:
+def test_as_many_lines_out_as_in(
+    command: Command, tiny_folder: Path, lines: list[str]
+) -> None:
     ended = command(
-        "translate", tiny_folder, "--beam-size", 1, stdin="".join(f"{line}\n" for line in lines).encode()
+        "translate",
+        tiny_folder,
+        "--beam-size",
+        1,
+        stdin="".join(f"{line}\n" for line in lines).encode(),
     )
     assert ended.code == 0
     assert len(ended.lines) == len(lines)
@@ -449,18 +661,42 @@ def test_as_many_lines_out_as_in(command: Command, tiny_folder: Path, lines: lis
         ),
         (["cat.", "--length-penalty", "nan"], 2, "--length-penalty = nan"),
         (["cat.", "--top-k", "3"], 2, "--top-k is for samples; give a temperature"),
-        (["cat.", "--temperature", "1", "--beam-size", "2"], 2, "--beam-size is for a search"),
+        (
+            ["cat.", "--temperature", "1", "--beam-size", "2"],
+            2,
+            "--beam-size is for a search",
+        ),
         (["--input", "."], 2, "--input .: is a folder; name a file in it"),
-        (["cat.", "--output", "absent/file"], 5, "absent/file: cannot be written (there is no folder absent)"),
-        (["cat.", "--precision", "float16"], 2, "--precision = float16: only GPUs have it"),
-        (["cat.", "--precision", "int4"], 2, "--precision = int4: it must be float32, bfloat16"),
-        (["cat.", "--kernels", "native"], 2, "--kernels = native: it must be auto or torch"),
+        (
+            ["cat.", "--output", "absent/file"],
+            5,
+            "absent/file: cannot be written (there is no folder absent)",
+        ),
+        (
+            ["cat.", "--precision", "float16"],
+            2,
+            "--precision = float16: only GPUs have it",
+        ),
+        (
+            ["cat.", "--precision", "int4"],
+            2,
+            "--precision = int4: it must be float32, bfloat16",
+        ),
+        (
+            ["cat.", "--kernels", "native"],
+            2,
+            "--kernels = native: it must be auto or torch",
+        ),
         (
             ["cat.", "--kernels", "torch", "--precision", "bfloat16"],
             2,
             "--kernels = torch: they compute in float32",
         ),
-        (["cat.", "--exhaustive", "3", "--beam-size", "2"], 2, "--beam-size is for a beam"),
+        (
+            ["cat.", "--exhaustive", "3", "--beam-size", "2"],
+            2,
+            "--beam-size is for a beam",
+        ),
         (["cat.", "--input"], 2, "see weft translate --help"),
     ],
 )
@@ -483,7 +719,9 @@ def test_a_folder_that_is_no_model(command: Command, tmp_path: Path) -> None:
 # As processes
 
 
-def test_a_pipe_end_to_end(process: Command, tiny_folder: Path, expected: list[str]) -> None:
+def test_a_pipe_end_to_end(
+    process: Command, tiny_folder: Path, expected: list[str]
+) -> None:
     ended = process("translate", tiny_folder, stdin="\n".join(SENTENCES).encode())
     assert (ended.code, ended.lines, ended.err) == (0, expected, "")
 
@@ -498,13 +736,26 @@ def test_an_argument_that_is_not_utf8(tiny_folder: Path) -> None:
 
 def test_a_reader_that_leaves_is_no_error(tiny_folder: Path) -> None:
     """As in `weft translate ... | head -1`: nothing on standard error."""
-    whole = [sys.executable, "-m", "weft", "translate", str(tiny_folder), "--beam-size", "1"]
+    whole = [
+        sys.executable,
+        "-m",
+        "weft",
+        "translate",
+        str(tiny_folder),
+        "--beam-size",
+        "1",
+    ]
     read, write = os.pipe()
     os.close(read)  # left before the first line
     try:
         text = "cat sees dog.\n" * 3000
         done = subprocess.run(
-            whole, input=text.encode(), stdout=write, stderr=subprocess.PIPE, timeout=120, check=False
+            whole,
+            input=text.encode(),
+            stdout=write,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
         )
     finally:
         os.close(write)
@@ -520,16 +771,21 @@ def test_a_folder_as_output_is_refused_before_anything_is_translated(
     assert ended.messages == [f"weft: {tmp_path}: is a folder; name a file in it"]
 
 
-# Whole files -----------------------------------------------------------------------------------------------------
+# Whole files
+# --------------------------------------------------------------------------------------
 
 
 def test_a_file_goes_on_where_it_was_interrupted(
     command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Interrupted in its third part: the same lines come out, and the first two parts are not made again."""
+    """Interrupted in its third part: the same lines come out, and the first two parts are not made
+    again.
+    """
     monkeypatch.setattr("weft.cli.streams.CHUNK", 4)
     asked = ("translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in")
-    (tmp_path / "in").write_text("".join(f"{SENTENCES[i % 3]}\n" for i in range(18)), "utf-8")
+    (tmp_path / "in").write_text(
+        "".join(f"{SENTENCES[i % 3]}\n" for i in range(18)), "utf-8"
+    )
     command(*asked, "--output", tmp_path / "whole")
     real, parts = Translator._translate, []
 
@@ -543,7 +799,10 @@ def test_a_file_goes_on_where_it_was_interrupted(
     assert command(*asked, "--output", tmp_path / "out").code == 130
     assert not (tmp_path / "out").exists()
     ended = command(*asked, "--output", tmp_path / "out")
-    assert (ended.code, ended.err) == (0, f"weft: {tmp_path / 'out'}: goes on after line 8\n")
+    assert (ended.code, ended.err) == (
+        0,
+        f"weft: {tmp_path / 'out'}: goes on after line 8\n",
+    )
     assert parts == [4, 4, 4, 4, 4, 2]
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert {p.name for p in tmp_path.iterdir()} == {"in", "whole", "out"}
@@ -553,8 +812,17 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.cli.streams.CHUNK", 2)
-    (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES), "utf-8")
-    asked = ("translate", tiny_folder, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    (tmp_path / "in").write_text(
+        "".join(f"{sentence}\n" for sentence in SENTENCES), "utf-8"
+    )
+    asked = (
+        "translate",
+        tiny_folder,
+        "--input",
+        tmp_path / "in",
+        "--output",
+        tmp_path / "out",
+    )
     calls = 0
     real = Translator._translate
 
@@ -581,35 +849,82 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     columns = command(*asked, "--n-best", 2)
     left = f"weft: {partial}: what an interrupted command left; give that one again, or remove it"
     assert (columns.code, columns.messages) == (2, [left])
-    (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8")
+    (tmp_path / "in").write_text(
+        "".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8"
+    )
     assert "was begun with another input; give the same" in command(*asked).err
     assert partial.read_bytes() == begun
     partial.unlink()
     assert command(*asked).err == ""
 
 
-def test_a_killed_process_is_gone_on_with(process: Command, tiny_folder: Path, tmp_path: Path) -> None:
+def test_a_killed_process_is_gone_on_with(
+    process: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
     """SIGKILL while a file of 10,000 lines is translated; twice."""
-    words = ["cat", "dog", "bird", "fish", "horse", "mouse", "sees", "hears", "finds", "likes"]
-    text = "".join(f"{a} {b} {c} {d}.\n" for a in words for b in words for c in words for d in words)
+    words = [
+        "cat",
+        "dog",
+        "bird",
+        "fish",
+        "horse",
+        "mouse",
+        "sees",
+        "hears",
+        "finds",
+        "likes",
+    ]
+    text = "".join(
+        f"{a} {b} {c} {d}.\n"
+        for a in words
+        for b in words
+        for c in words
+        for d in words
+    )
     (tmp_path / "in").write_text(text, "utf-8")
-    asked = [sys.executable, "-m", "weft", "translate", str(tiny_folder), "--beam-size", "1"]
+    asked = [
+        sys.executable,
+        "-m",
+        "weft",
+        "translate",
+        str(tiny_folder),
+        "--beam-size",
+        "1",
+    ]
     asked += ["--input", str(tmp_path / "in"), "--output"]
     partial = tmp_path / "out.partial"
     for size in (2_000, 50_000):
-        with subprocess.Popen([*asked, str(tmp_path / "out")], stderr=subprocess.PIPE) as running:
-            while running.poll() is None and not (partial.exists() and partial.stat().st_size > size):
+        with subprocess.Popen(
+            [*asked, str(tmp_path / "out")], stderr=subprocess.PIPE
+        ) as running:
+            while running.poll() is None and not (
+                partial.exists() and partial.stat().st_size > size
+            ):
                 time.sleep(0.001)
             running.kill()
         assert partial.exists(), "it was faster than the test"
     done = partial.read_bytes().count(b"\n")
     ended = process(
-        "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "out"
+        "translate",
+        tiny_folder,
+        "--beam-size",
+        1,
+        "--input",
+        tmp_path / "in",
+        "--output",
+        tmp_path / "out",
     )
     assert ended.code == 0
     assert ended.messages[0] == f"weft: {tmp_path / 'out'}: goes on after line {done:,}"
     whole = process(
-        "translate", tiny_folder, "--beam-size", 1, "--input", tmp_path / "in", "--output", tmp_path / "whole"
+        "translate",
+        tiny_folder,
+        "--beam-size",
+        1,
+        "--input",
+        tmp_path / "in",
+        "--output",
+        tmp_path / "whole",
     )
     assert whole.code == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -617,7 +932,9 @@ def test_a_killed_process_is_gone_on_with(process: Command, tiny_folder: Path, t
 
 
 @pytest.mark.parametrize("prefix", ["Katze", "Hund mag"])
-def test_a_prefix_is_what_every_translation_begins_with(command: Command, tiny_folder: Path, prefix: str) -> None:
+def test_a_prefix_is_what_every_translation_begins_with(
+    command: Command, tiny_folder: Path, prefix: str
+) -> None:
     ended = command("translate", tiny_folder, *SENTENCES, "--prefix", prefix)
     assert ended.code == 0
     assert len(ended.lines) == 3
@@ -627,12 +944,16 @@ def test_a_prefix_is_what_every_translation_begins_with(command: Command, tiny_f
 def test_what_repeats_itself_is_said_and_can_be_forbidden(
     command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = json.loads(command("translate", tiny_folder, SENTENCES[0], "--json").lines[0])
+    free = json.loads(
+        command("translate", tiny_folder, SENTENCES[0], "--json").lines[0]
+    )
     assert free["repetition"] is False
     monkeypatch.setattr("weft.predict.translator.repeats", lambda ids: True)
     ended = command("translate", tiny_folder, SENTENCES[0])
     assert ended.err.startswith("weft: line 1: repetition: ")
-    once = command("translate", tiny_folder, "cat cat cat cat cat cat.", "--no-repeat-ngrams", 1)
+    once = command(
+        "translate", tiny_folder, "cat cat cat cat cat cat.", "--no-repeat-ngrams", 1
+    )
     words = once.lines[0].rstrip(".").split()
     assert len(words) == len(set(words)) > 0
 
@@ -646,21 +967,34 @@ def test_words_that_were_never_seen_are_told_once_with_their_count(
     notes = [line for line in ended.messages if "never seen" in line]
     said = "weft: note: 3 words were never seen in training: a, boy, the; the model guesses there, in 3 of 4 texts"
     assert notes == [f"{said} (lines 2, 3, 4)"]
-    assert not any("never seen" in line for line in command("translate", tiny_folder, "cat sees dog").messages)
+    assert not any(
+        "never seen" in line
+        for line in command("translate", tiny_folder, "cat sees dog").messages
+    )
     ended = command("translate", tiny_folder, "--json", stdin=text)
     assert ended.err == ""
     found = [json.loads(line)["unknown_words"] for line in ended.lines]
     assert found == [[], ["a", "boy"], ["the", "boy"], ["boy"]]
 
 
-def test_two_sentences_on_a_line_are_both_translated(command: Command, tiny_folder: Path) -> None:
-    one, other = command("translate", tiny_folder, "cat sees dog.", "Bird hears fish.").lines
+def test_two_sentences_on_a_line_are_both_translated(
+    command: Command, tiny_folder: Path
+) -> None:
+    one, other = command(
+        "translate", tiny_folder, "cat sees dog.", "Bird hears fish."
+    ).lines
     assert one != other
-    assert command("translate", tiny_folder, "cat sees dog.  Bird hears fish.").lines == [f"{one}  {other}"]
+    assert command(
+        "translate", tiny_folder, "cat sees dog.  Bird hears fish."
+    ).lines == [f"{one}  {other}"]
 
 
-@pytest.mark.parametrize(("text", "forbids"), [("cat sees dog", True), ("00:12:01 --> 00:12:07", False)])
-def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(text: str, forbids: bool) -> None:
+@pytest.mark.parametrize(
+    ("text", "forbids"), [("cat sees dog", True), ("00:12:01 --> 00:12:07", False)]
+)
+def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
+    text: str, forbids: bool
+) -> None:
     said = _doubts(Prediction("a a a", -1.0, False, 1, [], [], repetition=True), text)
     assert len(said) == 1
     assert ("--no-repeat-ngrams" in said[0]) == forbids
@@ -670,14 +1004,23 @@ def test_what_was_guessed_is_summed_up() -> None:
     guesses = Guesses()
     for number in range(20):
         unknown = [f"w{number}"] if number < 12 else []
-        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown), number + 1)
+        guesses.see(
+            Prediction(
+                "x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown
+            ),
+            number + 1,
+        )
     words, unsure = guesses.lines()
     assert words.startswith("note: 12 words were never seen in training: w0, w1, ")
-    assert words.endswith("w9 and 2 more; the model guesses there, in 12 of 20 texts (lines 1, 2, 3, 4, 5, ...)")
+    assert words.endswith(
+        "w9 and 2 more; the model guesses there, in 12 of 20 texts (lines 1, 2, 3, 4, 5, ...)"
+    )
     assert unsure.startswith("note: of 3 of 20 texts the model is less sure")
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
-        guesses.see(Prediction("x", -1.0, False, 1, [], [], unsure=number < 2), number + 1)
+        guesses.see(
+            Prediction("x", -1.0, False, 1, [], [], unsure=number < 2), number + 1
+        )
     assert guesses.lines() == []
 
 

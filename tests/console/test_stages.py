@@ -53,7 +53,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def test_a_pipe_is_told_the_first_stage_at_once_and_others_when_they_are_slow(clock: Clock) -> None:
+def test_a_pipe_is_told_the_first_stage_at_once_and_others_when_they_are_slow(
+    clock: Clock,
+) -> None:
     line = StageLine(screen := Screen(False), clock)
     line.enter("loading PyTorch", at_once=True)
     assert screen.getvalue() == "loading PyTorch ...\n"
@@ -145,18 +147,41 @@ def heard(command: list[str]) -> Iterator[tuple[float, bytes]]:
         os.waitpid(child, 0)
 
 
-def test_a_run_is_never_long_silent(tmp_path: Path, tiny_settings: tuple[str, ...]) -> None:
+def test_a_run_is_never_long_silent(
+    tmp_path: Path, tiny_settings: tuple[str, ...]
+) -> None:
     pairs = builtin.pairs("everyday", "en", "de").train[:3000]
     path = tmp_path / "many.en-de.tsv"
     path.write_bytes("".join(f"{a}\t{b}\n" for a, b in pairs).encode())
-    more = ("tokenizer.src.kind=bpe", "tokenizer.tgt.kind=bpe", "training.max_steps=1", "data.test_size=2")
-    options = [f"--set={setting}" for setting in (*tiny_settings, *more, "data.dev_size=2")]
+    more = (
+        "tokenizer.src.kind=bpe",
+        "tokenizer.tgt.kind=bpe",
+        "training.max_steps=1",
+        "data.test_size=2",
+    )
+    options = [
+        f"--set={setting}" for setting in (*tiny_settings, *more, "data.dev_size=2")
+    ]
     words = [
-        *heard([sys.executable, "-m", "weft", "train", f"--train={path}", f"--out={tmp_path / 'o'}", *options])
+        *heard(
+            [
+                sys.executable,
+                "-m",
+                "weft",
+                "train",
+                f"--train={path}",
+                f"--out={tmp_path / 'o'}",
+                *options,
+            ]
+        )
     ]
     times = [0.0, *(seconds for seconds, _ in words)]
     screen = b"".join(said for _, said in words).decode()
     assert times[1] < LONGEST
     assert max(b - a for a, b in pairwise(times)) < LONGEST
-    assert screen.index("loading PyTorch ...") < screen.index("reading ") < screen.index("encoding the text ...")
+    assert (
+        screen.index("loading PyTorch ...")
+        < screen.index("reading ")
+        < screen.index("encoding the text ...")
+    )
     assert weft.load(tmp_path / "o")

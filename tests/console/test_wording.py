@@ -1,4 +1,6 @@
-"""Lines for a person: wrapped at words with a hanging indent and coloured on a terminal, untouched in a pipe."""
+"""Lines for a person: wrapped at words with a hanging indent and coloured on a terminal, untouched
+in a pipe.
+"""
 
 import io
 
@@ -6,9 +8,7 @@ import pytest
 
 from weft.console.wording import columns, painted, remark, say_lines, wrapped
 
-LINE = (
-    "FATAL    shifted-lines (train): from here on each source line fits the target one line before its own better"
-)
+LINE = "FATAL    shifted-lines (train): from here on each source line fits the target one line before its own better"
 
 
 class Terminal(io.StringIO):
@@ -29,7 +29,9 @@ def test_words_stay_whole_and_the_rest_hangs(width: int) -> None:
     lines = list(wrapped(LINE, width, 9))
     assert max(map(len, lines)) <= width
     assert [line[:9] for line in lines[1:]] == [" " * 9] * (len(lines) - 1)
-    assert [len(line) - len(line.lstrip()) for line in lines[1:]] == [9] * (len(lines) - 1)
+    assert [len(line) - len(line.lstrip()) for line in lines[1:]] == [9] * (
+        len(lines) - 1
+    )
     assert " ".join(line.strip() for line in lines) == LINE
     deep = list(wrapped("    " + "word " * 30, width, 2))
     assert {len(line) - len(line.lstrip()) for line in deep[1:]} == {6}
@@ -37,11 +39,15 @@ def test_words_stay_whole_and_the_rest_hangs(width: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_command_is_never_broken(width: int) -> None:
-    command = f'  weft translate runs/demo "{"She has a new bicycle. " * 4}" --output a.txt'
+    command = (
+        f'  weft translate runs/demo "{"She has a new bicycle. " * 4}" --output a.txt'
+    )
     assert list(wrapped(command, width)) == [command]
 
 
-def test_remarks_are_wrapped_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remarks_are_wrapped_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for stream, count in ((Terminal(), 2), (io.StringIO(), 1)):
         monkeypatch.setattr("sys.stderr", stream)
@@ -73,7 +79,11 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_columns_stand_beside_each_other() -> None:
-    rows = [("a", "one two three four five six seven"), ("much-too-long-a-name", "x"), ("bcd", "y")]
+    rows = [
+        ("a", "one two three four five six seven"),
+        ("much-too-long-a-name", "x"),
+        ("bcd", "y"),
+    ]
     assert list(columns(rows, 27, most=5)) == [
         "  a    one two three four",
         "       five six seven",

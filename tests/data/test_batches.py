@@ -1,4 +1,6 @@
-"""Every row once an epoch, little padding, and the same batch for the same (seed, epoch, position)."""
+"""Every row once an epoch, little padding, and the same batch for the same (seed, epoch,
+position).
+"""
 
 import os
 from dataclasses import fields
@@ -18,16 +20,22 @@ from weft.data.tokenizer import build_tokenizers
 
 
 class _Store:
-    """A store in memory whose ids tell their row: source ids of row i are 10 + i, target ids 1000 + i."""
+    """A store in memory whose ids tell their row: source ids of row i are 10 + i, target ids 1000 +
+    i.
+    """
 
     def __init__(self, src_lens: list[int], tgt_lens: list[int]) -> None:
         rows = np.arange(len(src_lens))
         self.src_ids = np.repeat(10 + rows, src_lens).astype(np.uint16)
         self.tgt_ids = np.repeat(1000 + rows, tgt_lens).astype(np.uint16)
         self.src_offsets, self.tgt_offsets = (
-            np.concatenate([[0], np.cumsum(lens, dtype=np.int64)]) for lens in (src_lens, tgt_lens)
+            np.concatenate([[0], np.cumsum(lens, dtype=np.int64)])
+            for lens in (src_lens, tgt_lens)
         )
-        self.src_lens, self.tgt_lens = np.diff(self.src_offsets), np.diff(self.tgt_offsets)
+        self.src_lens, self.tgt_lens = (
+            np.diff(self.src_offsets),
+            np.diff(self.tgt_offsets),
+        )
 
     def __len__(self) -> int:
         return len(self.src_lens)
@@ -45,7 +53,9 @@ def _random_store(num_rows: int = 700) -> ParallelStore:
 
 
 def _epoch(batches: Batches, epoch: int) -> list[Batch]:
-    return [batches.batch(epoch, position) for position in range(batches.num_batches(epoch))]
+    return [
+        batches.batch(epoch, position) for position in range(batches.num_batches(epoch))
+    ]
 
 
 def _size(batch: Batch) -> int:
@@ -69,7 +79,9 @@ def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40),
+    lengths=st.lists(
+        st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40
+    ),
     tokens=st.integers(1, 80),
     epoch=st.integers(0, 3),
 )
@@ -77,22 +89,37 @@ def test_token_batches_hold_every_row_once_within_the_limit(
     lengths: list[tuple[int, int]], tokens: int, epoch: int
 ) -> None:
     store = _store(*map(list, zip(*lengths, strict=True)))
-    for batches in (_epoch(Batches(store, tokens, None, 7), epoch), list(padded_batches(store, tokens))):
-        assert sorted(row for b in batches for row in b.rows) == list(range(len(lengths)))
+    for batches in (
+        _epoch(Batches(store, tokens, None, 7), epoch),
+        list(padded_batches(store, tokens)),
+    ):
+        assert sorted(row for b in batches for row in b.rows) == list(
+            range(len(lengths))
+        )
         for batch in batches:
             assert _size(batch) <= tokens or len(batch.rows) == 1
             assert batch.num_src_tokens == int((batch.src != 0).sum())
-            assert batch.num_tgt_tokens == int((batch.tgt_out != 0).sum()) == int((batch.tgt_in != 0).sum())
+            assert (
+                batch.num_tgt_tokens
+                == int((batch.tgt_out != 0).sum())
+                == int((batch.tgt_in != 0).sum())
+            )
             for row, src, tgt in zip(batch.rows, batch.src, batch.tgt_out, strict=True):
                 assert src[src != 0].tolist() == [10 + row] * lengths[row][0] + [3]
                 assert tgt[tgt != 0].tolist() == [1000 + row] * lengths[row][1] + [3]
 
 
-@pytest.mark.parametrize(("num_rows", "batch_size"), [(700, 32), (64, 32), (5, 32), (33, 32), (7, 1)])
-def test_sentence_batches_have_exactly_that_many_but_the_last(num_rows: int, batch_size: int) -> None:
+@pytest.mark.parametrize(
+    ("num_rows", "batch_size"), [(700, 32), (64, 32), (5, 32), (33, 32), (7, 1)]
+)
+def test_sentence_batches_have_exactly_that_many_but_the_last(
+    num_rows: int, batch_size: int
+) -> None:
     batches = _epoch(Batches(_random_store(num_rows), None, batch_size, 1), 0)
     sizes = [len(batch.rows) for batch in batches]
-    assert sizes == [batch_size] * (num_rows // batch_size) + [num_rows % batch_size] * (num_rows % batch_size > 0)
+    assert sizes == [batch_size] * (num_rows // batch_size) + [
+        num_rows % batch_size
+    ] * (num_rows % batch_size > 0)
     assert sorted(row for b in batches for row in b.rows) == list(range(num_rows))
 
 
@@ -110,7 +137,9 @@ def test_four_thousand_tokens_where_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "batch_size"), [(256, None), (None, 16)])
-def test_a_batch_depends_on_seed_epoch_and_position_alone(tokens: int | None, batch_size: int | None) -> None:
+def test_a_batch_depends_on_seed_epoch_and_position_alone(
+    tokens: int | None, batch_size: int | None
+) -> None:
     store = _random_store()
     straight = Batches(store, tokens, batch_size, 5)
     first, second = _epoch(straight, 0), _epoch(straight, 1)
@@ -122,7 +151,9 @@ def test_a_batch_depends_on_seed_epoch_and_position_alone(tokens: int | None, ba
     assert not _equal(Batches(store, tokens, batch_size, 6).batch(0, 3), first[3])
 
 
-def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch() -> None:
+def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch() -> (
+    None
+):
     batches = Batches(_random_store(), 256, None, 5)
     first, second = _epoch(batches, 0), _epoch(batches, 1)
     widths = [batch.src.shape[1] for batch in first]
@@ -134,20 +165,30 @@ def test_batches_come_in_random_order_of_length_and_with_other_rows_each_epoch()
 
 def test_rows_of_one_length_are_mixed_anew_each_epoch() -> None:
     batches = Batches(_store([5] * 240, [5] * 240), 12 * 24, None, 5)
-    first, second = ([set(b.rows.tolist()) for b in _epoch(batches, epoch)] for epoch in (0, 1))
+    first, second = (
+        [set(b.rows.tolist()) for b in _epoch(batches, epoch)] for epoch in (0, 1)
+    )
     assert [len(rows) for rows in first] == [24] * 10
     assert max(len(a & b) for a in first for b in second) < 12
 
 
 def test_a_batch_is_filled_to_the_very_limit() -> None:
-    assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 8)] == [2, 2, 2]
+    assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 8)] == [
+        2,
+        2,
+        2,
+    ]
     assert [len(b.rows) for b in padded_batches(_store([1] * 6, [1] * 6), 7)] == [1] * 6
 
 
 def test_batches_meet_few_shapes() -> None:
     generator = np.random.default_rng(3)
     store = _store(*generator.integers(1, 40, (2, 3000)).tolist())
-    batches = [batch for epoch in range(3) for batch in _epoch(Batches(store, 4096, None, 5), epoch)]
+    batches = [
+        batch
+        for epoch in range(3)
+        for batch in _epoch(Batches(store, 4096, None, 5), epoch)
+    ]
     assert {len(b.rows) % 8 for b in batches if len(b.rows) > 8} == {0}
     longest = max(int(lens.max()) for lens in (store.src_lens, store.tgt_lens)) + 1
     lengths = {side.shape[1] for b in batches for side in (b.src, b.tgt_in)}
@@ -160,7 +201,9 @@ def test_evaluation_batches_go_up_in_length_and_never_change() -> None:
     batches = list(padded_batches(store, 300))
     lengths = [length for batch in batches for length in store.src_lens[batch.rows]]
     assert lengths == sorted(lengths)
-    assert all(_equal(a, b) for a, b in zip(batches, padded_batches(store, 300), strict=True))
+    assert all(
+        _equal(a, b) for a, b in zip(batches, padded_batches(store, 300), strict=True)
+    )
 
 
 def test_positions_beyond_an_epoch_are_refused() -> None:
@@ -170,14 +213,28 @@ def test_positions_beyond_an_epoch_are_refused() -> None:
             batches.batch(0, position)
 
 
-def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(tmp_path: Path) -> None:
-    folder = Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "multi30k"
+def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(
+    tmp_path: Path,
+) -> None:
+    folder = (
+        Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+        / "multi30k"
+    )
     if not folder.is_dir():
-        pytest.skip(f"{folder} is absent; set WEFT_DATA to a folder that holds multi30k")
-    src, tgt = ((folder / f"train.{lang}").read_text("utf-8").split("\n")[:-1] for lang in ("en", "de"))
+        pytest.skip(
+            f"{folder} is absent; set WEFT_DATA to a folder that holds multi30k"
+        )
+    src, tgt = (
+        (folder / f"train.{lang}").read_text("utf-8").split("\n")[:-1]
+        for lang in ("en", "de")
+    )
     side = SideSection(kind="bpe", vocab_size=8000)
-    src_tokenizer, tgt_tokenizer = build_tokenizers(TokenizerSection(src=side, tgt=side), src, tgt)
-    store = prepare_store(tmp_path, "train", src, tgt, src_tokenizer, tgt_tokenizer, 256, "multi30k")
+    src_tokenizer, tgt_tokenizer = build_tokenizers(
+        TokenizerSection(src=side, tgt=side), src, tgt
+    )
+    store = prepare_store(
+        tmp_path, "train", src, tgt, src_tokenizer, tgt_tokenizer, 256, "multi30k"
+    )
     assert len(store) == len(src)
     batches = Batches(store, 4096, None, 1)
     epochs = [_epoch(batches, epoch) for epoch in (0, 1)]
@@ -188,5 +245,8 @@ def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(tmp_path: 
     for number, batch in enumerate(epochs[1]):
         where[batch.rows] = number
     # Of the rows that share a batch with a given row, how many do so again in the next epoch?
-    again = [float((np.bincount(where[b.rows]) ** 2).sum()) / len(b.rows) ** 2 for b in epochs[0]]
+    again = [
+        float((np.bincount(where[b.rows]) ** 2).sum()) / len(b.rows) ** 2
+        for b in epochs[0]
+    ]
     assert float(np.mean(again)) < 0.25

@@ -1,4 +1,6 @@
-"""Parallel text: every format gives the same pairs, every wrong file a one-line reason with its place."""
+"""Parallel text: every format gives the same pairs, every wrong file a one-line reason with its
+place.
+"""
 
 import gzip
 import os
@@ -25,7 +27,11 @@ from weft.data.corpus import (
 from weft.data.formats import lines, source
 from weft.errors import DataError, UsageError
 
-PAIRS = [("Hello.", "Hallo."), ("Two beers, please.", "Zwei Bier, bitte."), ("你好。", "Guten Tag.")]
+PAIRS = [
+    ("Hello.", "Hallo."),
+    ("Two beers, please.", "Zwei Bier, bitte."),
+    ("你好。", "Guten Tag."),
+]
 TMX = """<?xml version="1.0" encoding="UTF-8"?>
 <tmx version="1.4"><header srclang="{header}"/><body>
 {units}
@@ -35,7 +41,10 @@ TMX = """<?xml version="1.0" encoding="UTF-8"?>
 
 @pytest.fixture
 def corpora() -> Path:
-    folder = Path(os.environ.get("WEFT_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data")
+    folder = Path(
+        os.environ.get("WEFT_DATA")
+        or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    )
     if not folder.is_dir():
         pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")
     return folder
@@ -48,7 +57,10 @@ def write(path: Path, content: str | bytes) -> str:
 
 
 def unit(**sides: str) -> str:
-    inside = (f'<tuv xml:lang="{tag.replace("_", "-")}"><seg>{seg}</seg></tuv>' for tag, seg in sides.items())
+    inside = (
+        f'<tuv xml:lang="{tag.replace("_", "-")}"><seg>{seg}</seg></tuv>'
+        for tag, seg in sides.items()
+    )
     return f"<tu>{''.join(inside)}</tu>"
 
 
@@ -69,23 +81,38 @@ def refusal(data: str | list[str], **options: str) -> str:
 
 
 def many(count: int) -> ParallelText:
-    return from_pairs([(f"source number {i}", f"target number {i}") for i in range(count)], "made", "en", "de")
+    return from_pairs(
+        [(f"source number {i}", f"target number {i}") for i in range(count)],
+        "made",
+        "en",
+        "de",
+    )
 
 
 class TestFormats:
     @pytest.mark.parametrize("ending", ["", ".gz"])
-    def test_tsv_aligned_and_tmx_give_the_same_pairs(self, tmp_path: Path, ending: str) -> None:
-        tsv = write(tmp_path / f"p.en-de.tsv{ending}", "".join(f"{s}\t{t}\n" for s, t in PAIRS))
+    def test_tsv_aligned_and_tmx_give_the_same_pairs(
+        self, tmp_path: Path, ending: str
+    ) -> None:
+        tsv = write(
+            tmp_path / f"p.en-de.tsv{ending}", "".join(f"{s}\t{t}\n" for s, t in PAIRS)
+        )
         src = write(tmp_path / f"p.en{ending}", "".join(f"{s}\n" for s, _ in PAIRS))
         tgt = write(tmp_path / f"p.de{ending}", "".join(f"{t}\r\n" for _, t in PAIRS))
-        xml = write(tmp_path / f"p.tmx{ending}", tmx(*(unit(en=s, de=t) for s, t in PAIRS)))
+        xml = write(
+            tmp_path / f"p.tmx{ending}", tmx(*(unit(en=s, de=t) for s, t in PAIRS))
+        )
         texts = [read_pairs([item]) for item in (tsv, f"{src},{tgt}", xml)]
         assert [pairs_of(text) for text in texts] == [PAIRS] * 3
         assert {(text.src_lang, text.tgt_lang) for text in texts} == {("en", "de")}
-        assert {fingerprint(text) for text in texts} == {fingerprint(from_pairs(PAIRS, "x", "en", "de"))}
+        assert {fingerprint(text) for text in texts} == {
+            fingerprint(from_pairs(PAIRS, "x", "en", "de"))
+        }
         assert [text.where(2) for text in texts] == [f"{tsv}:3", f"{src}:3", f"{xml}:5"]
 
-    def test_several_data_are_joined_and_every_pair_knows_its_place(self, tmp_path: Path) -> None:
+    def test_several_data_are_joined_and_every_pair_knows_its_place(
+        self, tmp_path: Path
+    ) -> None:
         one = write(tmp_path / "one.tsv", "a\tb\n\nc\td\n")
         two = f"{write(tmp_path / 'x.en', 'e')},{write(tmp_path / 'x.de', 'f')}"
         three = write(tmp_path / "three.txt", "\tleft\ng\th\n")
@@ -103,31 +130,52 @@ class TestFormats:
         aligned = f"{write(tmp_path / 'c,d.en', 'x')},{write(tmp_path / 'e.de', 'y')}"
         assert pairs_of(read_pairs([aligned])) == [("x", "y")]
 
-    def test_further_columns_are_said_and_ragged_ones_refused(self, tmp_path: Path) -> None:
-        three = write(tmp_path / "tatoeba.tsv", "Hi.\tHallo.\tCC-BY 1\nGo.\tGeh.\tCC-BY 2\n")
+    def test_further_columns_are_said_and_ragged_ones_refused(
+        self, tmp_path: Path
+    ) -> None:
+        three = write(
+            tmp_path / "tatoeba.tsv", "Hi.\tHallo.\tCC-BY 1\nGo.\tGeh.\tCC-BY 2\n"
+        )
         text = read_pairs([three])
         assert pairs_of(text) == [("Hi.", "Hallo."), ("Go.", "Geh.")]
         assert len(text.notes) == 1
         assert "3 columns" in text.notes[0]
         ragged = write(tmp_path / "ragged.tsv", "a\tb\n\nc\td\te\n")
-        assert "ragged.tsv:3: 3 columns where the lines before have 2" in refusal([ragged])
+        assert "ragged.tsv:3: 3 columns where the lines before have 2" in refusal(
+            [ragged]
+        )
 
     def test_a_line_without_tab_is_named(self, tmp_path: Path) -> None:
-        assert "p.tsv:2: no TAB" in refusal([write(tmp_path / "p.tsv", "a\tb\nno tab here\n")])
+        assert "p.tsv:2: no TAB" in refusal(
+            [write(tmp_path / "p.tsv", "a\tb\nno tab here\n")]
+        )
 
     def test_outer_space_goes_and_inner_text_stays(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.tsv", " </s>  a\x0bb\u2028c \t \u3000d\re\x85f\x0cg <pad>\r\n")
-        assert pairs_of(read_pairs([path])) == [("</s>  a\x0bb\u2028c", "d\re\x85f\x0cg <pad>")]
+        path = write(
+            tmp_path / "p.tsv", " </s>  a\x0bb\u2028c \t \u3000d\re\x85f\x0cg <pad>\r\n"
+        )
+        assert pairs_of(read_pairs([path])) == [
+            ("</s>  a\x0bb\u2028c", "d\re\x85f\x0cg <pad>")
+        ]
 
-    @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"])
-    def test_formats_that_are_not_read_are_named(self, tmp_path: Path, name: str) -> None:
+    @pytest.mark.parametrize(
+        "name",
+        ["a.csv", "a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"],
+    )
+    def test_formats_that_are_not_read_are_named(
+        self, tmp_path: Path, name: str
+    ) -> None:
         message = refusal([write(tmp_path / name, "a\tb\n")])
         assert f"{name}: is " in message
         assert ", not pairs (TMX, or source<TAB>target lines); " in message
-        assert ("labelled rows" in message) is (name in ("a.csv", "a.jsonl", "a.json.gz"))
+        assert ("labelled rows" in message) is (
+            name in ("a.csv", "a.jsonl", "a.json.gz")
+        )
 
     @pytest.mark.parametrize("name", ["a.tmx", "a.po", "a.xliff", "a.html"])
-    def test_two_files_that_are_no_lines_are_not_read_as_aligned(self, tmp_path: Path, name: str) -> None:
+    def test_two_files_that_are_no_lines_are_not_read_as_aligned(
+        self, tmp_path: Path, name: str
+    ) -> None:
         content = tmx(unit(en="a", de="b")) if name == "a.tmx" else "text\n"
         paths = [write(tmp_path / f"{n}{name}", content) for n in "12"]
         message = refusal(",".join(paths))
@@ -137,10 +185,16 @@ class TestFormats:
             assert message.endswith(f"name each by itself: {paths[0]} {paths[1]}")
             assert len(read_pairs(paths)) == 2
 
-    def test_missing_files_name_near_matches_and_folders_are_refused(self, tmp_path: Path) -> None:
+    def test_missing_files_name_near_matches_and_folders_are_refused(
+        self, tmp_path: Path
+    ) -> None:
         write(tmp_path / "train.en", "a")
-        assert f"did you mean {tmp_path / 'train.en'}?" in refusal([str(tmp_path / "trian.en")])
-        assert "no such file" in refusal([f"{tmp_path / 'train.en'},{tmp_path / 'train.de'}"])
+        assert f"did you mean {tmp_path / 'train.en'}?" in refusal(
+            [str(tmp_path / "trian.en")]
+        )
+        assert "no such file" in refusal(
+            [f"{tmp_path / 'train.en'},{tmp_path / 'train.de'}"]
+        )
         assert "no such files" in refusal(["a,b,c"])
         assert "beside the comma" in refusal(["a.en,"])
         assert "is a folder" in refusal([str(tmp_path)])
@@ -159,7 +213,10 @@ class TestLanguages:
         path = write(tmp_path / "p.en-de.tsv", "a\tb\n")
         text = read_pairs([path], src_lang="EN_us", tgt_lang="deu")
         assert (text.src_lang, text.tgt_lang) == ("en-US", "de")
-        assert (read_pairs([path], tgt_lang="fr").src_lang, read_pairs([path], tgt_lang="fr").tgt_lang) == (
+        assert (
+            read_pairs([path], tgt_lang="fr").src_lang,
+            read_pairs([path], tgt_lang="fr").tgt_lang,
+        ) == (
             "en",
             "fr",
         )
@@ -184,20 +241,34 @@ class TestTmx:
     @pytest.mark.parametrize(
         ("segment", "text"),
         [
-            ('A<bpt i="1">&lt;b&gt;</bpt> <hi>big</hi><ept i="1">q</ept> dog<ut>z</ut>', "A big dog"),
+            (
+                'A<bpt i="1">&lt;b&gt;</bpt> <hi>big</hi><ept i="1">q</ept> dog<ut>z</ut>',
+                "A big dog",
+            ),
             ("First line<ph>&lt;br/&gt;</ph>Second line", "First line Second line"),
             ("a<bpt/><ph/><ept/>b<ph/>, c<ph/>", "a b, c"),
             ("un<bpt>&lt;b&gt;</bpt>believ<ept>&lt;/b&gt;</ept>able", "unbelievable"),
             ("You have <ph>{0}</ph> files", "You have {0} files"),
-            ("<ph> %1$s </ph>: <it>%(name)s</it> <ph>{{who}}</ph> <ph>%d</ph>", "%1$s: %(name)s {{who}} %d"),
-            ("You have <ph>&lt;x/&gt;</ph> <bpt>{1}</bpt> <ph>100 %</ph> files", "You have files"),
+            (
+                "<ph> %1$s </ph>: <it>%(name)s</it> <ph>{{who}}</ph> <ph>%d</ph>",
+                "%1$s: %(name)s {{who}} %d",
+            ),
+            (
+                "You have <ph>&lt;x/&gt;</ph> <bpt>{1}</bpt> <ph>100 %</ph> files",
+                "You have files",
+            ),
             ("Note<ph>fn<sub>a <ph>{0}</ph> footnote</sub></ph> here", "Note here"),
             ("किताब<ph>x</ph>घर की<ph>x</ph>बात", "किताब घर की बात"),
             ("<hi>un</hi>done <hi>now<ph>x</ph>here</hi>", "undone now here"),
         ],
     )
-    def test_codes_are_taken_out_and_words_stay_apart(self, tmp_path: Path, segment: str, text: str) -> None:
-        path = write(tmp_path / "p.tmx", tmx(unit(en=segment, de="Hund\nund\r\nKatze &amp; M&#228;use")))
+    def test_codes_are_taken_out_and_words_stay_apart(
+        self, tmp_path: Path, segment: str, text: str
+    ) -> None:
+        path = write(
+            tmp_path / "p.tmx",
+            tmx(unit(en=segment, de="Hund\nund\r\nKatze &amp; M&#228;use")),
+        )
         assert pairs_of(read_pairs([path])) == [(text, "Hund und Katze & Mäuse")]
 
     def test_units_with_codes_are_counted_on_either_side(self, tmp_path: Path) -> None:
@@ -220,7 +291,10 @@ class TestTmx:
 
     def test_a_million_codes_in_a_row_pass_in_seconds(self, tmp_path: Path) -> None:
         start = time.perf_counter()
-        path = write(tmp_path / "p.tmx", tmx(unit(en=f"a {'<bpt/>' * 1_000_000}b", de="<ph/> " * 100_000 + "c")))
+        path = write(
+            tmp_path / "p.tmx",
+            tmx(unit(en=f"a {'<bpt/>' * 1_000_000}b", de="<ph/> " * 100_000 + "c")),
+        )
         assert pairs_of(read_pairs([path])) == [("a b", "c")]
         assert time.perf_counter() - start < 20
 
@@ -232,10 +306,16 @@ class TestTmx:
             '<!DOCTYPE tmx PUBLIC "-//LISA OSCAR:1998//DTD for Translation Memory eXchange//EN" "tmx14.dtd">',
         ],
     )
-    def test_a_document_type_that_only_names_the_format_is_passed_over(self, tmp_path: Path, doctype: str) -> None:
-        content = tmx(unit(en="a", de="b &amp; c")).replace("?>\n", f"?>\n{doctype}\n", 1)
+    def test_a_document_type_that_only_names_the_format_is_passed_over(
+        self, tmp_path: Path, doctype: str
+    ) -> None:
+        content = tmx(unit(en="a", de="b &amp; c")).replace(
+            "?>\n", f"?>\n{doctype}\n", 1
+        )
         for name in ("p.tmx", "no_suffix"):
-            assert pairs_of(read_pairs([write(tmp_path / name, content)])) == [("a", "b & c")]
+            assert pairs_of(read_pairs([write(tmp_path / name, content)])) == [
+                ("a", "b & c")
+            ]
 
     def test_a_place_is_the_line_where_the_unit_begins(self, tmp_path: Path) -> None:
         note = "<note>about\nthe next\nunit</note>"
@@ -250,7 +330,9 @@ class TestTmx:
         assert [content[line - 1][:4] for line in text.lines] == ["<tu>", "<tu>"]
         assert [text.where(i) for i in range(2)] == [f"{path}:3", f"{path}:8"]
 
-    def test_where_units_share_a_line_a_place_is_the_number_of_the_unit(self, tmp_path: Path) -> None:
+    def test_where_units_share_a_line_a_place_is_the_number_of_the_unit(
+        self, tmp_path: Path
+    ) -> None:
         units = [unit(en="a", de="b"), unit(en="c", de=""), unit(en="d", de="e")]
         path = write(tmp_path / "one.tmx", tmx(*units).replace("\n", ""))
         table = write(tmp_path / "p.tsv", "f\tg\n")
@@ -260,8 +342,12 @@ class TestTmx:
         ]  # fmt: skip
         assert text.select([2, 0]).where(0) == f"{path}: unit 3"
 
-    def test_languages_match_by_primary_subtag_and_may_be_turned_round(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.tmx", tmx(unit(de_DE="Hund", en_US="dog"), header="EN-us"))
+    def test_languages_match_by_primary_subtag_and_may_be_turned_round(
+        self, tmp_path: Path
+    ) -> None:
+        path = write(
+            tmp_path / "p.tmx", tmx(unit(de_DE="Hund", en_US="dog"), header="EN-us")
+        )
         text = read_pairs([path])
         assert (text.src, text.src_lang, text.tgt_lang) == (["dog"], "en-US", "de-DE")
         text = read_pairs([path], src_lang="de", tgt_lang="en")
@@ -269,13 +355,17 @@ class TestTmx:
         assert read_pairs([path], src_lang="de").tgt == ["dog"]
 
     def test_a_direction_against_the_header_is_said(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.tmx", tmx(unit(en_US="dog", de_DE="Hund"), header="EN-gb"))
+        path = write(
+            tmp_path / "p.tmx", tmx(unit(en_US="dog", de_DE="Hund"), header="EN-gb")
+        )
         assert read_pairs(path).notes == read_pairs(path, "en", "de").notes == []
         header = f"{path}: its header names en-GB as the source language"
         (note,) = read_pairs(path, "de", "en").notes
         other = "to train en to de, add --set data.src_lang=en --set data.tgt_lang=de"
         assert note == f"{header}, but it is read as de to en; {other}"
-        any_language = write(tmp_path / "all.tmx", tmx(unit(en="dog", de="Hund"), header="*all*"))
+        any_language = write(
+            tmp_path / "all.tmx", tmx(unit(en="dog", de="Hund"), header="*all*")
+        )
         assert read_pairs(any_language, "de", "en").notes == []
 
     def test_a_header_that_turns_the_units_round_is_said(self, tmp_path: Path) -> None:
@@ -291,43 +381,76 @@ class TestTmx:
         units = [unit(en="dog", de="Hund", fr="chien"), unit(en="cat", fr="chat")]
         path = write(tmp_path / "p.tmx", tmx(*units))
         message = refusal([path])
-        assert all(part in message for part in ("de (1)", "en (2)", "fr (2)", "data.src_lang"))
+        assert all(
+            part in message for part in ("de (1)", "en (2)", "fr (2)", "data.src_lang")
+        )
         assert "no segments in ja" in refusal([path], src_lang="ja", tgt_lang="en")
         text = read_pairs([path], src_lang="en", tgt_lang="de")
         assert pairs_of(text) == [("dog", "Hund")]
         assert text.dropped == {"unit without both languages": 1}
-        assert pairs_of(read_pairs([path], src_lang="fr", tgt_lang="en"))[1] == ("chat", "cat")
+        assert pairs_of(read_pairs([path], src_lang="fr", tgt_lang="en"))[1] == (
+            "chat",
+            "cat",
+        )
 
     def test_the_name_chooses_among_many_languages(self, tmp_path: Path) -> None:
         path = write(tmp_path / "de-en.tmx", tmx(unit(en="dog", de="Hund", fr="chien")))
         assert pairs_of(read_pairs([path])) == [("Hund", "dog")]
 
     def test_two_kinds_of_one_language_are_two_sides(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.tmx", tmx(unit(zh_CN="软件", zh_TW="軟體"), header="zh-CN"))
-        assert pairs_of(read_pairs([path], src_lang="zh-TW", tgt_lang="zh-CN")) == [("軟體", "软件")]
+        path = write(
+            tmp_path / "p.tmx", tmx(unit(zh_CN="软件", zh_TW="軟體"), header="zh-CN")
+        )
+        assert pairs_of(read_pairs([path], src_lang="zh-TW", tgt_lang="zh-CN")) == [
+            ("軟體", "软件")
+        ]
         assert pairs_of(read_pairs([path])) == [("软件", "軟體")]
 
-    def test_utf_16_is_read_and_other_encodings_are_refused(self, tmp_path: Path) -> None:
+    def test_utf_16_is_read_and_other_encodings_are_refused(
+        self, tmp_path: Path
+    ) -> None:
         wide = tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", "UTF-16")
-        assert pairs_of(read_pairs([write(tmp_path / "p.tmx", wide.encode("utf-16"))])) == [("dog", "Mäuse")]
-        assert pairs_of(read_pairs([write(tmp_path / "no_suffix", wide.encode("utf-16"))])) == [("dog", "Mäuse")]
+        assert pairs_of(
+            read_pairs([write(tmp_path / "p.tmx", wide.encode("utf-16"))])
+        ) == [("dog", "Mäuse")]
+        assert pairs_of(
+            read_pairs([write(tmp_path / "no_suffix", wide.encode("utf-16"))])
+        ) == [("dog", "Mäuse")]
         for name, codec in (("ISO-8859-1", "latin-1"), ("windows-1250", "cp1250")):
-            narrow = tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", name).encode(codec)
-            assert pairs_of(read_pairs([write(tmp_path / "narrow.tmx", narrow)])) == [("dog", "Mäuse")]
-        many_bytes = tmx(unit(zh="中", de="Mitte")).replace("UTF-8", "GB18030").encode("gb18030")
+            narrow = (
+                tmx(unit(en="dog", de="Mäuse")).replace("UTF-8", name).encode(codec)
+            )
+            assert pairs_of(read_pairs([write(tmp_path / "narrow.tmx", narrow)])) == [
+                ("dog", "Mäuse")
+            ]
+        many_bytes = (
+            tmx(unit(zh="中", de="Mitte")).replace("UTF-8", "GB18030").encode("gb18030")
+        )
         assert "encoding 'GB18030', which is not read; save it as UTF-8" in refusal(
             [write(tmp_path / "gb.tmx", many_bytes)]
         )
 
-    def test_malformed_cut_off_or_foreign_xml_is_refused_with_its_line(self, tmp_path: Path) -> None:
+    def test_malformed_cut_off_or_foreign_xml_is_refused_with_its_line(
+        self, tmp_path: Path
+    ) -> None:
         whole = tmx(unit(en="a", de="b"))
-        assert "cut.tmx:" in refusal([write(tmp_path / "cut.tmx", whole[: len(whole) // 2])])
-        assert "bad.tmx:3: malformed XML" in refusal([write(tmp_path / "bad.tmx", whole.replace("</seg>", "", 1))])
+        assert "cut.tmx:" in refusal(
+            [write(tmp_path / "cut.tmx", whole[: len(whole) // 2])]
+        )
+        assert "bad.tmx:3: malformed XML" in refusal(
+            [write(tmp_path / "bad.tmx", whole.replace("</seg>", "", 1))]
+        )
         broken = whole.encode().replace(b"<seg>b", b"<seg>\xe4b")
-        assert f"malformed XML at byte {broken.index(0xE4)}" in refusal([write(tmp_path / "l1.tmx", broken)])
-        assert "not TMX" in refusal([write(tmp_path / "p.xml", "<?xml version='1.0'?><feed/>")])
+        assert f"malformed XML at byte {broken.index(0xE4)}" in refusal(
+            [write(tmp_path / "l1.tmx", broken)]
+        )
+        assert "not TMX" in refusal(
+            [write(tmp_path / "p.xml", "<?xml version='1.0'?><feed/>")]
+        )
 
-    def test_depth_and_tag_size_are_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_depth_and_tag_size_are_bounded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         deep = tmx(unit(en="<hi>" * 100 + "a" + "</hi>" * 100, de="b"))
         assert "nested deeper" in refusal([write(tmp_path / "deep.tmx", deep)])
         monkeypatch.setattr("weft.data.formats.tmx.MAX_TAG_BYTES", 10_000)
@@ -339,28 +462,49 @@ class TestTmx:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lines, "MAX_LINE_CHARS", 100)
-        path = write(tmp_path / "p.tmx", tmx(unit(en="a" * 101, de="b"), unit(en="a" * 100, de="c")))
+        path = write(
+            tmp_path / "p.tmx",
+            tmx(unit(en="a" * 101, de="b"), unit(en="a" * 100, de="c")),
+        )
         text = read_pairs([path])
-        assert (text.tgt, text.dropped, text.lines) == (["c"], {"line too long": 1}, [4])
+        assert (text.tgt, text.dropped, text.lines) == (
+            ["c"],
+            {"line too long": 1},
+            [4],
+        )
 
 
 class TestLines:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+    @settings(
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        max_examples=150,
+        deadline=None,
+    )
     @given(
-        text=st.text(st.sampled_from("ab é語\U0001f600\n\r\u2028\u0085\x0b\x0c\t"), max_size=60),
+        text=st.text(
+            st.sampled_from("ab é語\U0001f600\n\r\u2028\u0085\x0b\x0c\t"), max_size=60
+        ),
         chunk=st.integers(8, 20),
         bom=st.booleans(),
     )
-    def test_lines_are_those_between_line_feeds(self, tmp_path: Path, text: str, chunk: int, bom: bool) -> None:
+    def test_lines_are_those_between_line_feeds(
+        self, tmp_path: Path, text: str, chunk: int, bom: bool
+    ) -> None:
         path = tmp_path / "text"
         path.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
         expected = [piece.removesuffix("\r") for piece in text.split("\n")[:-1]]
-        expected += [text.rsplit("\n", maxsplit=1)[-1]] if not text.endswith("\n") and text else []
+        expected += (
+            [text.rsplit("\n", maxsplit=1)[-1]]
+            if not text.endswith("\n") and text
+            else []
+        )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(source, "CHUNK_BYTES", chunk)
             assert list(read_lines(path)) == expected
 
-    def test_error_places_are_right_in_any_chunk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_error_places_are_right_in_any_chunk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(source, "CHUNK_BYTES", 9)
         data = "één\r\nzwei\n三三三\n".encode()
         for tail, fault in (
@@ -371,14 +515,18 @@ class TestLines:
             path = write(tmp_path / "bad", data + tail)
             with pytest.raises(DataError) as caught:
                 list(read_lines(path))
-            assert f"bad:4: {fault} at the text's byte {len(data) + 5}" in str(caught.value)
+            assert f"bad:4: {fault} at the text's byte {len(data) + 5}" in str(
+                caught.value
+            )
 
     def test_a_long_line_is_an_error_when_nothing_may_be_dropped(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lines, "MAX_LINE_CHARS", 10)
         with pytest.raises(DataError, match=r"text:2: longer than 10"):
-            list(read_lines(write(tmp_path / "text", "short\n" + "x" * 11 + "\nshort\n")))
+            list(
+                read_lines(write(tmp_path / "text", "short\n" + "x" * 11 + "\nshort\n"))
+            )
 
     def test_an_empty_file_has_no_lines(self, tmp_path: Path) -> None:
         assert list(read_lines(write(tmp_path / "empty", b""))) == []
@@ -397,30 +545,46 @@ class TestFold:
             ("zero\u200bwidth", "zerowidth"),
         ],
     )
-    def test_case_space_and_punctuation_do_not_count(self, one: str, other: str) -> None:
+    def test_case_space_and_punctuation_do_not_count(
+        self, one: str, other: str
+    ) -> None:
         assert fold(one) == fold(other)
 
     @pytest.mark.parametrize(
-        ("one", "other"), [("3.5", "35"), ("?", "!"), ("5 $", "5 €"), ("कि", "का"), ("a b", "ab")]
+        ("one", "other"),
+        [("3.5", "35"), ("?", "!"), ("5 $", "5 €"), ("कि", "का"), ("a b", "ab")],
     )
-    def test_what_differs_in_meaning_stays_different(self, one: str, other: str) -> None:
+    def test_what_differs_in_meaning_stays_different(
+        self, one: str, other: str
+    ) -> None:
         assert fold(one) != fold(other)
 
 
 class TestFromPairs:
     def test_the_rules_of_files_hold(self) -> None:
-        text = from_pairs([(" a\r\nb ", "c\nd"), ("", "x"), (" ", "\t"), ("e", "f")], "demo", "en", "zh")
+        text = from_pairs(
+            [(" a\r\nb ", "c\nd"), ("", "x"), (" ", "\t"), ("e", "f")],
+            "demo",
+            "en",
+            "zh",
+        )
         assert pairs_of(text) == [("a b", "c d"), ("e", "f")]
         assert (text.lines, text.where(1)) == ([1, 4], "demo:4")
         assert text.dropped == {"empty side": 1, "both sides empty": 1}
 
     def test_select_keeps_places(self) -> None:
         text = many(10).select([7, 2])
-        assert (text.src, text.where(0), len(text)) == (["source number 7", "source number 2"], "made:8", 2)
+        assert (text.src, text.where(0), len(text)) == (
+            ["source number 7", "source number 2"],
+            "made:8",
+            2,
+        )
 
 
 class TestFingerprint:
-    def test_it_changes_with_content_order_and_language_but_not_with_place(self) -> None:
+    def test_it_changes_with_content_order_and_language_but_not_with_place(
+        self,
+    ) -> None:
         text = many(5)
         others = [
             text.select([1, 0, 2, 3, 4]),
@@ -448,7 +612,9 @@ class TestSplit:
         assert dev is not None
         assert test is not None
         assert (len(train), len(dev), len(test)) == (count - 2 * size, size, size)
-        places = [part.where(i) for part in (train, dev, test) for i in range(len(part))]
+        places = [
+            part.where(i) for part in (train, dev, test) for i in range(len(part))
+        ]
         assert sorted(places) == sorted(whole.where(i) for i in range(count))
 
     def test_a_size_of_nought_splits_nothing_off(self) -> None:
@@ -462,22 +628,37 @@ class TestSplit:
 
     @settings(max_examples=40, deadline=None)
     @given(
-        st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150)), min_size=200, max_size=260),
+        st.lists(
+            st.tuples(st.integers(0, 150), st.integers(0, 150)),
+            min_size=200,
+            max_size=260,
+        ),
         st.integers(0, 9),
     )
-    def test_no_source_or_target_stands_on_both_sides(self, numbers: list[tuple[int, int]], seed: int) -> None:
+    def test_no_source_or_target_stands_on_both_sides(
+        self, numbers: list[tuple[int, int]], seed: int
+    ) -> None:
         pairs = [
-            (f"Source {a}" + "!" * (i % 2), f"target {b}" + "." * (i % 3)) for i, (a, b) in enumerate(numbers)
+            (f"Source {a}" + "!" * (i % 2), f"target {b}" + "." * (i % 3))
+            for i, (a, b) in enumerate(numbers)
         ]
-        parts = [part for part in split_off(from_pairs(pairs, "x", "en", "de"), 30, 30, seed) if part]
+        parts = [
+            part
+            for part in split_off(from_pairs(pairs, "x", "en", "de"), 30, 30, seed)
+            if part
+        ]
         assert sum(map(len, parts)) == len(pairs)
         for key in ("src", "tgt"):
             folded = [set(map(fold, getattr(part, key))) for part in parts]
             assert sum(map(len, folded)) == len(set().union(*folded))
 
     def test_a_frequent_sentence_stays_in_training(self) -> None:
-        pairs = [("OK.", f"answer {i}") for i in range(400)] + [(f"source {i}", f"target {i}") for i in range(600)]
-        train, dev, test = split_off(from_pairs(pairs, "x", "en", "de"), None, None, seed=3)
+        pairs = [("OK.", f"answer {i}") for i in range(400)] + [
+            (f"source {i}", f"target {i}") for i in range(600)
+        ]
+        train, dev, test = split_off(
+            from_pairs(pairs, "x", "en", "de"), None, None, seed=3
+        )
         assert train.src.count("OK.") == 400
         assert (dev and len(dev), test and len(test)) == (40, 40)
 
@@ -520,7 +701,12 @@ class TestRealCorpora:
         start = time.perf_counter()
         text = read_pairs([f"{corpora}/multi30k/train.en,{corpora}/multi30k/train.de"])
         assert time.perf_counter() - start < 0.5
-        assert (len(text), text.src_lang, text.tgt_lang, text.dropped) == (29_000, "en", "de", {})
+        assert (len(text), text.src_lang, text.tgt_lang, text.dropped) == (
+            29_000,
+            "en",
+            "de",
+            {},
+        )
         chinese = read_pairs([f"{corpora}/en-cn/train.txt"])
         assert (len(chinese), chinese.dropped, chinese.notes) == (14_533, {}, [])
 
@@ -530,11 +716,17 @@ class TestRealCorpora:
         start = time.process_time()  # what else runs here does not count
         train, dev, test = split_off(text, None, None, seed=1)
         assert time.process_time() - start < 2
-        assert [len(part) for part in (train, dev, test) if part] == [48_000, 1000, 1000]
+        assert [len(part) for part in (train, dev, test) if part] == [
+            48_000,
+            1000,
+            1000,
+        ]
 
 
 def test_languages_the_other_way_round_are_said(tmp_path: Path) -> None:
-    """The settings, or a model's languages, decide; a name that says the opposite is worth a note."""
+    """The settings, or a model's languages, decide; a name that says the opposite is worth a
+    note.
+    """
     aligned = f"{write(tmp_path / 'a.de', 'Hund')},{write(tmp_path / 'a.en-GB', 'dog')}"
     (note,) = read_pairs([aligned], "en", "de").notes
     assert note == f"{aligned}: named de to en-GB, but read as en to de; is that right?"
@@ -549,27 +741,43 @@ def test_languages_the_other_way_round_are_said(tmp_path: Path) -> None:
 
 
 def test_sources_of_every_form(tmp_path: Path) -> None:
-    sides = [write(tmp_path / f"a.{lang}", f"{lang} one\n\n{lang} three\n") for lang in ("en", "de")]
+    sides = [
+        write(tmp_path / f"a.{lang}", f"{lang} one\n\n{lang} three\n")
+        for lang in ("en", "de")
+    ]
     table = write(tmp_path / "b.tsv", "two\tzwei\nthree\t\n")
     units = write(tmp_path / "c.tmx", tmx(unit(en="four", de="vier")))
-    plain = write(tmp_path / "d.en.gz", "\n  five \r\n\nsix\tand tab\n" + "x" * 1_000_001 + "\n")
+    plain = write(
+        tmp_path / "d.en.gz", "\n  five \r\n\nsix\tand tab\n" + "x" * 1_000_001 + "\n"
+    )
     text = read_sources([",".join(sides), table, units, plain], "en", "de")
     assert text.lines == ["en one", "en three", "two", "four", "five", "six\tand tab"]
-    assert text.dropped == {"both sides empty": 1, "empty side": 1, "empty line": 2, "line too long": 1}
+    assert text.dropped == {
+        "both sides empty": 1,
+        "empty side": 1,
+        "empty line": 2,
+        "line too long": 1,
+    }
     assert text.notes == []
 
 
 def test_sources_depend_on_sentences_and_order(tmp_path: Path) -> None:
     first, other, joined = (
-        write(tmp_path / name, s) for name, s in zip("abc", ("p\nq\n", "q\np\n", "pq\n"), strict=True)
+        write(tmp_path / name, s)
+        for name, s in zip("abc", ("p\nq\n", "q\np\n", "pq\n"), strict=True)
     )
     assert len({read_sources([path]).sha256() for path in (first, other, joined)}) == 3
-    assert read_sources([first]).sha256() == read_sources([write(tmp_path / "t.tsv", "p\tP\nq\tQ\n")]).sha256()
+    assert (
+        read_sources([first]).sha256()
+        == read_sources([write(tmp_path / "t.tsv", "p\tP\nq\tQ\n")]).sha256()
+    )
 
 
 def test_a_plain_text_named_otherwise_is_noted(tmp_path: Path) -> None:
     path = write(tmp_path / "train.de", "Hallo.\n")
-    assert read_sources([path], "en", "de").notes == [f"{path}: named de, but read as en; is that right?"]
+    assert read_sources([path], "en", "de").notes == [
+        f"{path}: named de, but read as en; is that right?"
+    ]
     assert read_sources([path], "de-AT", "en").notes == []
     assert read_sources([path]).notes == []
 

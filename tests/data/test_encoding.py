@@ -52,11 +52,21 @@ def test_the_likely_encoding_is_named_and_its_command_converts(
         read_pairs(str(path))
     message = str(caught.value)
     assert "my pairs.tsv:2: not UTF-8 at the text's byte " in message
-    assert f"; it looks like {encoding}; save it as UTF-8 where it was written (a spreadsheet: " in message
-    assert f"Notepad: Save as, encoding UTF-8), or convert it: iconv -f {encoding} -t UTF-8 '" in message
+    assert (
+        f"; it looks like {encoding}; save it as UTF-8 where it was written (a spreadsheet: "
+        in message
+    )
+    assert (
+        f"Notepad: Save as, encoding UTF-8), or convert it: iconv -f {encoding} -t UTF-8 '"
+        in message
+    )
     command = message.rpartition("convert it: ")[2]
     subprocess.run(["bash", "-c", command], check=True)
-    assert read_pairs(str(tmp_path / "my pairs.utf8.tsv")).src == ["word", TEXTS[language], "last"]
+    assert read_pairs(str(tmp_path / "my pairs.utf8.tsv")).src == [
+        "word",
+        TEXTS[language],
+        "last",
+    ]
 
 
 def test_packed_and_piped_text_have_their_commands(tmp_path: Path) -> None:
@@ -64,7 +74,9 @@ def test_packed_and_piped_text_have_their_commands(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("Köln\tKöln\n".encode("cp1252")))
     with pytest.raises(DataError, match="zcat") as caught:
         read_pairs(str(path))
-    subprocess.run(["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True)
+    subprocess.run(
+        ["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True
+    )
     assert read_pairs(str(tmp_path / "p.utf8.tsv")).src == ["Köln"]
     assert conversion(None, "KOI8-R") == "iconv -f KOI8-R -t UTF-8"
     assert conversion(Path("train"), "").endswith(" train > train.utf8")
@@ -79,10 +91,14 @@ def test_wide_encodings_have_their_commands(tmp_path: Path, encoding: str) -> No
     wide = "UTF-32" if "32" in encoding else "UTF-16"
     assert f"looks like {wide}" in str(caught.value)
     assert "Save as, CSV UTF-8" in str(caught.value)
-    subprocess.run(["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True)
+    subprocess.run(
+        ["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True
+    )
     assert read_pairs(str(tmp_path / "p.utf8.tsv")).src == ["a", "c"]
 
 
-@pytest.mark.parametrize("data", [b"", b"plain", b"\xff", b"\x81\xff\x8d\n", bytes(range(128, 256))])
+@pytest.mark.parametrize(
+    "data", [b"", b"plain", b"\xff", b"\x81\xff\x8d\n", bytes(range(128, 256))]
+)
 def test_what_nothing_speaks_for_is_left_open(data: bytes) -> None:
     assert probable_encoding(data) == ""

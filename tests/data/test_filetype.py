@@ -1,4 +1,6 @@
-"""What kind of file it is: certain by content, else by name; plain text is taken for nothing else."""
+"""What kind of file it is: certain by content, else by name; plain text is taken for nothing
+else.
+"""
 
 import gzip
 import os
@@ -10,7 +12,14 @@ from hypothesis import strategies as st
 
 from weft.data.corpus import read_pairs
 from weft.data.documents import read_documents
-from weft.data.formats.filetype import FILE_TYPES, FileType, accepted_type, type_of, type_of_content, type_of_name
+from weft.data.formats.filetype import (
+    FILE_TYPES,
+    FileType,
+    accepted_type,
+    type_of,
+    type_of_content,
+    type_of_name,
+)
 from weft.data.kind import guess_task
 from weft.errors import DataError
 
@@ -19,9 +28,21 @@ XLIFF = '<?xml version="1.0"?>\n<xliff version="1.2"><file/></xliff>'
 SRT = "1\n00:00:01,000 --> 00:00:02,500\nHello.\n\n2\n00:00:03,000 --> 00:00:04,000\nBye.\n"
 CONTENT = {
     "po": [PO, PO.replace("\n", "\r\n"), 'msgctxt "menu"\nmsgid "a"\nmsgstr "b"\n'],
-    "xliff": [XLIFF, '<xliff xmlns="x"/>', '<?xml version="1.0"?><!-- x -->\n<x:xliff xmlns:x="y"/>'],
-    "tmx": ["<tmx/>", '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"/>'],
-    "html": ["<!DOCTYPE html>\n<p>x", "<!doctype HTML PUBLIC>", "\n <HTML>", '<?xml version="1.0"?><html/>'],
+    "xliff": [
+        XLIFF,
+        '<xliff xmlns="x"/>',
+        '<?xml version="1.0"?><!-- x -->\n<x:xliff xmlns:x="y"/>',
+    ],
+    "tmx": [
+        "<tmx/>",
+        '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"/>',
+    ],
+    "html": [
+        "<!DOCTYPE html>\n<p>x",
+        "<!doctype HTML PUBLIC>",
+        "\n <HTML>",
+        '<?xml version="1.0"?><html/>',
+    ],
     "xml": ['<?xml version="1.0"?><feed/>'],
     "srt": [SRT, SRT.replace("\n", "\r\n"), "\ufeff" + SRT],
     "vtt": ["WEBVTT\n\n00:01.000 --> 00:04.000\nHello.\n", "WEBVTT - title\n"],
@@ -51,9 +72,17 @@ def name_of(kind: FileType | None) -> str:
     return kind.name if kind else ""
 
 
-@pytest.mark.parametrize(("name", "content"), [(name, text) for name, some in CONTENT.items() for text in some])
-def test_the_content_tells_whatever_the_name(tmp_path: Path, name: str, content: str) -> None:
-    for path, data in ((tmp_path / "x", content.encode()), (tmp_path / "x.txt", gzip.compress(content.encode()))):
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, text) for name, some in CONTENT.items() for text in some],
+)
+def test_the_content_tells_whatever_the_name(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    for path, data in (
+        (tmp_path / "x", content.encode()),
+        (tmp_path / "x.txt", gzip.compress(content.encode())),
+    ):
         path.write_bytes(data)
         assert name_of(type_of(path)) == name
 
@@ -63,7 +92,9 @@ def test_text_is_taken_for_nothing_else(content: str) -> None:
     assert type_of_content(content.encode()) is None
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30).map(str.encode))
+@given(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30).map(str.encode)
+)
 def test_words_are_plain_text(content: bytes) -> None:
     found = name_of(type_of_content(content))
     assert found in ("", "xml", "html", "vtt", "rtf", "pdf")
@@ -97,8 +128,12 @@ def test_else_the_name_tells(tmp_path: Path, file: str, name: str) -> None:
     assert name_of(type_of(tmp_path / file)) == name
 
 
-@pytest.mark.parametrize("name", ["po", "xliff", "html", "srt", "vtt", "json", "jsonl", "pdf", "rtf"])
-def test_what_is_certainly_no_text_is_refused_with_its_remedy(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["po", "xliff", "html", "srt", "vtt", "json", "jsonl", "pdf", "rtf"]
+)
+def test_what_is_certainly_no_text_is_refused_with_its_remedy(
+    tmp_path: Path, name: str
+) -> None:
     path = tmp_path / "train.txt"
     path.write_text(CONTENT[name][0])
     for read in (lambda: read_pairs([str(path)]), lambda: read_documents(path, "line")):
@@ -113,7 +148,10 @@ def test_what_is_certainly_no_text_is_refused_with_its_remedy(tmp_path: Path, na
 def test_pairs_are_no_documents(tmp_path: Path) -> None:
     path = tmp_path / "memory.tmx"
     path.write_text(CONTENT["tmx"][1])
-    with pytest.raises(DataError, match=r"a translation memory \(TMX\), not plain text for a language model"):
+    with pytest.raises(
+        DataError,
+        match=r"a translation memory \(TMX\), not plain text for a language model",
+    ):
         read_documents(path, "file")
 
 
@@ -141,24 +179,40 @@ def test_what_is_accepted_is_named(tmp_path: Path) -> None:
         ("a.html", "<html>", "language-modelling"),
     ],
 )
-def test_the_task_is_guessed(tmp_path: Path, file: str, content: str, task: str) -> None:
+def test_the_task_is_guessed(
+    tmp_path: Path, file: str, content: str, task: str
+) -> None:
     (tmp_path / file).write_text(content)
     assert guess_task(str(tmp_path / file)) == task
 
 
 @pytest.fixture
 def corpora() -> Path:
-    folder = Path(os.environ.get("WEFT_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data")
+    folder = Path(
+        os.environ.get("WEFT_DATA")
+        or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    )
     if not folder.is_dir():
         pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")
     return folder
 
 
 def test_real_files(corpora: Path) -> None:
-    suffixes = {".po": "po", ".xliff": "xliff", ".ftl": "ftl", ".tmx": "tmx", ".csv": "csv", ".tsv": "tsv"}
+    suffixes = {
+        ".po": "po",
+        ".xliff": "xliff",
+        ".ftl": "ftl",
+        ".tmx": "tmx",
+        ".csv": "csv",
+        ".tsv": "tsv",
+    }
     seen = set()
     for path in corpora.rglob("*"):
-        if not path.is_file() or path.suffix == ".md" or path.suffix in (".gz", ".jsonl"):
+        if (
+            not path.is_file()
+            or path.suffix == ".md"
+            or path.suffix in (".gz", ".jsonl")
+        ):
             continue
         found = name_of(type_of(path))
         assert found == suffixes.get(path.suffix, ""), path

@@ -1,4 +1,6 @@
-"""Any Unicode text through every kind of tokenizer: what comes back is what went in, up to normalization."""
+"""Any Unicode text through every kind of tokenizer: what comes back is what went in, up to
+normalization.
+"""
 
 import unicodedata
 from functools import cache
@@ -45,21 +47,33 @@ SURROGATE = "\ud800"
 @cache
 def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Tokenizer:
     if kind in WORDS:
-        pytest.importorskip(kind, reason=f"{kind} is not installed (pip install '.[classic]')")
-    words = {"kind": "word", "words": kind} if kind in (*WORDS, "whitespace") else {"kind": kind}
-    section = SideSection.model_validate({**words, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase})
+        pytest.importorskip(
+            kind, reason=f"{kind} is not installed (pip install '.[classic]')"
+        )
+    words = (
+        {"kind": "word", "words": kind}
+        if kind in (*WORDS, "whitespace")
+        else {"kind": kind}
+    )
+    section = SideSection.model_validate(
+        {**words, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase}
+    )
     return train_tokenizer(TEXTS * 3, section)
 
 
 any_text = st.text(alphabet=st.characters(), max_size=30)
-names = st.sampled_from([*SPECIALS, *BYTE_PIECES, *BYTE_LETTERS, *MARKUP, *ODD, *TEXTS[0].split(" ")])
+names = st.sampled_from(
+    [*SPECIALS, *BYTE_PIECES, *BYTE_LETTERS, *MARKUP, *ODD, *TEXTS[0].split(" ")]
+)
 # Names of pieces side by side, with and without anything between them.
 made_of_names = st.lists(st.one_of(names, st.text(max_size=2)), max_size=8).map("".join)
 texts = st.one_of(any_text, made_of_names)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("unicode", "lowercase"), [("NFC", False), ("raw", False), ("NFKC", True)])
+@pytest.mark.parametrize(
+    ("unicode", "lowercase"), [("NFC", False), ("raw", False), ("NFKC", True)]
+)
 @settings(max_examples=40, deadline=None)
 @given(text=texts)
 @example(text="")
@@ -69,7 +83,9 @@ texts = st.one_of(any_text, made_of_names)
 @example(text="<0x41><0xFF></s>")
 @example(text="\u0301\u0327 lone marks \u0301")
 @example(text="a\0b\ud800c")
-def test_decoding_gives_back_the_normalized_text(kind: str, unicode: str, lowercase: bool, text: str) -> None:
+def test_decoding_gives_back_the_normalized_text(
+    kind: str, unicode: str, lowercase: bool, text: str
+) -> None:
     tokenizer = _tokenizer(kind, unicode, lowercase)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == tokenizer.normalize(text)
@@ -91,7 +107,9 @@ def test_normalization_changes_nothing_it_is_not_asked_to(kind: str, text: str) 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=25, deadline=None)
 @given(batch=st.lists(texts, max_size=6))
-def test_a_batch_is_encoded_as_its_texts_one_by_one(kind: str, batch: list[str]) -> None:
+def test_a_batch_is_encoded_as_its_texts_one_by_one(
+    kind: str, batch: list[str]
+) -> None:
     tokenizer = _tokenizer(kind)
     assert tokenizer.encode_batch(batch) == [tokenizer.encode(text) for text in batch]
 

@@ -19,14 +19,18 @@ def write(tmp_path: Path) -> Write:
 
     def call(name: str, *lines: str, end: str = "\n") -> str:
         content = "".join(line + end for line in lines).encode()
-        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        (tmp_path / name).write_bytes(
+            gzip.compress(content) if name.endswith(".gz") else content
+        )
         return str(tmp_path / name)
 
     return call
 
 
 def labelled(count: int) -> list[str]:
-    return [f"{LABELS[i % 3]}\tWhat is the answer to question {i} ?" for i in range(count)]
+    return [
+        f"{LABELS[i % 3]}\tWhat is the answer to question {i} ?" for i in range(count)
+    ]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.ndjson.gz", "t.json", "T.CSV"])
@@ -36,14 +40,24 @@ def test_a_table_is_labelled_rows_by_its_name(name: str) -> None:
 
 def test_the_header_tells_a_table_from_pairs(write: Write) -> None:
     assert guess_task(write("a.tsv", "label\ttext", "x\ty")) == "classification"
-    assert guess_task(write("b.tsv", "\ufeffid\ttext \tkind", "1\tx\ty", end="\r\n")) == "classification"
+    assert (
+        guess_task(write("b.tsv", "\ufeffid\ttext \tkind", "1\tx\ty", end="\r\n"))
+        == "classification"
+    )
     assert guess_task(write("c.tsv", "quelle\tziel", "x\ty")) == "translation"
-    assert guess_task(write("d.tsv", "quelle\tziel", "x\ty"), "quelle", "ziel") == "classification"
+    assert (
+        guess_task(write("d.tsv", "quelle\tziel", "x\ty"), "quelle", "ziel")
+        == "classification"
+    )
     assert guess_task(write("e.txt", "text\tlabel", "x\ty")) == "translation"
 
 
-@pytest.mark.parametrize("header", [[], ["coarse\tquestion"]], ids=["no header", "other names"])
-def test_labels_tell_a_table_without_such_a_header(write: Write, header: list[str]) -> None:
+@pytest.mark.parametrize(
+    "header", [[], ["coarse\tquestion"]], ids=["no header", "other names"]
+)
+def test_labels_tell_a_table_without_such_a_header(
+    write: Write, header: list[str]
+) -> None:
     rows = labelled(60)
     turned = ["\t".join(reversed(row.split("\t"))) for row in rows]
     assert guess_task(write("a.tsv", *header, *rows)) == "classification"
@@ -64,14 +78,25 @@ def test_a_spreadsheet_is_of_no_task(write: Write, name: str) -> None:
     path = write(name, "PK")
     with pytest.raises(DataError) as caught:
         guess_task(path)
-    assert str(caught.value) == f"{path}: is a spreadsheet; save it as CSV UTF-8 and give that file"
+    assert (
+        str(caught.value)
+        == f"{path}: is a spreadsheet; save it as CSV UTF-8 and give that file"
+    )
 
 
 def test_pairs_and_documents(write: Write, tmp_path: Path) -> None:
     src, tgt = write("t.en", "text\tone"), write("t.de", "text")
     assert guess_task(f"{src},{tgt}") == "translation"
-    assert guess_task(write("m.tmx", "<tmx>")) == guess_task(write("p.txt", "a\tb")) == "translation"
-    assert guess_task(write("book.txt", "Call me Ishmael.")) == guess_task(tgt) == "language-modelling"
+    assert (
+        guess_task(write("m.tmx", "<tmx>"))
+        == guess_task(write("p.txt", "a\tb"))
+        == "translation"
+    )
+    assert (
+        guess_task(write("book.txt", "Call me Ishmael."))
+        == guess_task(tgt)
+        == "language-modelling"
+    )
     assert guess_task(write("empty.txt")) == "language-modelling"
     assert guess_task(str(tmp_path / "missing.txt")) == "translation"
     assert set(KINDS) == {"translation", "language-modelling", "classification"}

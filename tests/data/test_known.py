@@ -36,7 +36,10 @@ def test_joined_they_know_what_either_knows() -> None:
 
 
 def test_many_words_are_found_again() -> None:
-    words = [f"wort{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}" for i in range(5000)]
+    words = [
+        f"wort{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}"
+        for i in range(5000)
+    ]
     known = KnownWords.of([" ".join(words)])
     assert known.unknown(" ".join(words)) == []
     assert known.unknown("nochnie gesehen") == ["nochnie", "gesehen"]

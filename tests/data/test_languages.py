@@ -2,7 +2,14 @@
 
 import pytest
 
-from weft.data.languages import canonical, direction, from_name, how_to_name, pair_from_name, primary
+from weft.data.languages import (
+    canonical,
+    direction,
+    from_name,
+    how_to_name,
+    pair_from_name,
+    primary,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +51,9 @@ def test_the_suffix_names_the_language(name: str, language: str | None) -> None:
         ("my-data.tsv", None),
     ],
 )
-def test_the_name_of_one_file_may_hold_both(name: str, pair: tuple[str, str] | None) -> None:
+def test_the_name_of_one_file_may_hold_both(
+    name: str, pair: tuple[str, str] | None
+) -> None:
     assert pair_from_name(name) == pair
 
 
@@ -64,17 +73,32 @@ def test_the_canonical_form(written: str, tag: str | None) -> None:
 
 
 def test_the_primary_subtag() -> None:
-    assert [primary(tag) for tag in ("zh-Hant-TW", "eng", "*all*")] == ["zh", "en", "und"]
+    assert [primary(tag) for tag in ("zh-Hant-TW", "eng", "*all*")] == [
+        "zh",
+        "en",
+        "und",
+    ]
 
 
 @pytest.mark.parametrize(
     ("langs", "words"),
     [
         (("de", "en"), "de to en"),
-        (("und", "und"), "languages unknown (name them by --set data.src_lang=... --set data.tgt_lang=...)"),
-        (("und", "en"), "an unknown language to en (name it by --set data.src_lang=...)"),
-        (("de", "und"), "de to an unknown language (name it by --set data.tgt_lang=...)"),
+        (
+            ("und", "und"),
+            "languages unknown (name them by --set data.src_lang=... --set data.tgt_lang=...)",
+        ),
+        (
+            ("und", "en"),
+            "an unknown language to en (name it by --set data.src_lang=...)",
+        ),
+        (
+            ("de", "und"),
+            "de to an unknown language (name it by --set data.tgt_lang=...)",
+        ),
     ],
 )
-def test_languages_that_nobody_named_are_said_to_be_unknown(langs: tuple[str, str], words: str) -> None:
+def test_languages_that_nobody_named_are_said_to_be_unknown(
+    langs: tuple[str, str], words: str
+) -> None:
     assert direction(*langs) + how_to_name(*langs) == words

@@ -16,9 +16,20 @@ SIDES: dict[str, dict[str, object]] = {
     **{kind: {"kind": kind, "vocab_size": 330} for kind in KINDS},
     "NFKC": {"kind": "bpe", "vocab_size": 330, "unicode": "NFKC", "lowercase": True},
     "raw": {"kind": "unigram", "vocab_size": 330, "unicode": "raw"},
-    "whitespace": {"kind": "word", "words": "whitespace", "unicode": "NFKC", "vocab_size": 330},
+    "whitespace": {
+        "kind": "word",
+        "words": "whitespace",
+        "unicode": "NFKC",
+        "vocab_size": 330,
+    },
     "nltk": {"kind": "word", "words": "nltk", "vocab_size": 330},
-    "spacy": {"kind": "word", "words": "spacy", "vocab_size": 330, "unicode": "NFKC", "lowercase": True},
+    "spacy": {
+        "kind": "word",
+        "words": "spacy",
+        "vocab_size": 330,
+        "unicode": "NFKC",
+        "lowercase": True,
+    },
     "simplified": {"kind": "character", "simplified": True, "vocab_size": 330},
 }
 PACKAGE_OF = {"nltk": "nltk", "spacy": "spacy", "simplified": "opencc"}
@@ -38,7 +49,23 @@ PARTS = (
     "\ufe70",
     "\ufdfa",
     "\u1161",
-    *(" ", " ", "  ", "\n", "\n", "\n\n", "\r\n", "\r", "\t", " \n", "\n ", "\u00a0", "\u3000", "\x85", "\u2028"),
+    *(
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "\t",
+        " \n",
+        "\n ",
+        "\u00a0",
+        "\u3000",
+        "\x85",
+        "\u2028",
+    ),
     *("\x1c", "\0", "\u200b", "\ufeff", "\ud800"),
 )
 
@@ -46,12 +73,21 @@ PARTS = (
 @cache
 def _tokenizer(name: str) -> Tokenizer:
     if name in PACKAGE_OF:
-        pytest.importorskip(PACKAGE_OF[name], reason=f"{PACKAGE_OF[name]} is not installed")
-    return train_tokenizer(["".join(PARTS) * 2, "the dog sees the hen"], SideSection.model_validate(SIDES[name]))
+        pytest.importorskip(
+            PACKAGE_OF[name], reason=f"{PACKAGE_OF[name]} is not installed"
+        )
+    return train_tokenizer(
+        ["".join(PARTS) * 2, "the dog sees the hen"],
+        SideSection.model_validate(SIDES[name]),
+    )
 
 
 @pytest.mark.parametrize("name", SIDES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(parts=st.lists(st.sampled_from(PARTS), max_size=40))
 @example(parts=["don't.", " ", "word", "\n", "don't.", " \n", "word"])
 @example(parts=['"x"', "\x1c", '"x"', "\r\n", "\n", "\u00a8", " ", "\u00a8"])
@@ -65,7 +101,9 @@ def test_a_long_text_has_the_ids_of_the_whole(
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_a_long_text_is_encoded_in_several_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_encoded_in_several_parts(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tokenizer = _tokenizer(name)
     text = "".join(f"Line {i}, with “words” and 漢語.\r\n\n" for i in range(1_000))
     whole, prepare = tokenizer.encode(text), tokenizer._prepare
@@ -89,7 +127,9 @@ def test_nothing_has_no_ids(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*KINDS, "whitespace"])
-def test_one_word_of_half_a_megabyte_is_read_and_shown_in_linear_time(name: str) -> None:
+def test_one_word_of_half_a_megabyte_is_read_and_shown_in_linear_time(
+    name: str,
+) -> None:
     tokenizer = _tokenizer(name)
     text = "aé" * 170_000
     start = time.process_time()

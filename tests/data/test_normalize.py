@@ -1,4 +1,6 @@
-"""Steps that a tokenizer file cannot hold: their names, their absence, and what they do to lines."""
+"""Steps that a tokenizer file cannot hold: their names, their absence, and what they do to
+lines.
+"""
 
 import sys
 import time
@@ -18,7 +20,9 @@ def _words(package: str, **more: object) -> SideSection:
 
 
 def _step(package: str) -> Step:
-    pytest.importorskip(package, reason=f"{package} is not installed (pip install '.[classic]')")
+    pytest.importorskip(
+        package, reason=f"{package} is not installed (pip install '.[classic]')"
+    )
     return load_steps(_words(package))[1][0]
 
 
@@ -50,9 +54,21 @@ def test_simplified_comes_before_words() -> None:
 @pytest.mark.parametrize(
     ("settings", "module", "message"),
     [
-        (_words("nltk"), "nltk.tokenize", r"words = .nltk. needs the nltk package; .* '\.\[classic\]'"),
-        (_words("spacy"), "spacy", r"words = .spacy. needs the spacy package; .* '\.\[classic\]'"),
-        (SideSection(simplified=True), "opencc", r"simplified = true needs the opencc package; .* '\.\[zh\]'"),
+        (
+            _words("nltk"),
+            "nltk.tokenize",
+            r"words = .nltk. needs the nltk package; .* '\.\[classic\]'",
+        ),
+        (
+            _words("spacy"),
+            "spacy",
+            r"words = .spacy. needs the spacy package; .* '\.\[classic\]'",
+        ),
+        (
+            SideSection(simplified=True),
+            "opencc",
+            r"simplified = true needs the opencc package; .* '\.\[zh\]'",
+        ),
     ],
 )
 def test_without_its_package_the_error_names_the_extra(
@@ -75,7 +91,9 @@ def test_spacy_parts_punctuation_and_leaves_contractions() -> None:
     step = _step("spacy")
     assert step("I don't, (really) know!") == "I don't , ( really ) know !"
     assert step("Ja, morgen.\nNein.") == "Ja , morgen . \n Nein ."
-    assert step("see https://example.org/a?b=c now") == "see https://example.org/a?b=c now"
+    assert (
+        step("see https://example.org/a?b=c now") == "see https://example.org/a?b=c now"
+    )
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -90,7 +108,15 @@ def test_white_space_is_one_space_and_an_end_of_line_is_a_word(package: str) -> 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_steps_go_by_lines(package: str) -> None:
     step = _step(package)
-    lines = ["“One, two”", "", "  can't stop. ", "(3.5%) of it...", "it's 'quoted'", "$5", "x"]
+    lines = [
+        "“One, two”",
+        "",
+        "  can't stop. ",
+        "(3.5%) of it...",
+        "it's 'quoted'",
+        "$5",
+        "x",
+    ]
     words = [word for line in lines for word in ("\n", step(line)) if word]
     assert step("\n".join(lines)) == " ".join(words[1:])
 
@@ -104,7 +130,8 @@ def test_a_run_that_is_no_word_stays_whole(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.parametrize(
-    "unit", ["(", ".", "'", "-", "a", " ", "( ", ". ", ".)", "\t", '"', "a.", "/", ":) ", "1,"]
+    "unit",
+    ["(", ".", "'", "-", "a", " ", "( ", ". ", ".)", "\t", '"', "a.", "/", ":) ", "1,"],
 )
 def test_runs_take_linear_time(package: str, unit: str) -> None:
     step = _step(package)

@@ -40,7 +40,10 @@ def _runs(text: str) -> list[str]:
         (" a\n\n \n b", [" a", "\n", "\n", " \n", " b"]),
         (" a   b\t c\td ", [" a", "  ", " b", "\t", " c", "\t", "d", " "]),
         (" a  \n\t\nb\r\n", [" a", " ", " \n", "\t", "\n", "b", "\r", "\n"]),
-        (" <0x41> a<0x41>\t<0x41>\n<0xab>b", [" <0x41>", " a<0x41>", "\t", "<", "0x41>", "\n", "<", "0xab>b"]),
+        (
+            " <0x41> a<0x41>\t<0x41>\n<0xab>b",
+            [" <0x41>", " a<0x41>", "\t", "<", "0x41>", "\n", "<", "0xab>b"],
+        ),
         (" 你好 世界\u3000x", [" 你好", " 世界", "\u3000", "x"]),
     ],
 )
@@ -52,8 +55,13 @@ def test_words_are_runs_between_white_space(text: str, words: list[str]) -> None
 def test_runs_lose_nothing_and_never_name_a_byte(text: str) -> None:
     words = _runs(text)
     assert "".join(words) == text
-    assert not any(len(word.encode()) == 6 and word.startswith("<0x") and word.endswith(">") for word in words)
-    assert not any(word[1:].strip() and (" " in word[1:] or "\n" in word) for word in words)
+    assert not any(
+        len(word.encode()) == 6 and word.startswith("<0x") and word.endswith(">")
+        for word in words
+    )
+    assert not any(
+        word[1:].strip() and (" " in word[1:] or "\n" in word) for word in words
+    )
 
 
 def test_a_text_is_cut_before_white_space_that_ends_a_word() -> None:
@@ -62,16 +70,28 @@ def test_a_text_is_cut_before_white_space_that_ends_a_word() -> None:
     assert list(cut_text("ab cd\n\nef", 6)) == ["ab cd\n\nef"]
     assert list(cut_text("  a  b", 1)) == ["  a", "  b"]
     assert list(cut_text("", 5)) == [""]
-    assert list(cut_text("abc\u2028\x1ddef", 1)) == ["abc\u2028\x1ddef"]  # no white space to the library
+    # no white space to the library
+    assert list(cut_text("abc\u2028\x1ddef", 1)) == ["abc\u2028\x1ddef"]
 
 
 def test_a_text_is_cut_before_the_end_of_a_line() -> None:
-    assert list(cut_text("a b\nc d \r\n\n e\nf", 1, at_line_ends=True)) == ["a b", "\nc d", " \r\n\n e", "\nf"]
+    assert list(cut_text("a b\nc d \r\n\n e\nf", 1, at_line_ends=True)) == [
+        "a b",
+        "\nc d",
+        " \r\n\n e",
+        "\nf",
+    ]
     assert list(cut_text("a b c", 1, at_line_ends=True)) == ["a b c"]
 
 
-@given(text=st.text(alphabet="ab \n\r\t\u3000", max_size=60), length=st.integers(1, 9), lines=st.booleans())
-def test_parts_are_the_text_and_long_enough(text: str, length: int, lines: bool) -> None:
+@given(
+    text=st.text(alphabet="ab \n\r\t\u3000", max_size=60),
+    length=st.integers(1, 9),
+    lines=st.booleans(),
+)
+def test_parts_are_the_text_and_long_enough(
+    text: str, length: int, lines: bool
+) -> None:
     parts = list(cut_text(text, length, lines))
     assert "".join(parts) == text
     assert all(len(part) >= length for part in parts[:-1])
@@ -81,12 +101,19 @@ def test_parts_are_the_text_and_long_enough(text: str, length: int, lines: bool)
 
 
 def test_no_character_is_normalized_to_something_that_ends_in_white_space() -> None:
-    """Nor does white space that a text is cut at change: so normalization does not see over a cut."""
+    """Nor does white space that a text is cut at change: so normalization does not see over a
+    cut.
+    """
     for number in range(sys.maxunicode + 1):
         character = chr(number)
         if not character.isspace():
-            forms = unicodedata.normalize("NFKC", character), unicodedata.normalize("NFC", character)
-            assert not any(form[-1].isspace() for form in (*forms, character.lower())), hex(number)
+            forms = (
+                unicodedata.normalize("NFKC", character),
+                unicodedata.normalize("NFC", character),
+            )
+            assert not any(
+                form[-1].isspace() for form in (*forms, character.lower())
+            ), hex(number)
     marks = [chr(number) for number in range(0x300, 0x370)]
     for space in " \t\r\n":
         for mark in marks:
@@ -102,7 +129,9 @@ def test_the_smallest_vocabulary_has_each_byte_once(kind: str) -> None:
     pieces = smallest_pieces(kind)
     assert len(pieces) == len(set(pieces)) == SMALLEST
     assert pieces[:4] == list(SPECIALS)
-    assert sorted(piece_bytes(piece, kind) for piece in pieces[4:]) == [bytes([byte]) for byte in range(256)]
+    assert sorted(piece_bytes(piece, kind) for piece in pieces[4:]) == [
+        bytes([byte]) for byte in range(256)
+    ]
     assert (pieces[4:] == list(BYTE_PIECES)) == (kind in ("character", "word"))
 
 
@@ -110,7 +139,9 @@ def test_pieces_of_the_byte_kind_are_in_the_order_of_the_bytes() -> None:
     assert [piece_bytes(piece, "byte") for piece in smallest_pieces("byte")[4:]] == [
         bytes([b]) for b in range(256)
     ]
-    assert byte_letters("A é") == "".join(smallest_pieces("byte")[4 + byte] for byte in "A é".encode())
+    assert byte_letters("A é") == "".join(
+        smallest_pieces("byte")[4 + byte] for byte in "A é".encode()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,5 +151,12 @@ def test_text_that_goes_on_differs_in_nothing_but_the_leading_space(kind: str) -
     later = without_leading_space(tree, settings)
     assert {key for key in tree if tree[key] != later[key]} <= {"normalizer"}
     steps = [step["type"] for step in tree["normalizer"]["normalizers"]]
-    assert [step["type"] for step in later["normalizer"]["normalizers"]] == ["NFC", "Lowercase"]
-    assert steps == ["NFC", "Lowercase", *(["Prepend"] if kind in ("bpe", "unigram", "word") else [])]
+    assert [step["type"] for step in later["normalizer"]["normalizers"]] == [
+        "NFC",
+        "Lowercase",
+    ]
+    assert steps == [
+        "NFC",
+        "Lowercase",
+        *(["Prepend"] if kind in ("bpe", "unigram", "word") else []),
+    ]

@@ -1,4 +1,6 @@
-"""Every reader against a writer that keeps the format's rules: whatever was written is what is read."""
+"""Every reader against a writer that keeps the format's rules: whatever was written is what is
+read.
+"""
 
 import codecs
 import csv
@@ -18,16 +20,25 @@ from weft.data.corpus import ParallelText, read_pairs
 from weft.data.documents import read_documents
 from weft.data.labelled import read_labelled
 
-# Letters of several scripts, marks on them, and whatever some format or some reader takes for more than a letter.
+# Letters of several scripts, marks on them, and whatever some format or some reader takes for more
+# than a letter.
 ODD = "aé中ה😀\u0301 \u00a0\u2028\x85\x0b\r\"',;&<>|\\{}%#=-0"
 XML_NEVER = "\x0b\r"  # what XML cannot hold, or rewrites
-SIDE = st.text(st.sampled_from(ODD), min_size=1, max_size=12).filter(lambda text: text == text.strip() != "")
+SIDE = st.text(st.sampled_from(ODD), min_size=1, max_size=12).filter(
+    lambda text: text == text.strip() != ""
+)
 PAIRS = st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=8)
 ENDS = st.sampled_from(["\n", "\r\n"])
-fuzz = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
-def write(path: Path, content: str, draw: Callable[..., object], encoding: str = "utf-8") -> str:
+def write(
+    path: Path, content: str, draw: Callable[..., object], encoding: str = "utf-8"
+) -> str:
     """Write text, with a byte-order mark and packed or without, as drawn."""
     data = content.encode(encoding)
     if encoding == "utf-8" and draw(st.booleans()):
@@ -41,13 +52,19 @@ def pairs_of(text: ParallelText) -> list[tuple[str, str]]:
 
 
 def is_plain(pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether nothing in them looks like the doings of a spreadsheet, which is another test's matter."""
-    return not any(len(side) > 1 and side[0] == side[-1] == '"' for pair in pairs for side in pair)
+    """Whether nothing in them looks like the doings of a spreadsheet, which is another test's
+    matter.
+    """
+    return not any(
+        len(side) > 1 and side[0] == side[-1] == '"' for pair in pairs for side in pair
+    )
 
 
 @fuzz
 @given(pairs=PAIRS.filter(is_plain), end=ENDS, data=st.data())
-def test_tsv(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
+def test_tsv(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
     last = data.draw(st.sampled_from([end, ""]))
     content = end.join(f"{src}\t{tgt}" for src, tgt in pairs) + last
     text = read_pairs(write(tmp_path / "p.tsv", content, data.draw))
@@ -57,10 +74,16 @@ def test_tsv(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.Da
 
 @fuzz
 @given(pairs=PAIRS, end=ENDS, data=st.data())
-def test_aligned_files(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
+def test_aligned_files(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
     sides = [
-        write(tmp_path / name, "".join(f"{side}{end}" for side in side_texts), data.draw)
-        for name, side_texts in zip(("p.en", "p.de"), zip(*pairs, strict=True), strict=True)
+        write(
+            tmp_path / name, "".join(f"{side}{end}" for side in side_texts), data.draw
+        )
+        for name, side_texts in zip(
+            ("p.en", "p.de"), zip(*pairs, strict=True), strict=True
+        )
     ]
     text = read_pairs(",".join(sides))
     assert pairs_of(text) == pairs
@@ -69,8 +92,13 @@ def test_aligned_files(tmp_path: Path, pairs: list[tuple[str, str]], end: str, d
 
 @fuzz
 @given(pairs=PAIRS, end=ENDS, data=st.data())
-def test_tmx(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
-    pairs = [tuple(side.translate(dict.fromkeys(map(ord, XML_NEVER), "_")) for side in pair) for pair in pairs]  # type: ignore[misc]
+def test_tmx(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
+    pairs = [
+        tuple(side.translate(dict.fromkeys(map(ord, XML_NEVER), "_")) for side in pair)
+        for pair in pairs
+    ]  # type: ignore[misc]
     encoding = data.draw(st.sampled_from(["utf-8", "utf-16", "utf-16-le", "utf-16-be"]))
     declared = "UTF-8" if encoding == "utf-8" else "UTF-16"
     mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
@@ -85,15 +113,18 @@ def test_tmx(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.Da
 
     units: list[str] = []
     for src, tgt in pairs:
-        sides = [f'<tuv xml:lang="{lang}"><seg>{segment(t)}</seg></tuv>' for lang, t in (("en", src), ("de", tgt))]
+        sides = [
+            f'<tuv xml:lang="{lang}"><seg>{segment(t)}</seg></tuv>'
+            for lang, t in (("en", src), ("de", tgt))
+        ]
         is_turned = data.draw(st.booleans())
         if units and is_turned:  # the first unit says which language comes first
             sides.reverse()
         units.append(f"<tu>{end}<note>n</note>{''.join(sides)}</tu>")
-    doctype = data.draw(st.sampled_from(["", f'<!DOCTYPE tmx SYSTEM "tmx14.dtd">{end}']))
-    head = (
-        f'{mark}<?xml version="1.0" encoding="{declared}"?>{end}{doctype}<tmx version="1.4"><header/><body>{end}'
+    doctype = data.draw(
+        st.sampled_from(["", f'<!DOCTYPE tmx SYSTEM "tmx14.dtd">{end}'])
     )
+    head = f'{mark}<?xml version="1.0" encoding="{declared}"?>{end}{doctype}<tmx version="1.4"><header/><body>{end}'
     content = head + end.join(units) + "</body></tmx>"
     text = read_pairs(write(tmp_path / "p.tmx", content, data.draw, encoding))
     assert pairs_of(text) == pairs
@@ -102,7 +133,11 @@ def test_tmx(tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.Da
 
 
 CELL = st.text(st.sampled_from(ODD.replace("\r", "") + "\n\t"), max_size=12)
-ROWS = st.lists(st.tuples(CELL.filter(str.strip), st.sampled_from(["x", "y", "a b"])), min_size=1, max_size=8)
+ROWS = st.lists(
+    st.tuples(CELL.filter(str.strip), st.sampled_from(["x", "y", "a b"])),
+    min_size=1,
+    max_size=8,
+)
 
 
 def one_line(text: str) -> str:
@@ -111,45 +146,70 @@ def one_line(text: str) -> str:
 
 @fuzz
 @given(rows=ROWS, end=ENDS, data=st.data())
-def test_csv(tmp_path: Path, rows: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
+def test_csv(
+    tmp_path: Path, rows: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
     delimiter = data.draw(st.sampled_from(",;\t"))
     buffer = io.StringIO()
     is_quoted = data.draw(st.booleans())
     quoting: Literal[0, 1] = csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL
-    writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting)
-    writer.writerows([("id", "text", "label"), *((str(i), *row) for i, row in enumerate(rows))])
+    writer = csv.writer(
+        buffer, delimiter=delimiter, lineterminator=end, quoting=quoting
+    )
+    writer.writerows(
+        [("id", "text", "label"), *((str(i), *row) for i, row in enumerate(rows))]
+    )
     named = data.draw(st.sampled_from(["", f"sep={delimiter}{end}"]))
-    text = read_labelled(write(tmp_path / "t.csv", named + buffer.getvalue(), data.draw))
+    text = read_labelled(
+        write(tmp_path / "t.csv", named + buffer.getvalue(), data.draw)
+    )
     assert text.texts == [one_line(cell) for cell, _ in rows]
     assert text.labels == [(label,) for _, label in rows]
     before = 2 + bool(named)
-    begins = [before + sum(cell.count("\n") for cell, _ in rows[:i]) + i for i in range(len(rows))]
+    begins = [
+        before + sum(cell.count("\n") for cell, _ in rows[:i]) + i
+        for i in range(len(rows))
+    ]
     assert text.lines == begins
 
 
 @fuzz
 @given(rows=ROWS, end=ENDS, data=st.data())
-def test_json_lines(tmp_path: Path, rows: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
+def test_json_lines(
+    tmp_path: Path, rows: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
     ascii_only = data.draw(st.booleans())
-    objects = [{"label": label, "text": cell, "n": i} for i, (cell, label) in enumerate(rows)]
+    objects = [
+        {"label": label, "text": cell, "n": i} for i, (cell, label) in enumerate(rows)
+    ]
     content = "".join(json.dumps(row, ensure_ascii=ascii_only) + end for row in objects)
     text = read_labelled(write(tmp_path / "t.jsonl", content, data.draw))
     assert text.texts == [one_line(cell) for cell, _ in rows]
     assert text.lines == list(range(1, len(rows) + 1))
 
 
-LINE = st.text(st.sampled_from(ODD.replace("\r", "") + "\t"), min_size=1, max_size=12).filter(str.strip)
+LINE = st.text(
+    st.sampled_from(ODD.replace("\r", "") + "\t"), min_size=1, max_size=12
+).filter(str.strip)
 
 
 @fuzz
 @given(texts=st.lists(LINE, min_size=1, max_size=8), end=ENDS, data=st.data())
-def test_documents_by_line(tmp_path: Path, texts: list[str], end: str, data: st.DataObject) -> None:
-    found = read_documents(write(tmp_path / "t", "".join(f"{t}{end}" for t in texts), data.draw), "line")
+def test_documents_by_line(
+    tmp_path: Path, texts: list[str], end: str, data: st.DataObject
+) -> None:
+    found = read_documents(
+        write(tmp_path / "t", "".join(f"{t}{end}" for t in texts), data.draw), "line"
+    )
     assert found.texts == texts
 
 
 @fuzz
-@given(texts=st.lists(st.lists(LINE, min_size=1, max_size=3), min_size=1, max_size=5), end=ENDS, data=st.data())
+@given(
+    texts=st.lists(st.lists(LINE, min_size=1, max_size=3), min_size=1, max_size=5),
+    end=ENDS,
+    data=st.data(),
+)
 def test_documents_by_blank_line_and_by_file(
     tmp_path: Path, texts: list[list[str]], end: str, data: st.DataObject
 ) -> None:

@@ -29,12 +29,21 @@ def test_another_order_is_the_same_data() -> None:
 
 def test_any_change_is_other_data() -> None:
     whole = parts(signature(PAIRS))["data"]
-    others = [PAIRS[:2], [*PAIRS, PAIRS[0]], [("a", "b c d"), *PAIRS[1:]], [("a b c d",), *PAIRS[1:]], []]
+    others = [
+        PAIRS[:2],
+        [*PAIRS, PAIRS[0]],
+        [("a", "b c d"), *PAIRS[1:]],
+        [("a b c d",), *PAIRS[1:]],
+        [],
+    ]
     assert len({whole, *(parts(signature(other))["data"] for other in others)}) == 6
 
 
 def test_file_names_and_languages_do_not_count() -> None:
-    texts = [from_pairs(PAIRS, "a.tsv", "en", "de"), from_pairs(PAIRS, "b.tsv", "und", "und")]
+    texts = [
+        from_pairs(PAIRS, "a.tsv", "en", "de"),
+        from_pairs(PAIRS, "b.tsv", "und", "und"),
+    ]
     assert len({signature(text.rows()) for text in texts}) == 1
     assert signature(texts[0].rows()) == signature(PAIRS)
 
@@ -47,8 +56,13 @@ def test_labels_count_and_documents_have_a_signature_too() -> None:
 
 def test_the_tokenizer_counts() -> None:
     texts = ["a b c", "b c d"]
-    word, character = (train_tokenizer(texts, SideSection(kind=kind)) for kind in ("word", "character"))
-    found = [parts(signature(PAIRS, some)) for some in ([word], [word, word], [character], [word, character])]
+    word, character = (
+        train_tokenizer(texts, SideSection(kind=kind)) for kind in ("word", "character")
+    )
+    found = [
+        parts(signature(PAIRS, some))
+        for some in ([word], [word, word], [character], [word, character])
+    ]
     assert list(found[0]) == ["data", "rules", "tok", "order"]
     assert found[0] == found[1], "a joint tokenizer is one"
     assert len({f["tok"] for f in found}) == 3

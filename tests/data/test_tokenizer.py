@@ -28,8 +28,16 @@ from weft.data.tokenizer import (
 from weft.errors import DataError, UsageError
 
 KINDS = ("bpe", "unigram", "character", "word", "byte")
-ENGLISH = [f"the {animal} sees the {other}" for animal in ("dog", "cat", "cow") for other in ("dog", "cat", "hen")]
-GERMAN = [f"der {animal} sieht das {other}" for animal in ("Hund", "Kater") for other in ("Huhn", "Kalb", "Tor")]
+ENGLISH = [
+    f"the {animal} sees the {other}"
+    for animal in ("dog", "cat", "cow")
+    for other in ("dog", "cat", "hen")
+]
+GERMAN = [
+    f"der {animal} sieht das {other}"
+    for animal in ("Hund", "Kater")
+    for other in ("Huhn", "Kalb", "Tor")
+]
 CHINESE = ["我看见一只狗。", "你看见一只猫。", "他们看见一头牛。"]
 RUSSIAN = ["собака видит кошку", "кошка видит собаку"]
 
@@ -56,7 +64,9 @@ def test_special_ids_come_first_and_are_not_added_tokens(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tokenizer_read_back_is_the_same(kind: str) -> None:
     tokenizer = train_tokenizer(ENGLISH, _side(kind, 300))
-    again = load_tokenizer(tokenizer.to_json().encode(), tokenizer.settings, "tokenizer.json")
+    again = load_tokenizer(
+        tokenizer.to_json().encode(), tokenizer.settings, "tokenizer.json"
+    )
     assert again.to_json() == tokenizer.to_json()
     assert again.sha256 == tokenizer.sha256
     assert again.encode("the hen sees 語") == tokenizer.encode("the hen sees 語")
@@ -72,7 +82,8 @@ def test_a_word_at_the_start_is_the_word_in_the_middle() -> None:
 
 
 def test_words_are_kept_by_frequency_then_by_code_point() -> None:
-    # With the space before each text: " " x 7, b x 3, a x 2, then c and d once each; words likewise.
+    # With the space before each text: " " x 7, b x 3, a x 2, then c and d once each; words
+    # likewise.
     tokenizer = train_tokenizer(["b b b", "a a", "d", "c"], _side("word", SMALLEST + 6))
     learned = sorted(_vocab(tokenizer), key=_vocab(tokenizer).__getitem__)[SMALLEST:]
     assert learned == [" ", "b", "a", " b", " a", " c"]
@@ -81,7 +92,9 @@ def test_words_are_kept_by_frequency_then_by_code_point() -> None:
 def test_known_words_are_one_piece_and_others_are_spelled() -> None:
     tokenizer = train_tokenizer(["the dog, the dog"], _side("word", 400))
     vocab = _vocab(tokenizer)
-    assert tokenizer.encode("the dog, the dog") == [vocab[w] for w in (" the", " dog", ",", " the", " dog")]
+    assert tokenizer.encode("the dog, the dog") == [
+        vocab[w] for w in (" the", " dog", ",", " the", " dog")
+    ]
     assert tokenizer.encode("dot") == [vocab[c] for c in (" ", "d", "o", "t")]
 
 
@@ -100,20 +113,31 @@ def test_min_frequency_leaves_rare_words_and_characters_to_smaller_pieces() -> N
     assert " aa" in words
     assert " bb" not in words
     assert "b" in words  # it occurs twice
-    characters = _vocab(train_tokenizer(["aab"], _side("character", 1000, min_frequency=2)))
+    characters = _vocab(
+        train_tokenizer(["aab"], _side("character", 1000, min_frequency=2))
+    )
     assert "a" in characters
     assert "b" not in characters
-    rare = {len(_vocab(train_tokenizer(["abab"], _side(k, 1000, min_frequency=5)))) for k in ("bpe", "unigram")}
+    rare = {
+        len(_vocab(train_tokenizer(["abab"], _side(k, 1000, min_frequency=5))))
+        for k in ("bpe", "unigram")
+    }
     assert rare == {SMALLEST}
 
 
 def test_each_spaceless_character_is_a_word() -> None:
     tokenizer = train_tokenizer(CHINESE * 2, _side("word", 1000))
-    assert tokenizer.pieces(tokenizer.encode("我看见猫"))[1:] == ["我", "看", "见", "猫"]
+    assert tokenizer.pieces(tokenizer.encode("我看见猫"))[1:] == [
+        "我",
+        "看",
+        "见",
+        "猫",
+    ]
 
 
 def test_bpe_learns_the_merges_that_the_counts_dictate() -> None:
-    # Words " ab" x 3 and " ac" x 2: the pair (space, a) occurs 5 times, then (space a, b) 3 times, then (.., c) 2.
+    # Words " ab" x 3 and " ac" x 2: the pair (space, a) occurs 5 times, then (space a, b) 3 times,
+    # then (.., c) 2.
     tokenizer = train_tokenizer(["ab ab ab ac ac"], _side("bpe", 1000))
     tree = RustTokenizer.from_str(tokenizer.to_json())
     assert tokenizer.vocab_size == SMALLEST + 3
@@ -131,7 +155,11 @@ def test_training_gives_the_same_bytes_in_every_process(kind: str) -> None:
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         hashes.add(done.stdout)
     assert len(hashes) == 1
@@ -140,11 +168,19 @@ def test_training_gives_the_same_bytes_in_every_process(kind: str) -> None:
 
 def test_characters_for_spaceless_scripts_and_bpe_for_others() -> None:
     chosen = choose_settings(TokenizerSection(), ENGLISH, CHINESE)
-    assert (chosen.src.kind, chosen.tgt.kind, chosen.joint) == ("bpe", "character", False)
+    assert (chosen.src.kind, chosen.tgt.kind, chosen.joint) == (
+        "bpe",
+        "character",
+        False,
+    )
     for text in ("これはペンです。", "ภาษาไทย", "ພາສາລາວ", "ភាសាខ្មែរ", "မြန်မာဘာသာ"):
-        assert choose_settings(TokenizerSection(), ENGLISH, [text]).tgt.kind == "character", text
+        assert (
+            choose_settings(TokenizerSection(), ENGLISH, [text]).tgt.kind == "character"
+        ), text
     for text in ("한국어 문장", "हिन्दी भाषा", "اللغة العربية", "mostly English 一"):
-        assert choose_settings(TokenizerSection(), ENGLISH, [text]).tgt.kind == "bpe", text
+        assert choose_settings(TokenizerSection(), ENGLISH, [text]).tgt.kind == "bpe", (
+            text
+        )
 
 
 def test_two_sides_share_one_tokenizer_only_where_script_and_settings_agree() -> None:
@@ -154,7 +190,9 @@ def test_two_sides_share_one_tokenizer_only_where_script_and_settings_agree() ->
     assert choose_settings(lower, ENGLISH, GERMAN).joint is False
     words = TokenizerSection(src=_side("word"), tgt=_side("word"))
     assert choose_settings(words, ENGLISH, GERMAN).joint is False
-    assert choose_settings(TokenizerSection(joint=False), ENGLISH, GERMAN).joint is False
+    assert (
+        choose_settings(TokenizerSection(joint=False), ENGLISH, GERMAN).joint is False
+    )
     forced = choose_settings(TokenizerSection(joint=True), ENGLISH, RUSSIAN)
     assert forced.joint is True
     assert forced.src == forced.tgt
@@ -171,7 +209,14 @@ def test_a_joint_tokenizer_is_one_object_that_knows_both_sides() -> None:
 
 @pytest.mark.parametrize(
     ("num_pairs", "size"),
-    [(500, 1_000), (10_000, 4_000), (30_000, 8_000), (200_000, 16_000), (1_000_000, 32_000), (9_000_000, 32_000)],
+    [
+        (500, 1_000),
+        (10_000, 4_000),
+        (30_000, 8_000),
+        (200_000, 16_000),
+        (1_000_000, 32_000),
+        (9_000_000, 32_000),
+    ],
 )
 def test_vocabulary_grows_with_the_corpus(num_pairs: int, size: int) -> None:
     chosen = choose_settings(TokenizerSection(), ["a"] * num_pairs, ["a"] * num_pairs)
@@ -179,7 +224,9 @@ def test_vocabulary_grows_with_the_corpus(num_pairs: int, size: int) -> None:
 
 
 def test_everything_is_settled_and_what_is_set_stays() -> None:
-    section = TokenizerSection(src=_side("unigram", 777, unicode="NFKC"), tgt=_side("auto", 999))
+    section = TokenizerSection(
+        src=_side("unigram", 777, unicode="NFKC"), tgt=_side("auto", 999)
+    )
     chosen = choose_settings(section, ENGLISH, CHINESE)
     assert chosen.src == section.src
     assert (chosen.tgt.kind, chosen.tgt.vocab_size) == ("character", 999)
@@ -189,7 +236,16 @@ def test_everything_is_settled_and_what_is_set_stays() -> None:
 def test_labels_are_readable() -> None:
     tokenizer = train_tokenizer(ENGLISH * 3, _side("bpe", 400))
     ids = [BOS_ID, *tokenizer.encode("the dog語"), EOS_ID, PAD_ID]
-    assert tokenizer.pieces(ids) == ["<bos>", "▁the", "▁dog", "語[1/3]", "語[2/3]", "語[3/3]", "<eos>", "<pad>"]
+    assert tokenizer.pieces(ids) == [
+        "<bos>",
+        "▁the",
+        "▁dog",
+        "語[1/3]",
+        "語[2/3]",
+        "語[3/3]",
+        "<eos>",
+        "<pad>",
+    ]
     half = tokenizer.encode("語")[1:3]
     assert tokenizer.pieces(half) == ["\\xe8", "\\xaa"]
     assert tokenizer.decode(half) == "\ufffd"
@@ -205,16 +261,21 @@ def test_traditional_characters_are_simplified_first() -> None:
     assert list(tokenizer.steps) == ["opencc t2s"]
     plain = train_tokenizer(["汉语 学习"], _side("character", 400))
     assert plain.to_json() == tokenizer.to_json()
-    assert plain.sha256 != tokenizer.sha256  # the same file, but other ids for the same text
+    # the same file, but other ids for the same text
+    assert plain.sha256 != tokenizer.sha256
 
 
-def test_without_opencc_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opencc_the_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "opencc", None)
     with pytest.raises(UsageError, match=r"pip install '\.\[zh\]' in the folder"):
         train_tokenizer(["汉语"], _side("character", simplified=True))
 
 
-def test_very_large_corpora_are_sampled_evenly_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_large_corpora_are_sampled_evenly_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept, total = vocabulary.sample_texts((str(i) for i in range(1000)), limit=7)
     assert total == 1000
     steps = {int(b) - int(a) for a, b in pairwise(kept)}
@@ -234,18 +295,26 @@ def test_text_without_any_character_is_an_error(kind: str) -> None:
 
 
 def test_multi30k_is_cut_into_few_pieces() -> None:
-    folder = Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "multi30k"
+    folder = (
+        Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+        / "multi30k"
+    )
     if not folder.is_dir():
-        pytest.skip(f"{folder} is absent; set WEFT_DATA to a folder that holds multi30k")
+        pytest.skip(
+            f"{folder} is absent; set WEFT_DATA to a folder that holds multi30k"
+        )
     texts = (folder / "train.en").read_text("utf-8").split("\n")[:3000]
     lengths = {}
     for kind in KINDS:
         tokenizer = train_tokenizer(texts, _side(kind, 3000))
         ids = tokenizer.encode_batch(texts)
-        assert [tokenizer.decode(i) for i in ids[:50]] == [tokenizer.normalize(t) for t in texts[:50]]
+        assert [tokenizer.decode(i) for i in ids[:50]] == [
+            tokenizer.normalize(t) for t in texts[:50]
+        ]
         lengths[kind] = sum(map(len, ids))
     num_words = sum(len(text.split(" ")) for text in texts)
-    assert num_words < lengths["unigram"] < 1.3 * num_words  # punctuation is apart, so no kind has fewer
+    # punctuation is apart, so no kind has fewer
+    assert num_words < lengths["unigram"] < 1.3 * num_words
     assert num_words < lengths["bpe"] < 1.3 * num_words
     assert lengths["character"] == sum(map(len, texts))
 
@@ -269,8 +338,15 @@ def test_sides_of_bytes_share_one_tokenizer() -> None:
 
 
 def test_words_between_white_space_stay_whole() -> None:
-    tokenizer = train_tokenizer(["I don't <unk> @-@ know"] * 2, _side("word", words="whitespace"))
-    assert tokenizer.pieces(tokenizer.encode("<unk> don't know @-@")) == ["▁<unk>", "▁don't", "▁know", "▁@-@"]
+    tokenizer = train_tokenizer(
+        ["I don't <unk> @-@ know"] * 2, _side("word", words="whitespace")
+    )
+    assert tokenizer.pieces(tokenizer.encode("<unk> don't know @-@")) == [
+        "▁<unk>",
+        "▁don't",
+        "▁know",
+        "▁@-@",
+    ]
     spelled = [_vocab(tokenizer)[character] for character in " know"]
     assert tokenizer.encode("know.") == [*spelled, 4 + BYTE_PIECES.index("<0x2E>")]
     unicode = train_tokenizer(["I don't <unk> @-@ know"] * 2, _side("word"))
@@ -286,8 +362,12 @@ def test_a_word_behind_a_tab_or_an_end_of_line_is_never_taken_for_a_byte() -> No
 
 @pytest.mark.parametrize("package", ["nltk", "spacy"])
 def test_words_of_a_package_are_learned_and_given_back(package: str) -> None:
-    pytest.importorskip(package, reason=f"{package} is not installed (pip install '.[classic]')")
-    tokenizer = train_tokenizer(["A dog, a hen.\nAnd so on."] * 2, _side("word", words=package))
+    pytest.importorskip(
+        package, reason=f"{package} is not installed (pip install '.[classic]')"
+    )
+    tokenizer = train_tokenizer(
+        ["A dog, a hen.\nAnd so on."] * 2, _side("word", words=package)
+    )
     assert tokenizer.pieces(tokenizer.encode("A dog.\nAnd a hen,")) == [
         *("▁A", "▁dog", "▁.", "▁\n", "▁And", "▁a", "▁hen", "▁,")
     ]
@@ -295,20 +375,37 @@ def test_words_of_a_package_are_learned_and_given_back(package: str) -> None:
     assert tokenizer.decode(tokenizer.encode("A dog.\nAnd")) == "A dog . \n And"
     again = load_tokenizer(tokenizer.to_json(), tokenizer.settings, "here")
     assert (again.steps, again.sha256) == (tokenizer.steps, tokenizer.sha256)
-    plain = train_tokenizer(["A dog , a hen . \n And so on ."] * 2, _side("word", words="whitespace"))
+    plain = train_tokenizer(
+        ["A dog , a hen . \n And so on ."] * 2, _side("word", words="whitespace")
+    )
     assert plain.to_json() == tokenizer.to_json()
     assert plain.sha256 != tokenizer.sha256
 
 
-@pytest.mark.parametrize("side", [{"kind": kind} for kind in KINDS] + [{"kind": "word", "words": "whitespace"}])
+@pytest.mark.parametrize(
+    "side",
+    [{"kind": kind} for kind in KINDS] + [{"kind": "word", "words": "whitespace"}],
+)
 def test_newlines_inside_a_text_are_kept_exactly(side: dict[str, str]) -> None:
-    tokenizer = train_tokenizer(["one line\nanother\n\nlast"], SideSection.model_validate(side))
-    for text in ("one\nline", "\n", "\n\n\n", "a\n\nb\n", " \n a \r\n b\r", "one\n\n another\n\t\n  line\n "):
+    tokenizer = train_tokenizer(
+        ["one line\nanother\n\nlast"], SideSection.model_validate(side)
+    )
+    for text in (
+        "one\nline",
+        "\n",
+        "\n\n\n",
+        "a\n\nb\n",
+        " \n a \r\n b\r",
+        "one\n\n another\n\t\n  line\n ",
+    ):
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_the_number_of_subwords_goes_by_the_amount_of_text() -> None:
-    text = "".join(f"sentence {i} says a little about things like {i * 7919 % 1009}\n" for i in range(9_000))
+    text = "".join(
+        f"sentence {i} says a little about things like {i * 7919 % 1009}\n"
+        for i in range(9_000)
+    )
     tokenizer = build_tokenizer(SideSection(), [text])
     num_sentences = len(text) // 60
     chosen = choose_settings(TokenizerSection(), ["a"] * num_sentences, ["a"])
@@ -331,14 +428,22 @@ def test_messages_about_one_text_name_its_section() -> None:
         build_tokenizer(_side("bpe", 99), ENGLISH)
     with pytest.raises(DataError, match=r"^tokenizer: there is no text"):
         build_tokenizer(SideSection(), ["", ""])
-    assert build_tokenizer(_side("bpe", 30_000), ENGLISH).notes[0].startswith("tokenizer.vocab_size = 30,000:")
+    assert (
+        build_tokenizer(_side("bpe", 30_000), ENGLISH)
+        .notes[0]
+        .startswith("tokenizer.vocab_size = 30,000:")
+    )
 
 
 def test_huge_documents_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"line {i} of the text\n" for i in range(5_000))
-    monkeypatch.setattr(vocabulary.sample_texts, "__kwdefaults__", {"characters": 30_000})
+    monkeypatch.setattr(
+        vocabulary.sample_texts, "__kwdefaults__", {"characters": 30_000}
+    )
     tokenizer = build_tokenizer(_side("bpe", 400), [text])
-    note = re.search(r"learned from (\d+) evenly spaced texts of (\d+)", " ".join(tokenizer.notes))
+    note = re.search(
+        r"learned from (\d+) evenly spaced texts of (\d+)", " ".join(tokenizer.notes)
+    )
     assert note is not None
     assert int(note[1]) * 5_000 <= 30_000
     assert int(note[2]) >= len(text) // 10_000

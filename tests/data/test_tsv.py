@@ -1,4 +1,6 @@
-"""Pairs in TSV as people have them: quoted by a spreadsheet or by a person, with a row of names or without."""
+"""Pairs in TSV as people have them: quoted by a spreadsheet or by a person, with a row of names or
+without.
+"""
 
 import csv
 import io
@@ -38,7 +40,10 @@ SPREADSHEET = [
 
 @pytest.fixture
 def corpora() -> Path:
-    folder = Path(os.environ.get("WEFT_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data")
+    folder = Path(
+        os.environ.get("WEFT_DATA")
+        or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    )
     if not folder.is_dir():
         pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")
     return folder
@@ -54,17 +59,25 @@ def plain(pairs: list[tuple[str, str]]) -> str:
 
 
 def as_excel(pairs: list[tuple[str, ...]]) -> str:
-    """Text separated by TABs as Excel saves it: cells with a comma, a quote, a TAB or a line end are quoted."""
+    """Text separated by TABs as Excel saves it: cells with a comma, a quote, a TAB or a line end
+    are quoted.
+    """
 
     def cell(text: str) -> str:
-        return '"{}"'.format(text.replace('"', '""')) if set(text) & set(',"\t\n') else text
+        return (
+            '"{}"'.format(text.replace('"', '""'))
+            if set(text) & set(',"\t\n')
+            else text
+        )
 
     return "".join("\t".join(map(cell, row)) + "\r\n" for row in pairs)
 
 
 def by_library(pairs: list[tuple[str, str]], quoting: int = csv.QUOTE_MINIMAL) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter="\t", lineterminator="\n", quoting=quoting).writerows(pairs)  # type: ignore[arg-type]
+    csv.writer(buffer, delimiter="\t", lineterminator="\n", quoting=quoting).writerows(
+        pairs
+    )  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
@@ -79,7 +92,10 @@ class TestQuoting:
             (as_excel(list(SPREADSHEET)), "cells"),
             (by_library(SPREADSHEET), "cells"),
             (by_library(SPREADSHEET, csv.QUOTE_ALL), "cells"),
-            (by_library([(f"a{i}", f"b{i}") for i in range(5)], csv.QUOTE_ALL), "cells"),
+            (
+                by_library([(f"a{i}", f"b{i}") for i in range(5)], csv.QUOTE_ALL),
+                "cells",
+            ),
             (as_excel([(f"{i}, a", "b") for i in range(5)]), "cells"),
         ],
         ids=["Excel", "minimal", "all", "all without quotes", "commas alone"],
@@ -91,7 +107,10 @@ class TestQuoting:
         assert find_quoting(Path(path)).kind == kind
         text = read_pairs(path)
         assert not any('""' in side or side.startswith('"a') for side in text.src)
-        assert any("cells are quoted, as spreadsheets write TSV; they are read without" in n for n in text.notes)
+        assert any(
+            "cells are quoted, as spreadsheets write TSV; they are read without" in n
+            for n in text.notes
+        )
         if "yes" in content:
             assert pairs_of(text) == SPREADSHEET
 
@@ -99,13 +118,21 @@ class TestQuoting:
         rows = [("a", "b"), ("one\ntwo", 'three "four"'), ("c", "d\n\ne"), ("f", "g")]
         path = write(tmp_path / "p.tsv", as_excel(list(rows)))
         text = read_pairs(path)
-        assert pairs_of(text) == [("a", "b"), ("one two", 'three "four"'), ("c", "d e"), ("f", "g")]
+        assert pairs_of(text) == [
+            ("a", "b"),
+            ("one two", 'three "four"'),
+            ("c", "d e"),
+            ("f", "g"),
+        ]
         assert text.lines == [1, 2, 4, 7]
         assert "some go over several lines" in text.notes[0]
 
     def test_a_cell_may_hold_a_tab(self, tmp_path: Path) -> None:
         rows = [("a", "b"), ("one\ttwo", 'three "four"'), ("c", "d")]
-        assert pairs_of(read_pairs(write(tmp_path / "p.tsv", as_excel(list(rows))))) == rows
+        assert (
+            pairs_of(read_pairs(write(tmp_path / "p.tsv", as_excel(list(rows)))))
+            == rows
+        )
 
     def test_quotes_of_people_are_never_touched(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", plain(SPOKEN))
@@ -114,18 +141,33 @@ class TestQuoting:
         assert text.notes == []
 
     @pytest.mark.parametrize("left_out", range(len(SPOKEN)))
-    def test_not_in_a_part_of_such_text_either(self, tmp_path: Path, left_out: int) -> None:
+    def test_not_in_a_part_of_such_text_either(
+        self, tmp_path: Path, left_out: int
+    ) -> None:
         some = SPOKEN[:left_out] + SPOKEN[left_out + 1 :]
         assert pairs_of(read_pairs(write(tmp_path / "p.tsv", plain(some)))) == some
 
-    def test_two_quotes_far_apart_hold_no_rows_between_them(self, tmp_path: Path) -> None:
-        """A quote that opens in one pair and closes in a later one is sound as a quoted cell over many lines."""
-        spoken = [('"I am coming.', "« J'arrive."), ('Wait for me."', "Attends-moi. »"), ("a", "b")]
+    def test_two_quotes_far_apart_hold_no_rows_between_them(
+        self, tmp_path: Path
+    ) -> None:
+        """A quote that opens in one pair and closes in a later one is sound as a quoted cell over
+        many lines.
+        """
+        spoken = [
+            ('"I am coming.', "« J'arrive."),
+            ('Wait for me."', "Attends-moi. »"),
+            ("a", "b"),
+        ]
         assert pairs_of(read_pairs(write(tmp_path / "p.tsv", plain(spoken)))) == spoken
 
     @pytest.mark.parametrize(("doubled", "kind"), [(39, "none"), (40, "cells")])
-    def test_a_few_exceptions_are_left_as_they_are(self, tmp_path: Path, doubled: int, kind: str) -> None:
-        content = as_excel([(f'{i} "a"', "b") for i in range(doubled)]) + 'He said "c".\td\n"Yes," he said.\te\n'
+    def test_a_few_exceptions_are_left_as_they_are(
+        self, tmp_path: Path, doubled: int, kind: str
+    ) -> None:
+        content = (
+            as_excel([(f'{i} "a"', "b") for i in range(doubled)])
+            + 'He said "c".\td\n"Yes," he said.\te\n'
+        )
         path = write(tmp_path / "p.tsv", content)
         assert find_quoting(Path(path)).kind == kind
         text = read_pairs(path)
@@ -138,24 +180,38 @@ class TestQuoting:
     def test_whatever_the_library_writes_is_read_back(
         self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
     ) -> None:
-        cell = st.text(st.sampled_from('ab",; é\u2028'), min_size=1, max_size=8).filter(str.strip)
+        cell = st.text(st.sampled_from('ab",; é\u2028'), min_size=1, max_size=8).filter(
+            str.strip
+        )
         table = data.draw(st.lists(st.tuples(cell, cell), min_size=1, max_size=8))
         table.append(('he said "a"', "b"))  # without any quote within, nothing tells
-        content = by_library(table, data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])))
+        content = by_library(
+            table, data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+        )
         path = write(tmp_path_factory.mktemp("tsv") / "p.tsv", content)
-        assert pairs_of(read_pairs(path)) == [(src.strip(), tgt.strip()) for src, tgt in table]
+        assert pairs_of(read_pairs(path)) == [
+            (src.strip(), tgt.strip()) for src, tgt in table
+        ]
 
-    def test_real_text_through_a_spreadsheet(self, corpora: Path, tmp_path: Path) -> None:
+    def test_real_text_through_a_spreadsheet(
+        self, corpora: Path, tmp_path: Path
+    ) -> None:
         folder = corpora / "menyo20k"
         if not folder.is_dir():
-            pytest.skip(f"{folder} is absent; set WEFT_DATA to a folder that holds menyo20k")
+            pytest.skip(
+                f"{folder} is absent; set WEFT_DATA to a folder that holds menyo20k"
+            )
         whole = read_pairs(f"{folder / 'train.en'},{folder / 'train.yo'}")
         pairs = pairs_of(whole)
         assert sum('"' in src for src in whole.src) > 100
         untouched = read_pairs(write(tmp_path / "plain.tsv", plain(pairs)))
         assert pairs_of(untouched) == pairs
         for some in (pairs, random.Random(1).sample(pairs, 500)):
-            for content in (as_excel(list(some)), by_library(some), by_library(some, csv.QUOTE_ALL)):
+            for content in (
+                as_excel(list(some)),
+                by_library(some),
+                by_library(some, csv.QUOTE_ALL),
+            ):
                 assert pairs_of(read_pairs(write(tmp_path / "p.tsv", content))) == some
 
 
@@ -175,7 +231,9 @@ class TestHeader:
             ('"en"\t"de"', ("en", "de")),
         ],
     )
-    def test_a_row_of_names_is_no_pair(self, tmp_path: Path, header: str, langs: tuple[str, str]) -> None:
+    def test_a_row_of_names_is_no_pair(
+        self, tmp_path: Path, header: str, langs: tuple[str, str]
+    ) -> None:
         row = '"a ""b"""\t"c"\n' if header.startswith('"') else "a\tc\n"
         path = write(tmp_path / "p.tsv", f"\n{header}\n{row}")
         text = read_pairs(path)
@@ -201,22 +259,31 @@ class TestHeader:
         text = read_pairs(write(tmp_path / "p.tsv", f"{row}\nx\ty\n"))
         assert (len(text), text.notes) == (2, [])
 
-    def test_two_codes_that_are_words_are_a_pair_where_the_languages_are_others(self, tmp_path: Path) -> None:
+    def test_two_codes_that_are_words_are_a_pair_where_the_languages_are_others(
+        self, tmp_path: Path
+    ) -> None:
         path = write(tmp_path / "p.tsv", "to\tzu\nx\ty\n")  # Tongan and Zulu
         assert len(read_pairs(path, "en", "de")) == 2
         assert len(read_pairs(write(tmp_path / "p.en-de.tsv", "to\tzu\nx\ty\n"))) == 2
-        assert len(read_pairs(path, "to", "zu")) == len(read_pairs(path, "zu", "to")) == 1
+        assert (
+            len(read_pairs(path, "to", "zu")) == len(read_pairs(path, "zu", "to")) == 1
+        )
 
     def test_columns_are_taken_by_their_names(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", "id\ten\tde\tfr\n1\tdog\tHund\tchien\n")
         assert pairs_of(read_pairs(path)) == [("dog", "Hund")]
         assert pairs_of(read_pairs(path, "fr", "en")) == [("chien", "dog")]
         assert pairs_of(read_pairs(path, tgt_lang="fr-CA")) == [("dog", "chien")]
-        assert f"{path}: 4 columns in every line; columns 2 and 3 are used" in read_pairs(path).notes
+        assert (
+            f"{path}: 4 columns in every line; columns 2 and 3 are used"
+            in read_pairs(path).notes
+        )
         turned = write(tmp_path / "t.tsv", "target\tsource\nHund\tdog\n")
         assert pairs_of(read_pairs(turned)) == [("dog", "Hund")]
 
-    def test_the_direction_and_how_to_have_the_other_are_said(self, tmp_path: Path) -> None:
+    def test_the_direction_and_how_to_have_the_other_are_said(
+        self, tmp_path: Path
+    ) -> None:
         path = write(tmp_path / "p.tsv", "en\tyor\na\tb\n")
         named = f"{path}: the first row names the columns (en and yor) and is no pair"
         other = "to train yo to en, add --set data.src_lang=yo --set data.tgt_lang=en"
@@ -224,14 +291,20 @@ class TestHeader:
         text = read_pairs(path, "yo", "en")
         other = "to train en to yo, add --set data.src_lang=en --set data.tgt_lang=yo"
         assert pairs_of(text) == [("b", "a")]
-        assert text.notes[0] == f"{path}: its columns are turned round and read as yo to en; {other}"
+        assert (
+            text.notes[0]
+            == f"{path}: its columns are turned round and read as yo to en; {other}"
+        )
         assert read_pairs(path, "en", "yo").notes == [named]
 
     def test_names_of_other_languages_than_asked_are_said(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", "English\tYoruba\na\tb\n")
         text = read_pairs(path, "en", "de")
         assert (text.src, text.tgt_lang) == (["a"], "de")
-        assert f"{path}: its columns are named en to yo, but read as en to de; is that right?" in text.notes
+        assert (
+            f"{path}: its columns are named en to yo, but read as en to de; is that right?"
+            in text.notes
+        )
         assert read_pairs(path, "en", "yo").notes == [
             f"{path}: the first row names the columns (English and Yoruba) and is no pair"
         ]
@@ -245,8 +318,18 @@ class TestHeader:
         seen = 0
         for path in corpora.rglob("*.en"):
             for other in path.parent.glob(f"{path.stem}.*"):
-                with path.open(encoding="utf-8") as src, other.open(encoding="utf-8", errors="replace") as tgt:
-                    rows = [(a.rstrip("\n"), b.rstrip("\n")) for a, b in zip(src, tgt, strict=False)]
-                assert not any(tsv.find_header(row, None, None) for row in rows if "\t" not in "".join(row))
+                with (
+                    path.open(encoding="utf-8") as src,
+                    other.open(encoding="utf-8", errors="replace") as tgt,
+                ):
+                    rows = [
+                        (a.rstrip("\n"), b.rstrip("\n"))
+                        for a, b in zip(src, tgt, strict=False)
+                    ]
+                assert not any(
+                    tsv.find_header(row, None, None)
+                    for row in rows
+                    if "\t" not in "".join(row)
+                )
                 seen += len(rows)
         assert seen > 10_000

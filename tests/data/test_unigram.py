@@ -35,11 +35,17 @@ def test_expected_counts_are_those_of_all_cuts() -> None:
         for cut in _cuts(word):
             for piece in cut:
                 expected[piece] += count * math.exp(_score(cut)) / total
-    lattice = unigram._lattice(list(WORDS), {piece: i for i, piece in enumerate(PIECES)})
+    lattice = unigram._lattice(
+        list(WORDS), {piece: i for i, piece in enumerate(PIECES)}
+    )
     computed = unigram._expected_counts(lattice, np.array(list(WORDS.values())), SCORES)
-    np.testing.assert_allclose(computed, [expected[piece] for piece in PIECES], rtol=1e-12)
+    np.testing.assert_allclose(
+        computed, [expected[piece] for piece in PIECES], rtol=1e-12
+    )
     alive = np.array([piece != "ab" for piece in PIECES])
-    without = unigram._expected_counts(lattice.only(alive), np.array(list(WORDS.values())), SCORES)
+    without = unigram._expected_counts(
+        lattice.only(alive), np.array(list(WORDS.values())), SCORES
+    )
     assert without[PIECES.index("ab")] == 0
     assert without.sum() != pytest.approx(computed.sum())
 
@@ -47,20 +53,31 @@ def test_expected_counts_are_those_of_all_cuts() -> None:
 def test_best_scores_are_those_of_the_best_cut() -> None:
     number = {piece: i for i, piece in enumerate(PIECES)}
     computed = unigram._best_scores(unigram._lattice(list(WORDS), number), SCORES)
-    np.testing.assert_allclose(computed, [max(map(_score, _cuts(word))) for word in WORDS], rtol=1e-12)
+    np.testing.assert_allclose(
+        computed, [max(map(_score, _cuts(word))) for word in WORDS], rtol=1e-12
+    )
     inner = unigram._best_scores(unigram._lattice(["abc"], number, whole=False), SCORES)
-    np.testing.assert_allclose(inner, [max(_score(cut) for cut in _cuts("abc") if len(cut) > 1)], rtol=1e-12)
+    np.testing.assert_allclose(
+        inner, [max(_score(cut) for cut in _cuts("abc") if len(cut) > 1)], rtol=1e-12
+    )
 
 
 def test_digamma_has_its_known_values() -> None:
     euler = 0.5772156649015329
     values = unigram._digamma(np.array([0.5, 1.0, 2.0, 10.0]))
-    known = [-euler - 2 * math.log(2), -euler, 1 - euler, sum(1 / i for i in range(1, 10)) - euler]
+    known = [
+        -euler - 2 * math.log(2),
+        -euler,
+        1 - euler,
+        sum(1 / i for i in range(1, 10)) - euler,
+    ]
     np.testing.assert_allclose(values, known, rtol=1e-8)
 
 
 def test_pieces_that_nothing_needs_are_dropped() -> None:
-    learned = [piece for piece, _ in learn_unigram(["abc", "d"], np.array([1000, 3]), room=100)]
+    learned = [
+        piece for piece, _ in learn_unigram(["abc", "d"], np.array([1000, 3]), room=100)
+    ]
     assert learned[0] == "abc"
     assert set(learned) == {"abc", "a", "b", "c", "d"}
 
@@ -72,7 +89,9 @@ def test_the_room_is_filled_by_the_pieces_that_the_text_needs_most() -> None:
     learned = learn_unigram(words, counts, room=6)
     longer = {piece for piece, _ in learned if len(piece) > 1}
     assert longer == {" walk", " talk", " look", " jump", " play", "ing"}
-    plenty = {piece for piece, _ in learn_unigram(words, counts, room=60) if len(piece) > 1}
+    plenty = {
+        piece for piece, _ in learn_unigram(words, counts, room=60) if len(piece) > 1
+    }
     assert set(words) <= plenty
     assert " j" not in plenty  # never the better choice
     scores = [score for _, score in learned]
@@ -91,7 +110,12 @@ def test_wide_characters_take_no_more_than_half_of_the_room_that_words_need() ->
 
 
 def test_rare_substrings_are_no_pieces() -> None:
-    learned = {piece for piece, _ in learn_unigram(["abab", "cdcd"], np.array([5, 1]), room=100, min_frequency=3)}
+    learned = {
+        piece
+        for piece, _ in learn_unigram(
+            ["abab", "cdcd"], np.array([5, 1]), room=100, min_frequency=3
+        )
+    }
     assert "ab" in learned or "abab" in learned
     assert not any("c" in piece and len(piece) > 1 for piece in learned)
 
@@ -106,7 +130,9 @@ def test_long_words_and_long_lists_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 def test_the_vocabulary_has_specials_then_all_bytes_then_pieces() -> None:
     vocabulary = unigram_vocabulary([("the", -1.0), ("a", -2.0), ("语", -3.0)])
     assert [piece for piece, _ in vocabulary[: len(SPECIALS)]] == list(SPECIALS)
-    assert [piece for piece, _ in vocabulary[len(SPECIALS) : SMALLEST]] == list(BYTE_LETTERS)
+    assert [piece for piece, _ in vocabulary[len(SPECIALS) : SMALLEST]] == list(
+        BYTE_LETTERS
+    )
     assert vocabulary[SMALLEST:] == [["the", -1.0], ["è¯Ń", -3.0]]
     scores = {str(piece): score for piece, score in vocabulary}
     assert scores["a"] == -2.0

@@ -6,7 +6,12 @@ import pytest
 
 from weft.config import SideSection
 from weft.data import vocabulary
-from weft.data.vocabulary import LONGEST_PART, document_parts, sample_texts, train_vocabulary
+from weft.data.vocabulary import (
+    LONGEST_PART,
+    document_parts,
+    sample_texts,
+    train_vocabulary,
+)
 
 DOCUMENT = "".join(f"line {i} of a long document, word{i % 97}\n" for i in range(2_000))
 
@@ -37,7 +42,9 @@ def test_long_documents_are_learned_from_in_parts() -> None:
     assert parts[-4:-1] == ["x" * LONGEST_PART, "x" * LONGEST_PART, "x" * 7]
     inside = parts[2:-4]
     assert len(inside) > 5
-    assert all(later[0] in " \n" and not part[-1].isspace() for part, later in pairwise(inside))
+    assert all(
+        later[0] in " \n" and not part[-1].isspace() for part, later in pairwise(inside)
+    )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word", "character", "byte"])
@@ -45,7 +52,9 @@ def test_the_lists_that_the_library_gets_do_not_change_what_is_learned(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = SideSection.model_validate({"kind": kind})
-    texts = [f"{a} {b}{a} {b}." for a in ("ab", "bc", "語") for b in ("xy", "yz", "zz")] * 5
+    texts = [
+        f"{a} {b}{a} {b}." for a in ("ab", "bc", "語") for b in ("xy", "yz", "zz")
+    ] * 5
     whole = train_vocabulary(texts, settings, 300)
     monkeypatch.setattr(vocabulary, "_CHUNK_CHARACTERS", 20)
     assert all(sum(map(len, chunk)) <= 20 for chunk in vocabulary._chunks(texts))
@@ -53,7 +62,13 @@ def test_the_lists_that_the_library_gets_do_not_change_what_is_learned(
     assert train_vocabulary(texts, settings, 300) == whole
 
 
-def test_one_text_larger_than_a_list_is_a_list_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_text_larger_than_a_list_is_a_list_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(vocabulary, "_CHUNK_CHARACTERS", 5)
-    assert list(vocabulary._chunks(["ab", "cdefghi", "j", "k"])) == [["ab"], ["cdefghi"], ["j", "k"]]
+    assert list(vocabulary._chunks(["ab", "cdefghi", "j", "k"])) == [
+        ["ab"],
+        ["cdefghi"],
+        ["j", "k"],
+    ]
     assert list(vocabulary._chunks([])) == []

@@ -38,7 +38,9 @@ class _Store:
     def __init__(self, lens: Sequence[int], ids: Sequence[int] | None = None) -> None:
         self.lens = np.array(lens, dtype=np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(self.lens)])
-        self.ids: Any = np.array(range(10, 10 + sum(lens)) if ids is None else ids, dtype=np.uint32)
+        self.ids: Any = np.array(
+            range(10, 10 + sum(lens)) if ids is None else ids, dtype=np.uint32
+        )
 
     def __len__(self) -> int:
         return len(self.lens)
@@ -53,7 +55,9 @@ def store_of(*lens: int) -> TextStore:
 
 
 def epoch_of(batches: StreamBatches | PackedBatches, epoch: int) -> list[WindowBatch]:
-    return [batches.batch(epoch, position) for position in range(batches.num_batches(epoch))]
+    return [
+        batches.batch(epoch, position) for position in range(batches.num_batches(epoch))
+    ]
 
 
 def labels(batches: Sequence[WindowBatch]) -> list[int]:
@@ -64,7 +68,10 @@ def labels(batches: Sequence[WindowBatch]) -> list[int]:
 def equal(a: WindowBatch, b: WindowBatch) -> bool:
     fields = ("tgt_in", "tgt_out", "segments", "num_tgt_tokens")
     pairs = [(getattr(a, name), getattr(b, name)) for name in fields]
-    return all(x == y if y is None or isinstance(y, int) else torch.equal(x, y) for x, y in pairs)
+    return all(
+        x == y if y is None or isinstance(y, int) else torch.equal(x, y)
+        for x, y in pairs
+    )
 
 
 def segments_of(batch: WindowBatch) -> torch.Tensor:
@@ -75,18 +82,26 @@ def segments_of(batch: WindowBatch) -> torch.Tensor:
 def texts_of(lens: Sequence[int]) -> list[list[int]]:
     """The ids of each document of `store_of(*lens)`."""
     ends = np.cumsum(lens)
-    return [list(range(10 + end - length, 10 + end)) for end, length in zip(ends.tolist(), lens, strict=True)]
+    return [
+        list(range(10 + end - length, 10 + end))
+        for end, length in zip(ends.tolist(), lens, strict=True)
+    ]
 
 
 class TestStream:
     def test_a_single_document_is_read_in_parallel_stretches(self) -> None:
-        batches = StreamBatches(store_of(9), window_len=3, batch_size=2, seed=1)  # 9 // 10 + 1 = 1: no offset
+        # 9 // 10 + 1 = 1: no offset
+        batches = StreamBatches(store_of(9), window_len=3, batch_size=2, seed=1)
         first, second = epoch_of(batches, 0)
         assert first.tgt_in.tolist() == [[10, 11, 12], [14, 15, 16]]
         assert first.tgt_out.tolist() == [[11, 12, 13], [15, 16, 17]]
         assert second.tgt_in.tolist() == [[13], [17]]
         assert second.tgt_out.tolist() == [[14], [18]]
-        assert (first.num_tgt_tokens, second.num_tgt_tokens, first.num_src_tokens) == (6, 2, 0)
+        assert (first.num_tgt_tokens, second.num_tgt_tokens, first.num_src_tokens) == (
+            6,
+            2,
+            0,
+        )
         assert (first.segments, first.tgt_in.dtype, first.describe()) == (
             None,
             torch.int64,
@@ -106,7 +121,12 @@ class TestStream:
         assert len(orders) == 6
 
     @settings(max_examples=80, deadline=None)
-    @given(lens=Lens, window_len=st.integers(1, 50), batch_size=st.integers(1, 9), epoch=st.integers(0, 3))
+    @given(
+        lens=Lens,
+        window_len=st.integers(1, 50),
+        batch_size=st.integers(1, 9),
+        epoch=st.integers(0, 3),
+    )
     def test_a_stretch_of_the_stream_is_predicted_once(
         self, lens: list[int], window_len: int, batch_size: int, epoch: int
     ) -> None:
@@ -114,7 +134,9 @@ class TestStream:
         total = sum(lens) + several * len(lens)
         if total < 2:
             return
-        found = epoch_of(StreamBatches(store_of(*lens), window_len, batch_size, 7), epoch)
+        found = epoch_of(
+            StreamBatches(store_of(*lens), window_len, batch_size, 7), epoch
+        )
         streams = min(batch_size, total // 2)
         widths = [batch.tgt_in.shape[1] for batch in found]
         assert {batch.tgt_in.shape[0] for batch in found} == {streams}
@@ -122,16 +144,25 @@ class TestStream:
         assert 1 <= widths[-1] <= window_len
         inputs = torch.cat([batch.tgt_in for batch in found], dim=1)
         outputs = torch.cat([batch.tgt_out for batch in found], dim=1)
-        joined = torch.cat([inputs[:1, 0], outputs.reshape(-1)])  # the streams lie one behind the other
+        # the streams lie one behind the other
+        joined = torch.cat([inputs[:1, 0], outputs.reshape(-1)])
         assert torch.equal(inputs.reshape(-1), joined[:-1])
         assert sum(batch.num_tgt_tokens for batch in found) == outputs.numel()
         lost = total - len(joined)
         assert 0 <= lost <= min(window_len - 1, total // 10) + streams - 1
-        whole = Counter([*(i for text in texts_of(lens) for i in text), *[3] * (several * len(lens))])
+        whole = Counter(
+            [
+                *(i for text in texts_of(lens) for i in text),
+                *[3] * (several * len(lens)),
+            ]
+        )
         assert Counter(joined.tolist()) <= whole
-        for text in texts_of(lens):  # a document is read from its beginning to its end, then comes eos
+        # a document is read from its beginning to its end, then comes eos
+        for text in texts_of(lens):
             where = [joined.tolist().index(i) for i in text if i in joined.tolist()]
-            assert where == list(range(min(where, default=0), min(where, default=0) + len(where)))
+            assert where == list(
+                range(min(where, default=0), min(where, default=0) + len(where))
+            )
 
     def test_a_batch_depends_on_seed_epoch_and_position_alone(self) -> None:
         for store in (store_of(*[13] * 50), store_of(1000)):
@@ -145,9 +176,14 @@ class TestStream:
     def test_epochs_and_seeds_differ_even_for_one_document(self) -> None:
         for store in (store_of(*[13] * 50), store_of(1000)):
             batches = StreamBatches(store, 7, 5, seed=5)
-            begins = {tuple(batches.batch(epoch, 0).tgt_in[:, 0].tolist()) for epoch in range(80)}
+            begins = {
+                tuple(batches.batch(epoch, 0).tgt_in[:, 0].tolist())
+                for epoch in range(80)
+            }
             assert len(begins) >= 7
-            others = [StreamBatches(store, 7, 5, seed).batch(0, 0) for seed in range(80)]
+            others = [
+                StreamBatches(store, 7, 5, seed).batch(0, 0) for seed in range(80)
+            ]
             assert len({tuple(batch.tgt_in[:, 0].tolist()) for batch in others}) >= 7
 
     def test_a_short_text_has_fewer_streams_and_loses_little(self) -> None:
@@ -157,7 +193,12 @@ class TestStream:
         (batch,) = epoch_of(StreamBatches(store_of(1, 1), 100, 32, seed=1), 0)
         assert batch.tgt_in.shape == (2, 1)
         for epoch in range(30):
-            assert len(labels(epoch_of(StreamBatches(store_of(100), 64, 1, seed=1), epoch))) >= 89
+            assert (
+                len(
+                    labels(epoch_of(StreamBatches(store_of(100), 64, 1, seed=1), epoch))
+                )
+                >= 89
+            )
 
     def test_two_tokens_are_the_least(self) -> None:
         (batch,) = epoch_of(StreamBatches(store_of(2), 8, 4, seed=1), 0)
@@ -177,7 +218,9 @@ class TestStream:
 
 class TestPacked:
     def test_documents_stand_side_by_side(self) -> None:
-        (batch,) = epoch_of(PackedBatches(store_of(2, 4), window_len=9, batch_size=2, seed=1), 0)
+        (batch,) = epoch_of(
+            PackedBatches(store_of(2, 4), window_len=9, batch_size=2, seed=1), 0
+        )
         segments = {1: [2, 10, 11], 2: [2, 12, 13, 14, 15]}
         rows = [
             [i for number in order for i in segments[number]] + [0]
@@ -193,8 +236,17 @@ class TestPacked:
         assert (batch.num_tgt_tokens, batch.num_src_tokens) == (8, 0)
 
     def test_a_long_document_goes_on_after_the_token_before(self) -> None:
-        (batch,) = epoch_of(PackedBatches(store_of(7), window_len=3, batch_size=9, seed=1), 0)
-        rows = sorted(zip(batch.tgt_in.tolist(), batch.tgt_out.tolist(), segments_of(batch).tolist(), strict=True))
+        (batch,) = epoch_of(
+            PackedBatches(store_of(7), window_len=3, batch_size=9, seed=1), 0
+        )
+        rows = sorted(
+            zip(
+                batch.tgt_in.tolist(),
+                batch.tgt_out.tolist(),
+                segments_of(batch).tolist(),
+                strict=True,
+            )
+        )
         assert rows == [
             ([2, 10, 11], [10, 11, 12], [1, 1, 1]),
             ([12, 13, 14], [13, 14, 15], [1, 1, 1]),
@@ -202,18 +254,32 @@ class TestPacked:
         ]
 
     @settings(max_examples=80, deadline=None)
-    @given(lens=Lens, window_len=st.integers(1, 50), batch_size=st.integers(1, 9), epoch=st.integers(0, 3))
+    @given(
+        lens=Lens,
+        window_len=st.integers(1, 50),
+        batch_size=st.integers(1, 9),
+        epoch=st.integers(0, 3),
+    )
     def test_every_token_is_a_label_once_and_sees_its_own_document(
         self, lens: list[int], window_len: int, batch_size: int, epoch: int
     ) -> None:
-        batches = epoch_of(PackedBatches(store_of(*lens), window_len, batch_size, 7), epoch)
+        batches = epoch_of(
+            PackedBatches(store_of(*lens), window_len, batch_size, 7), epoch
+        )
         texts = texts_of(lens)
-        assert Counter(labels(batches)) == Counter([*(i for text in texts for i in text), *[3] * len(texts)])
+        assert Counter(labels(batches)) == Counter(
+            [*(i for text in texts for i in text), *[3] * len(texts)]
+        )
         assert {len(batch.tgt_in) for batch in batches[:-1]} <= {batch_size}
         framed = [[2, *text, 3] for text in texts]
         for batch in batches:
             segments = segments_of(batch)
-            assert batch.tgt_in.shape == batch.tgt_out.shape == segments.shape == (len(batch.tgt_in), window_len)
+            assert (
+                batch.tgt_in.shape
+                == batch.tgt_out.shape
+                == segments.shape
+                == (len(batch.tgt_in), window_len)
+            )
             assert torch.equal(segments == 0, batch.tgt_out == 0)
             assert torch.equal(segments == 0, batch.tgt_in == 0)
             assert batch.num_tgt_tokens == int((batch.tgt_out != 0).sum())
@@ -223,14 +289,26 @@ class TestPacked:
                 assert set(numbers) == set(range(1, max(numbers) + 1))
                 for number in set(numbers):
                     own = segments[row] == number
-                    ids = [*batch.tgt_in[row][own].tolist(), int(batch.tgt_out[row][own][-1])]
+                    ids = [
+                        *batch.tgt_in[row][own].tolist(),
+                        int(batch.tgt_out[row][own][-1]),
+                    ]
                     assert ids[1:] == batch.tgt_out[row][own].tolist()
-                    assert any(ids == text[i : i + len(ids)] for text in framed for i in range(len(text)))
+                    assert any(
+                        ids == text[i : i + len(ids)]
+                        for text in framed
+                        for i in range(len(text))
+                    )
 
     @settings(max_examples=60, deadline=None)
-    @given(lens=st.lists(st.integers(1, 20), min_size=1, max_size=60), window_len=st.integers(21, 40))
+    @given(
+        lens=st.lists(st.integers(1, 20), min_size=1, max_size=60),
+        window_len=st.integers(21, 40),
+    )
     def test_no_two_rows_could_be_one(self, lens: list[int], window_len: int) -> None:
-        """Best fit opens a row only for what fits nowhere, so at most one row is at most half full."""
+        """Best fit opens a row only for what fits nowhere, so at most one row is at most half
+        full.
+        """
         used = [
             int((row != 0).sum())
             for batch in epoch_of(PackedBatches(store_of(*lens), window_len, 4, 3), 0)
@@ -271,7 +349,10 @@ class TestPacked:
 
     def test_a_row_that_stayed_half_empty_comes_at_any_time(self) -> None:
         batches = PackedBatches(store_of(*[4] * 21), 10, batch_size=1, seed=5)
-        sizes = [[batch.num_tgt_tokens for batch in epoch_of(batches, epoch)] for epoch in range(30)]
+        sizes = [
+            [batch.num_tgt_tokens for batch in epoch_of(batches, epoch)]
+            for epoch in range(30)
+        ]
         assert {tuple(sorted(some)) for some in sizes} == {(5, *[10] * 10)}
         assert len({some.index(5) for some in sizes}) > 5
 
@@ -286,31 +367,69 @@ class TestPacked:
 
 
 class TestScoring:
-    def test_the_stream_begins_as_after_a_document_and_later_windows_show_what_was_scored(self) -> None:
-        first, second = scoring_windows(store_of(3, 4), window_len=4, tokens_per_batch=12, packed=False)
-        assert first.tgt_in.tolist() == [[3, 10, 11, 12], [11, 12, 3, 13], [3, 13, 14, 15]]
-        assert first.tgt_out.tolist() == [[10, 11, 12, 3], [0, 0, 13, 14], [0, 0, 15, 16]]
+    def test_the_stream_begins_as_after_a_document_and_later_windows_show_what_was_scored(
+        self,
+    ) -> None:
+        first, second = scoring_windows(
+            store_of(3, 4), window_len=4, tokens_per_batch=12, packed=False
+        )
+        assert first.tgt_in.tolist() == [
+            [3, 10, 11, 12],
+            [11, 12, 3, 13],
+            [3, 13, 14, 15],
+        ]
+        assert first.tgt_out.tolist() == [
+            [10, 11, 12, 3],
+            [0, 0, 13, 14],
+            [0, 0, 15, 16],
+        ]
         assert second.tgt_in.tolist() == [[14, 15, 16, 0]]
         assert second.tgt_out.tolist() == [[0, 0, 3, 0]]
-        assert (first.num_tgt_tokens, second.num_tgt_tokens, first.segments) == (8, 1, None)
+        assert (first.num_tgt_tokens, second.num_tgt_tokens, first.segments) == (
+            8,
+            1,
+            None,
+        )
 
     def test_a_single_document_has_no_eos_in_the_stream(self) -> None:
-        (batch,) = scoring_windows(store_of(3), window_len=50, tokens_per_batch=1, packed=False)
-        assert (batch.tgt_in.tolist(), batch.tgt_out.tolist()) == ([[3, 10, 11]], [[10, 11, 12]])
-        (batch,) = scoring_windows(store_of(1), window_len=50, tokens_per_batch=1, packed=False)
+        (batch,) = scoring_windows(
+            store_of(3), window_len=50, tokens_per_batch=1, packed=False
+        )
+        assert (batch.tgt_in.tolist(), batch.tgt_out.tolist()) == (
+            [[3, 10, 11]],
+            [[10, 11, 12]],
+        )
+        (batch,) = scoring_windows(
+            store_of(1), window_len=50, tokens_per_batch=1, packed=False
+        )
         assert (batch.tgt_in.tolist(), batch.tgt_out.tolist()) == ([[3]], [[10]])
 
     def test_packed_documents_have_bos_and_eos(self) -> None:
-        (batch,) = scoring_windows(store_of(1, 2), window_len=6, tokens_per_batch=100, packed=True)
+        (batch,) = scoring_windows(
+            store_of(1, 2), window_len=6, tokens_per_batch=100, packed=True
+        )
         assert batch.tgt_in.tolist() == [[2, 10, 2, 11, 12, 0]]
         assert batch.tgt_out.tolist() == [[10, 3, 11, 12, 3, 0]]
         assert segments_of(batch).tolist() == [[1, 1, 2, 2, 2, 0]]
 
     def test_later_pieces_of_a_packed_document_show_what_was_scored(self) -> None:
-        (batch,) = scoring_windows(store_of(7, 1), window_len=5, tokens_per_batch=100, packed=True)
-        assert batch.tgt_in.tolist() == [[2, 10, 11, 12, 13], [12, 13, 14, 15, 16], [2, 17, 0, 0, 0]]
-        assert batch.tgt_out.tolist() == [[10, 11, 12, 13, 14], [0, 0, 15, 16, 3], [17, 3, 0, 0, 0]]
-        assert (segments_of(batch).tolist(), batch.num_tgt_tokens) == ([[1] * 5, [1] * 5, [1, 1, 0, 0, 0]], 10)
+        (batch,) = scoring_windows(
+            store_of(7, 1), window_len=5, tokens_per_batch=100, packed=True
+        )
+        assert batch.tgt_in.tolist() == [
+            [2, 10, 11, 12, 13],
+            [12, 13, 14, 15, 16],
+            [2, 17, 0, 0, 0],
+        ]
+        assert batch.tgt_out.tolist() == [
+            [10, 11, 12, 13, 14],
+            [0, 0, 15, 16, 3],
+            [17, 3, 0, 0, 0],
+        ]
+        assert (segments_of(batch).tolist(), batch.num_tgt_tokens) == (
+            [[1] * 5, [1] * 5, [1, 1, 0, 0, 0]],
+            10,
+        )
 
     @pytest.mark.parametrize("packed", [True, False])
     def test_each_token_has_half_a_window_before_it(self, packed: bool) -> None:
@@ -318,28 +437,46 @@ class TestScoring:
             seen = {}
             for batch in scoring_windows(store_of(100), window_len, 40, packed):
                 for row in batch.tgt_out:
-                    seen |= {int(label): place + 1 for place, label in enumerate(row) if label}
+                    seen |= {
+                        int(label): place + 1
+                        for place, label in enumerate(row)
+                        if label
+                    }
             rest = [count for label, count in seen.items() if label >= 10 + window_len]
             assert len(seen) == 100 + packed
             assert min(rest) > window_len // 2
 
     @settings(max_examples=80, deadline=None)
-    @given(lens=Lens, window_len=st.integers(1, 50), tokens=st.integers(1, 200), packed=st.booleans())
+    @given(
+        lens=Lens,
+        window_len=st.integers(1, 50),
+        tokens=st.integers(1, 200),
+        packed=st.booleans(),
+    )
     def test_every_token_is_scored_exactly_once(
         self, lens: list[int], window_len: int, tokens: int, packed: bool
     ) -> None:
         store, texts = store_of(*lens), texts_of(lens)
         batches = list(scoring_windows(store, window_len, tokens, packed))
         num_eos = len(texts) if packed or len(texts) > 1 else 0
-        assert Counter(labels(batches)) == Counter([*(i for text in texts for i in text), *[3] * num_eos])
-        before = {text[i]: text[i - 1] if i else None for text in texts for i in range(len(text))}
+        assert Counter(labels(batches)) == Counter(
+            [*(i for text in texts for i in text), *[3] * num_eos]
+        )
+        before = {
+            text[i]: text[i - 1] if i else None
+            for text in texts
+            for i in range(len(text))
+        }
         for batch in batches:
             assert batch.tgt_in.numel() <= tokens or len(batch.tgt_in) == 1
             assert batch.num_tgt_tokens == int((batch.tgt_out != 0).sum())
             for token, label in zip(
-                batch.tgt_in.flatten().tolist(), batch.tgt_out.flatten().tolist(), strict=True
+                batch.tgt_in.flatten().tolist(),
+                batch.tgt_out.flatten().tolist(),
+                strict=True,
             ):
-                if label >= 10:  # its input is the token before it, also where a window begins
+                # its input is the token before it, also where a window begins
+                if label >= 10:
                     expected = before[label] or (2 if packed else 3)
                     assert token == expected
 
@@ -347,7 +484,9 @@ class TestScoring:
 def test_a_real_store_on_disk(tmp_path: Path) -> None:
     texts = ["the first text", "a second one, longer", "3"]
     tokenizer = train_tokenizer(texts, SideSection(kind="character", vocab_size=300))
-    store = prepare_text_store(tmp_path, "train", texts, tokenizer, max_len=None, too_long="keep", text_key="k")
+    store = prepare_text_store(
+        tmp_path, "train", texts, tokenizer, max_len=None, too_long="keep", text_key="k"
+    )
     batches = epoch_of(PackedBatches(store, 64, 2, seed=1), 0)
     assert sorted(
         tokenizer.decode(batch.tgt_out[row][segments_of(batch)[row] == number].tolist())

@@ -26,9 +26,13 @@ class Prefixes:
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
 
-def log_probs_after(model: int, source: Sequence[int], prefix: Sequence[int]) -> torch.Tensor:
+def log_probs_after(
+    model: int, source: Sequence[int], prefix: Sequence[int]
+) -> torch.Tensor:
     """Of the next token: random, the same for the same model, source and prefix."""
-    generator = torch.Generator().manual_seed(hash((model, *source, -1, *prefix)) % 2**31)
+    generator = torch.Generator().manual_seed(
+        hash((model, *source, -1, *prefix)) % 2**31
+    )
     return (2 * torch.randn(V, generator=generator)).log_softmax(-1)
 
 
@@ -37,8 +41,13 @@ def engine(model: int) -> BatchedEngine[Prefixes]:
         return Prefixes([(tuple(source), ()) for source in sources])
 
     def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
-        rows = [(source, (*seen, i)) for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)]
-        return torch.stack([log_probs_after(model, source, seen) for source, seen in rows]), Prefixes(rows)
+        rows = [
+            (source, (*seen, i))
+            for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)
+        ]
+        return torch.stack(
+            [log_probs_after(model, source, seen) for source, seen in rows]
+        ), Prefixes(rows)
 
     return BatchedEngine(prefill, step)
 
@@ -60,13 +69,17 @@ def test_the_mean_is_of_probabilities() -> None:
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
 def test_a_model_twice_finds_what_it_finds_alone(beams: Beams) -> None:
     for models in ([3, 3], [3, 3, 3]):
-        together = search_all(EnsembleEngine([engine(model) for model in models]), SENTENCES, beams)
+        together = search_all(
+            EnsembleEngine([engine(model) for model in models]), SENTENCES, beams
+        )
         assert together == search_all(engine(3), SENTENCES, beams)
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
 def test_scores_are_those_of_the_mean_probabilities(beams: Beams) -> None:
-    found = search_all(EnsembleEngine([engine(1), engine(2), engine(3)]), SENTENCES, beams)
+    found = search_all(
+        EnsembleEngine([engine(1), engine(2), engine(3)]), SENTENCES, beams
+    )
     for sentence in SENTENCES:
         for hypothesis in found[sentence.number]:
             expected = by_hand(sentence, hypothesis)
@@ -78,20 +91,37 @@ def test_scores_are_those_of_the_mean_probabilities(beams: Beams) -> None:
 
 def by_hand(sentence: Sentence, hypothesis: Hypothesis) -> list[float]:
     ids = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
-    models = [[log_probs_after(m, sentence.ids, [BOS, *ids[:t]]) for t in range(len(ids))] for m in (1, 2, 3)]
-    return [math.log(sum(math.exp(float(m[t][token])) for m in models) / 3) for t, token in enumerate(ids)]
+    models = [
+        [log_probs_after(m, sentence.ids, [BOS, *ids[:t]]) for t in range(len(ids))]
+        for m in (1, 2, 3)
+    ]
+    return [
+        math.log(sum(math.exp(float(m[t][token])) for m in models) / 3)
+        for t, token in enumerate(ids)
+    ]
 
 
 def test_a_wide_beam_over_two_finds_their_best_output() -> None:
     """Of all outputs of up to three tokens, the most probable under the mean at every token."""
     sentence = Sentence(0, [2, 2], 3)
-    (found,) = search_all(EnsembleEngine([engine(1), engine(2)]), [sentence], Beams(BOS, EOS, 60)).values()
+    (found,) = search_all(
+        EnsembleEngine([engine(1), engine(2)]), [sentence], Beams(BOS, EOS, 60)
+    ).values()
     best = (-math.inf, [0])
-    for ids in [[], *([a] for a in range(V)), *([a, b] for a in range(V) for b in range(V))]:
+    for ids in [
+        [],
+        *([a] for a in range(V)),
+        *([a, b] for a in range(V) for b in range(V)),
+    ]:
         if EOS not in ids:
             said = [*ids, EOS]
             probs = [
-                np.mean([log_probs_after(m, [2, 2], [BOS, *said[:t]]).exp()[token].item() for m in (1, 2)])
+                np.mean(
+                    [
+                        log_probs_after(m, [2, 2], [BOS, *said[:t]]).exp()[token].item()
+                        for m in (1, 2)
+                    ]
+                )
                 for t, token in enumerate(said)
             ]
             best = max(best, (float(np.log(probs).sum()), ids))
@@ -102,6 +132,9 @@ def test_a_wide_beam_over_two_finds_their_best_output() -> None:
 def test_one_model_whose_output_is_no_number_is_told() -> None:
     broken = engine(1)
     step = broken._step
-    broken._step = lambda ids, cache: (step(ids, cache)[0] * math.nan, step(ids, cache)[1])
+    broken._step = lambda ids, cache: (
+        step(ids, cache)[0] * math.nan,
+        step(ids, cache)[1],
+    )
     with pytest.raises(DivergedError):
         search_all(EnsembleEngine([engine(2), broken]), SENTENCES, Beams(BOS, EOS, 2))

@@ -29,11 +29,17 @@ class Prefixes:
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
 
-def script(table: Mapping[tuple[int, ...], Mapping[int, float]], fed: list[int] | None = None) -> Step[Prefixes]:
-    """A step that reads, by prefix without bos, the probability of each next token; eos where it says nothing."""
+def script(
+    table: Mapping[tuple[int, ...], Mapping[int, float]], fed: list[int] | None = None
+) -> Step[Prefixes]:
+    """A step that reads, by prefix without bos, the probability of each next token; eos where it
+    says nothing.
+    """
 
     def step(ids: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
-        rows = [(*prefix, i) for prefix, i in zip(cache.rows, ids.tolist(), strict=True)]
+        rows = [
+            (*prefix, i) for prefix, i in zip(cache.rows, ids.tolist(), strict=True)
+        ]
         if fed is not None:
             fed.append(len(rows))
         logits = torch.full((len(rows), 4), -math.inf)
@@ -61,7 +67,9 @@ ENDLESS = {(A,) * n: {A: 0.9, EOS: 0.1} for n in range(20)}
 def test_all_outputs_come_in_the_order_of_their_scores():
     found = exhaust(MISLEADING, n_best=9)
     assert [h.ids for h in found] == [[B], [A], [A, A], [B, A]]
-    assert [h.score for h in found] == pytest.approx([math.log(p) for p in (0.36, 0.3, 0.3, 0.04)])
+    assert [h.score for h in found] == pytest.approx(
+        [math.log(p) for p in (0.36, 0.3, 0.3, 0.04)]
+    )
     assert [h.log_prob for h in found] == [h.score for h in found]
     assert found[0].token_log_probs == pytest.approx([math.log(0.4), math.log(0.9)])
     assert all(h.finished for h in found)
@@ -70,7 +78,12 @@ def test_all_outputs_come_in_the_order_of_their_scores():
 
 def test_the_length_that_divides_counts_eos():
     # ln 0.48 / (7/6) = -0.629 < ln 0.4 / (9/6) = -0.611
-    table = {(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.8, B: 0.2}, (B,): {A: 1.0}, (B, A): {A: 1.0}}
+    table = {
+        (): {A: 0.6, B: 0.4},
+        (A,): {EOS: 0.8, B: 0.2},
+        (B,): {A: 1.0},
+        (B, A): {A: 1.0},
+    }
     assert exhaust(table)[0].ids == [A]
     first, second = exhaust(table, length_penalty=1.0, n_best=2)
     assert (first.ids, second.ids) == ([B, A, A], [A])
@@ -79,7 +92,11 @@ def test_the_length_that_divides_counts_eos():
 
 def test_what_is_cut_says_so_and_stands_after_everything_finished():
     found = exhaust(ENDLESS, max_len=2, n_best=9)
-    assert [(h.ids, h.finished) for h in found] == [([], True), ([A], True), ([A, A], False)]
+    assert [(h.ids, h.finished) for h in found] == [
+        ([], True),
+        ([A], True),
+        ([A, A], False),
+    ]
     assert found[2].score > found[0].score
     assert found[2].token_log_probs == pytest.approx([math.log(0.9)] * 2)
 
@@ -100,7 +117,8 @@ def test_banned_ids_are_not_followed_and_change_no_other_probability():
     assert only.ids == [B]
     assert only.log_prob == pytest.approx(math.log(0.3 * 0.8))
     unfinished = exhaust(table, banned_ids=[EOS], max_len=2, n_best=9)
-    assert [(h.ids, h.finished) for h in unfinished] == [([B, A], False)]  # after A there is eos alone
+    # after A there is eos alone
+    assert [(h.ids, h.finished) for h in unfinished] == [([B, A], False)]
 
 
 def test_each_length_is_one_step_and_impossible_outputs_are_not_fed():
@@ -122,7 +140,11 @@ def test_more_outputs_than_a_step_may_hold_are_followed_in_parts(rows_per_step):
 
 def prefixes(longest: int) -> list[tuple[int, ...]]:
     """Everything of A and B shorter than `longest`."""
-    return [()] + [(*p, i) for p in prefixes(longest - 1) for i in (A, B)] if longest else []
+    return (
+        [()] + [(*p, i) for p in prefixes(longest - 1) for i in (A, B)]
+        if longest
+        else []
+    )
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -141,7 +163,8 @@ def test_nothing_possible_is_an_error():
         exhaust({(): {A: 1.0}}, banned_ids=[A])
 
 
-# The size -----------------------------------------------------------------------------------------------------
+# The size
+# --------------------------------------------------------------------------------------
 
 
 def refused(max_len: int, vocab_size: int, fed: list[int], **more) -> str:
@@ -159,7 +182,10 @@ def test_too_many_outputs_are_refused_after_the_first_step():
     fed: list[int] = []
     # Without bos and eos 5 ids: 1 + 5 + 25 + 125 that end, 625 that are cut.
     message = refused(4, 7, fed, banned_ids=[BOS], max_sequences=780)
-    assert "5 ids beside eos, at most 4 tokens with eos, has 781 outputs to score, more than 780" in message
+    assert (
+        "5 ids beside eos, at most 4 tokens with eos, has 781 outputs to score, more than 780"
+        in message
+    )
     assert message.endswith("lower the limit to 3 tokens")
     assert "\n" not in message
     assert fed == [1]
@@ -169,13 +195,23 @@ def test_as_many_outputs_as_allowed_are_scored():
     uniform = {prefix: dict.fromkeys((A, B, EOS), 1 / 3) for prefix in prefixes(3)}
     found = exhaust(uniform, max_len=3, banned_ids=[BOS], n_best=99, max_sequences=15)
     assert len(found) == 1 + 2 + 4 + 8
-    with pytest.raises(UsageError, match="15 outputs to score, more than 14; lower the limit to 2 tokens"):
+    with pytest.raises(
+        UsageError,
+        match="15 outputs to score, more than 14; lower the limit to 2 tokens",
+    ):
         exhaust(uniform, max_len=3, banned_ids=[BOS], max_sequences=14)
 
 
 def test_where_eos_is_banned_only_the_longest_count():
     uniform = {prefix: dict.fromkeys((A, B, EOS), 1 / 3) for prefix in prefixes(3)}
-    assert len(exhaust(uniform, max_len=3, banned_ids=[BOS, EOS], n_best=99, max_sequences=8)) == 8
+    assert (
+        len(
+            exhaust(
+                uniform, max_len=3, banned_ids=[BOS, EOS], n_best=99, max_sequences=8
+            )
+        )
+        == 8
+    )
     with pytest.raises(UsageError, match="8 outputs"):
         exhaust(uniform, max_len=3, banned_ids=[BOS, EOS], max_sequences=7)
 
@@ -186,7 +222,9 @@ def test_a_number_too_long_to_write_is_given_as_a_power():
 
 
 def test_a_vocabulary_too_large_for_a_single_token_says_so():
-    assert "more than 50,000; use a beam" in refused(1, 50_001, [], max_sequences=50_000)
+    assert "more than 50,000; use a beam" in refused(
+        1, 50_001, [], max_sequences=50_000
+    )
 
 
 def test_a_single_id_can_be_repeated_a_thousand_times():
@@ -194,9 +232,13 @@ def test_a_single_id_can_be_repeated_a_thousand_times():
         return torch.tensor([[-math.inf, -1.0, 0.0]]).expand(len(ids), -1), cache
 
     settings = {"bos_id": BOS, "eos_id": EOS, "max_len": 1100, "banned_ids": [BOS]}
-    found = exhaustive_search(step, Prefixes([()]), n_best=2, max_sequences=1101, **settings)
+    found = exhaustive_search(
+        step, Prefixes([()]), n_best=2, max_sequences=1101, **settings
+    )
     assert [len(h.ids) for h in found] == [0, 1]
-    assert "has 1,101 outputs" in refused(1100, 3, [], banned_ids=[BOS], max_sequences=1100)
+    assert "has 1,101 outputs" in refused(
+        1100, 3, [], banned_ids=[BOS], max_sequences=1100
+    )
 
 
 @pytest.mark.parametrize("name", ["max_len", "n_best", "rows_per_step"])
@@ -205,7 +247,8 @@ def test_impossible_settings_are_refused(name):
         exhaust(MISLEADING, **{name: 0})
 
 
-# Random models ------------------------------------------------------------------------------------------------
+# Random models
+# --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -239,11 +282,20 @@ class Model:
 
     def exhaust(self, n_best: int = 1, **more) -> list[Hypothesis]:
         return exhaustive_search(
-            self.step, Numbers(torch.zeros(1).long()), max_len=self.max_len, n_best=n_best, **self.settings, **more
+            self.step,
+            Numbers(torch.zeros(1).long()),
+            max_len=self.max_len,
+            n_best=n_best,
+            **self.settings,
+            **more,
         )
 
-    def beam(self, beam_size: int | None = None, n_best: int = 1, **more) -> list[Hypothesis]:
-        """With no size given, one that loses nothing: each of the longest prefixes with each next token."""
+    def beam(
+        self, beam_size: int | None = None, n_best: int = 1, **more
+    ) -> list[Hypothesis]:
+        """With no size given, one that loses nothing: each of the longest prefixes with each next
+        token.
+        """
         choices = self.vocab_size - 2
         return beam_search(
             self.step, Numbers(torch.zeros(1).long()), max_lens=torch.tensor([self.max_len]), n_best=n_best,
@@ -331,7 +383,11 @@ def beam(table, beam_size: int, max_len: int, n_best: int) -> list[Hypothesis]:
 
 
 def test_of_equals_the_shorter_comes_first():
-    table = {(): {EOS: 0.25, A: 0.25, B: 0.5}, (B,): {A: 1.0}, (B, A): {EOS: 0.5, A: 0.5}}
+    table = {
+        (): {EOS: 0.25, A: 0.25, B: 0.5},
+        (B,): {A: 1.0},
+        (B, A): {EOS: 0.5, A: 0.5},
+    }
     found = exhaust(table, n_best=9)
     assert [h.ids for h in found] == [[], [A], [B, A], [B, A, A]]
     assert len({h.score for h in found}) == 1
@@ -339,7 +395,8 @@ def test_of_equals_the_shorter_comes_first():
 
 
 def test_where_rounding_makes_sums_equal_the_more_probable_token_comes_first():
-    table = {(): {EOS: 1.0, A: 1e-300}, (A,): {A: 0.4999995, B: 0.5000005}}  # 1e-6 is lost beside ln 1e-300 = -691
+    # 1e-6 is lost beside ln 1e-300 = -691
+    table = {(): {EOS: 1.0, A: 1e-300}, (A,): {A: 0.4999995, B: 0.5000005}}
     found = exhaust(table, max_len=2, n_best=9)
     assert [h.ids for h in found] == [[], [A, B], [A, A]]
     assert found[1].log_prob == found[2].log_prob
@@ -352,20 +409,38 @@ def test_a_wide_beam_finds_the_best_of_all_in_a_real_model(seed):
     pad, bos, eos, vocab_size, max_len, choices = 0, 1, 2, 7, 4, 4
     torch.manual_seed(seed)
     shape = Seq2SeqSection(
-        d_model=6, d_ff=5, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.0, max_len=11
+        d_model=6,
+        d_ff=5,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        dropout=0.0,
+        max_len=11,
     )
-    model = Seq2SeqTransformer(shape, vocab_size, vocab_size, joint=True).double().eval()
+    model = (
+        Seq2SeqTransformer(shape, vocab_size, vocab_size, joint=True).double().eval()
+    )
 
     def step(ids: Tensor, cache):
         states, cache = model.decode(ids[:, None], cache)
         return model.output(states[:, -1]), cache
 
-    settings = {"bos_id": bos, "eos_id": eos, "banned_ids": (pad, bos), "length_penalty": 0.6, "n_best": 5}
+    settings = {
+        "bos_id": bos,
+        "eos_id": eos,
+        "banned_ids": (pad, bos),
+        "length_penalty": 0.6,
+        "n_best": 5,
+    }
     with torch.inference_mode():
         cache = model.prefill(torch.randint(3, vocab_size, (1, 5)))
-        found = exhaustive_search(step, cache, max_len=max_len, rows_per_step=17, **settings)
+        found = exhaustive_search(
+            step, cache, max_len=max_len, rows_per_step=17, **settings
+        )
         wide = choices ** (max_len - 1) * (choices + 1)
-        beam = beam_search(step, cache, max_lens=torch.tensor([max_len]), beam_size=wide, **settings)[0]
+        beam = beam_search(
+            step, cache, max_lens=torch.tensor([max_len]), beam_size=wide, **settings
+        )[0]
     assert [(h.ids, h.finished) for h in found] == [(h.ids, h.finished) for h in beam]
     assert [h.score for h in found] == pytest.approx([h.score for h in beam], rel=1e-6)
     for h in found:

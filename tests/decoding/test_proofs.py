@@ -1,7 +1,8 @@
-"""What must be equal is equal over the engine, in every kind of product: searches, caches, batches, drafts.
+"""What must be equal is equal over the engine, in every kind of product: searches, caches, batches,
+drafts.
 
-The references are told nothing of slots, places or caches: at every step they let a fresh session read each whole
-prefix in one call. So whatever equals them was decoded as if without a cache.
+The references are told nothing of slots, places or caches: at every step they let a fresh session
+read each whole prefix in one call. So whatever equals them was decoded as if without a cache.
 """
 
 import random
@@ -21,7 +22,14 @@ from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
 from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.search import Beams, Sentence, search_all
-from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
+from weft.decoding.speculative import (
+    Chooser,
+    Draft,
+    DraftModel,
+    PromptLookup,
+    Tally,
+    speculative_tokens,
+)
 from weft.engine.bindings import KINDS, Engine, library
 from weft.engine.weights import Writer, WriterCache, causal_weights_of, weights_of
 from weft.kernels import native
@@ -47,7 +55,9 @@ def need_engine() -> None:
 
 
 def shaken(module: nn.Module, end: float) -> nn.Module:
-    """Random weights far from their start values, and the end so much more likely that some outputs have one."""
+    """Random weights far from their start values, and the end so much more likely that some outputs
+    have one.
+    """
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.25)
@@ -60,7 +70,13 @@ def engine(kind: str, vocab_size: int = 37) -> Engine:
     """An encoder-decoder."""
     torch.manual_seed(vocab_size)
     shape = Seq2SeqSection(
-        d_model=26, d_ff=41, num_heads=3, head_dim=11, num_encoder_layers=2, num_decoder_layers=2, max_len=43
+        d_model=26,
+        d_ff=41,
+        num_heads=3,
+        head_dim=11,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        max_len=43,
     )
     model = Seq2SeqTransformer(shape, V_SRC, vocab_size, joint=False)
     return Engine(weights_of(shaken(model, 4.0)), kind)  # type: ignore[arg-type]
@@ -70,21 +86,40 @@ def engine(kind: str, vocab_size: int = 37) -> Engine:
 def writer(kind: str, seed: int = 5, ngrams: int = 1) -> Writer:
     """A language model of 31 tokens; with `ngrams` it looks at runs of tokens beside them."""
     torch.manual_seed(seed)
-    more = {"ngrams": ngrams, "ngram_buckets": 57, "match_lengths": (1, 2)} if ngrams > 1 else {}
-    shape = CausalSection(d_model=34, d_ff=47, num_heads=4, head_dim=9, num_decoder_layers=2, max_len=64, **more)
+    more = (
+        {"ngrams": ngrams, "ngram_buckets": 57, "match_lengths": (1, 2)}
+        if ngrams > 1
+        else {}
+    )
+    shape = CausalSection(
+        d_model=34,
+        d_ff=47,
+        num_heads=4,
+        head_dim=9,
+        num_decoder_layers=2,
+        max_len=64,
+        **more,
+    )
     model = shaken(CausalTransformer(shape, 31), 2.0)
     return Writer(model, Engine(causal_weights_of(model), kind))  # type: ignore[arg-type]
 
 
 def read_at_once(engine: Engine, rows: Sequence["Row"]) -> list[NDArray[np.float32]]:
-    """Log-probabilities after every token of each prefix, from one call of a session that knew nothing."""
+    """Log-probabilities after every token of each prefix, from one call of a session that knew
+    nothing.
+    """
     session = engine.session(len(rows), 1)
     session.read(range(len(rows)), [row.source for row in rows])
     lens = [len(row.prefix) for row in rows]
-    slots, times = np.repeat(np.arange(len(rows)), lens), np.concatenate([np.arange(n) for n in lens])
+    slots, times = (
+        np.repeat(np.arange(len(rows)), lens),
+        np.concatenate([np.arange(n) for n in lens]),
+    )
     tokens = np.array([token for row in rows for token in row.prefix], np.int32)
     table = np.zeros((len(tokens), max(lens)), np.int32)
-    _, _, found = session.step(Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True)
+    _, _, found = session.step(
+        Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True
+    )
     assert found is not None
     return np.split(found, np.cumsum(lens)[:-1])
 
@@ -110,7 +145,10 @@ class NoCache:
 
 def uncached(newest: Tensor, cache: NoCache) -> tuple[Tensor, NoCache]:
     """The step of the references."""
-    rows = tuple(Row(row.source, (*row.prefix, i)) for row, i in zip(cache.rows, newest.tolist(), strict=True))
+    rows = tuple(
+        Row(row.source, (*row.prefix, i))
+        for row, i in zip(cache.rows, newest.tolist(), strict=True)
+    )
     found = [log_probs[-1] for log_probs in read_at_once(cache.engine, rows)]
     return torch.from_numpy(np.stack(found)), NoCache(cache.engine, rows)
 
@@ -124,15 +162,20 @@ def sentences_of(sources: Sequence[Sequence[int]]) -> list[Sentence]:
 
 
 def same(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> bool:
-    """The references norm the engine's log-probabilities once more, which may change their last bits."""
-    return [(h.ids, h.finished) for h in found] == [(h.ids, h.finished) for h in expected] and all(
+    """The references norm the engine's log-probabilities once more, which may change their last
+    bits.
+    """
+    return [(h.ids, h.finished) for h in found] == [
+        (h.ids, h.finished) for h in expected
+    ] and all(
         np.allclose(getattr(one, name), getattr(other, name), atol=1e-5)
         for one, other in zip(found, expected, strict=True)
         for name in ("token_log_probs", "log_prob", "score")
     )
 
 
-# Searches -----------------------------------------------------------------------------------------------------
+# Searches
+# --------------------------------------------------------------------------------------
 
 
 @each_kind
@@ -142,13 +185,20 @@ def test_a_beam_of_one_is_greedy(kind: str) -> None:
         uncached, beginnings(engine(kind), SOURCES), bos_id=BOS, eos_id=EOS,
         max_lens=torch.tensor([s.max_len for s in sentences]), banned_ids=BANNED, length_penalty=0.7,
     )  # fmt: skip
-    found = search_all(engine(kind), sentences, Beams(BOS, EOS, 1, 0.7, banned_ids=BANNED), batch_tokens=30)
+    found = search_all(
+        engine(kind),
+        sentences,
+        Beams(BOS, EOS, 1, 0.7, banned_ids=BANNED),
+        batch_tokens=30,
+    )
     assert {hypothesis.finished for hypothesis in expected} == {True, False}
     assert all(same(found[i], [hypothesis]) for i, hypothesis in enumerate(expected))
 
 
 @each_kind
-@pytest.mark.parametrize(("beam_size", "n_best", "alpha"), [(2, 1, 0.0), (4, 3, 1.0), (5, 5, -0.4)])
+@pytest.mark.parametrize(
+    ("beam_size", "n_best", "alpha"), [(2, 1, 0.0), (4, 3, 1.0), (5, 5, -0.4)]
+)
 def test_the_beam_over_slots_is_the_beam_over_batches(
     kind: str, beam_size: int, n_best: int, alpha: float
 ) -> None:
@@ -166,11 +216,15 @@ def test_the_beam_over_slots_is_the_beam_over_batches(
 
 @each_kind
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_a_beam_as_wide_as_the_space_is_exhaustive_search(kind: str, alpha: float) -> None:
+def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
+    kind: str, alpha: float
+) -> None:
     """Of the 156 outputs of up to four tokens from a vocabulary of seven, two of them banned."""
     small = engine(kind, vocab_size=7)
     found = search_all(
-        small, [Sentence(i, s, 4) for i, s in enumerate(SOURCES[:5])], Beams(BOS, EOS, 512, alpha, 20, BANNED)
+        small,
+        [Sentence(i, s, 4) for i, s in enumerate(SOURCES[:5])],
+        Beams(BOS, EOS, 512, alpha, 20, BANNED),
     )
     for i, source in enumerate(SOURCES[:5]):
         expected = exhaustive_search(
@@ -181,7 +235,8 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(kind: str, alpha: floa
         assert same(found[i], expected)
 
 
-# Caches -------------------------------------------------------------------------------------------------------
+# Caches
+# --------------------------------------------------------------------------------------
 
 
 @each_kind
@@ -190,13 +245,23 @@ def test_what_grew_token_by_token_is_what_is_read_at_once(kind: str) -> None:
     prefix = (BOS, *random.Random(8).choices(range(3, 37), k=12))
     session, size = engine(kind).session(len(SOURCES), 1), len(SOURCES)
     session.read(range(size), SOURCES)
-    slots, zeros, table = np.arange(size), np.zeros(size, np.int64), np.zeros((size, 13), np.int32)
+    slots, zeros, table = (
+        np.arange(size),
+        np.zeros(size, np.int64),
+        np.zeros((size, 13), np.int32),
+    )
     grown = [
-        session.step(Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table), 0, whole=True)[2]
+        session.step(
+            Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table),
+            0,
+            whole=True,
+        )[2]
         for time, token in enumerate(prefix)
     ]
     for time in range(len(prefix)):
-        whole = read_at_once(engine(kind), [Row(source, prefix[: time + 1]) for source in SOURCES])
+        whole = read_at_once(
+            engine(kind), [Row(source, prefix[: time + 1]) for source in SOURCES]
+        )
         for i, log_probs in enumerate(whole):
             assert np.array_equal(log_probs, np.stack(grown[: time + 1])[:, i])  # type: ignore[arg-type]
 
@@ -214,23 +279,37 @@ def test_so_it_is_of_a_language_model(kind: str, ngrams: int) -> None:
         assert torch.equal(whole, torch.cat(grown, 1))
 
 
-# Batches ------------------------------------------------------------------------------------------------------
+# Batches
+# --------------------------------------------------------------------------------------
 
 
 @each_kind
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_sentence_is_found_alike_in_any_company(kind: str, beam_size: int) -> None:
     """Bit for bit, scores too: subsets, orders, workers and sizes of batches drawn at random."""
-    sentences, beams = sentences_of(SOURCES), Beams(BOS, EOS, beam_size, 1.0, beam_size, BANNED)
-    alone = {s.number: search_all(engine(kind), [s], beams)[s.number] for s in sentences}
+    sentences, beams = (
+        sentences_of(SOURCES),
+        Beams(BOS, EOS, beam_size, 1.0, beam_size, BANNED),
+    )
+    alone = {
+        s.number: search_all(engine(kind), [s], beams)[s.number] for s in sentences
+    }
     draw = random.Random(10)
     for _ in range(12):
         some = draw.sample(sentences, draw.randint(1, len(sentences)))
-        found = search_all(engine(kind), some, beams, draw.randint(1, 4), draw.choice([1, 20, 60, 4096]))
+        found = search_all(
+            engine(kind),
+            some,
+            beams,
+            draw.randint(1, 4),
+            draw.choice([1, 20, 60, 4096]),
+        )
         assert found == {s.number: alone[s.number] for s in some}
 
 
-def logits_after(model: Writer, newest: Tensor, known: WriterCache) -> tuple[Tensor, WriterCache]:
+def logits_after(
+    model: Writer, newest: Tensor, known: WriterCache
+) -> tuple[Tensor, WriterCache]:
     log_probs, known = model.decode(newest[:, None], known)
     return log_probs[:, -1], known
 
@@ -254,7 +333,12 @@ def sampled(
     rows = []
     for i in range(len(prompts)):
         last = next((at for at, token in enumerate(tokens) if token.done[i]), limit - 1)
-        rows.append([(int(token.ids[i]), float(token.log_probs[i])) for token in tokens[: last + 1]])
+        rows.append(
+            [
+                (int(token.ids[i]), float(token.log_probs[i]))
+                for token in tokens[: last + 1]
+            ]
+        )
     return rows
 
 
@@ -270,9 +354,15 @@ SETTINGS = [
 def test_a_seed_draws_the_same_in_any_batch(kind: str, settings: Sampling) -> None:
     """Bit for bit, log-probabilities too."""
     generator = torch.Generator().manual_seed(11)
-    prompts, seeds = torch.randint(3, 31, (9, 4), generator=generator), list(range(20, 29))
+    prompts, seeds = (
+        torch.randint(3, 31, (9, 4), generator=generator),
+        list(range(20, 29)),
+    )
     model = writer(kind)
-    alone = [sampled(model, prompts[i : i + 1], seeds[i : i + 1], settings, 25)[0] for i in range(9)]
+    alone = [
+        sampled(model, prompts[i : i + 1], seeds[i : i + 1], settings, 25)[0]
+        for i in range(9)
+    ]
     assert len({len(row) for row in alone}) > 1  # some end, and leave the others
     draw = random.Random(12)
     for _ in range(3):
@@ -281,21 +371,46 @@ def test_a_seed_draws_the_same_in_any_batch(kind: str, settings: Sampling) -> No
         assert found == [alone[i] for i in some]
 
 
-# Drafts -------------------------------------------------------------------------------------------------------
+# Drafts
+# --------------------------------------------------------------------------------------
 
 
 def drafted(
-    model: Writer, made: str, prompt: list[int], seed: int, settings: Sampling, limit: int
+    model: Writer,
+    made: str,
+    prompt: list[int],
+    seed: int,
+    settings: Sampling,
+    limit: int,
 ) -> tuple[list[tuple[int, float]], Tally]:
-    """What a prompt becomes with a draft: the model in another kind, another model, or the text before."""
-    choose, tally = Chooser(settings, torch.Generator().manual_seed(seed), BANNED), Tally()
-    smaller = writer("int8", ngrams=3) if made == "nearly the model" else writer("float32", seed=6)
+    """What a prompt becomes with a draft: the model in another kind, another model, or the text
+    before.
+    """
+    choose, tally = (
+        Chooser(settings, torch.Generator().manual_seed(seed), BANNED),
+        Tally(),
+    )
+    smaller = (
+        writer("int8", ngrams=3)
+        if made == "nearly the model"
+        else writer("float32", seed=6)
+    )
     draft: Draft = PromptLookup(3, 1)
     if made != "prompt":
-        draft = DraftModel(smaller.prefill, smaller.decode, choose, window_len=30, eos_id=EOS)
+        draft = DraftModel(
+            smaller.prefill, smaller.decode, choose, window_len=30, eos_id=EOS
+        )
     known = model.prefill(torch.tensor([prompt[:-1]], dtype=torch.int64))
-    where = {"text": prompt, "first": 0, "place": 0, "max_new_tokens": limit, "eos_id": EOS}
-    return list(speculative_tokens(model.decode, known, draft, choose, tally, **where)), tally
+    where = {
+        "text": prompt,
+        "first": 0,
+        "place": 0,
+        "max_new_tokens": limit,
+        "eos_id": EOS,
+    }
+    return list(
+        speculative_tokens(model.decode, known, draft, choose, tally, **where)
+    ), tally
 
 
 @each_kind
@@ -308,7 +423,10 @@ def test_a_draft_changes_nothing(kind: str, settings: Sampling, made: str) -> No
         expected = sampled(model, torch.tensor([prompt]), [seed], settings, 30)[0]
         found, tally = drafted(model, made, prompt, seed, settings, 30)
         assert found == expected
-        whole.proposed, whole.accepted = whole.proposed + tally.proposed, whole.accepted + tally.accepted
+        whole.proposed, whole.accepted = (
+            whole.proposed + tally.proposed,
+            whole.accepted + tally.accepted,
+        )
     right = {
         "nearly the model": 0 < whole.accepted <= whole.proposed,
         "another model": 0 < whole.accepted < whole.proposed,

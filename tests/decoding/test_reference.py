@@ -1,4 +1,6 @@
-"""Searches over scripted logits whose answer can be read off, and against the enumeration of everything."""
+"""Searches over scripted logits whose answer can be read off, and against the enumeration of
+everything.
+"""
 
 import itertools
 import math
@@ -29,10 +31,15 @@ class Prefixes:
 
 
 def script(tables: list[Mapping[tuple[int, ...], Mapping[int, float]]]):
-    """A step that reads, by sentence and prefix (without bos), the probability of each next token."""
+    """A step that reads, by sentence and prefix (without bos), the probability of each next
+    token.
+    """
 
     def step(ids: torch.Tensor, cache: Prefixes):
-        rows = [(s, (*prefix, i)) for (s, prefix), i in zip(cache.rows, ids.tolist(), strict=True)]
+        rows = [
+            (s, (*prefix, i))
+            for (s, prefix), i in zip(cache.rows, ids.tolist(), strict=True)
+        ]
         cache.fed.append(len(rows))
         logits = torch.full((len(rows), V), -math.inf)
         for n, (sentence, prefix) in enumerate(rows):
@@ -48,8 +55,12 @@ def start(sentences: int) -> Prefixes:
     return Prefixes([(s, ()) for s in range(sentences)])
 
 
-def beam(tables, *, beam_size=2, length_penalty=0.0, limit=10, **more) -> list[list[Hypothesis]]:
-    limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables)).long()
+def beam(
+    tables, *, beam_size=2, length_penalty=0.0, limit=10, **more
+) -> list[list[Hypothesis]]:
+    limits = torch.tensor(
+        limit if isinstance(limit, list) else [limit] * len(tables)
+    ).long()
     return beam_search(
         script(tables), start(len(tables)), bos_id=BOS, eos_id=EOS, max_lens=limits,
         beam_size=beam_size, length_penalty=length_penalty, **more,
@@ -57,8 +68,17 @@ def beam(tables, *, beam_size=2, length_penalty=0.0, limit=10, **more) -> list[l
 
 
 def greedy(tables, *, limit=10, **more) -> list[Hypothesis]:
-    limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables)).long()
-    return greedy_search(script(tables), start(len(tables)), bos_id=BOS, eos_id=EOS, max_lens=limits, **more)
+    limits = torch.tensor(
+        limit if isinstance(limit, list) else [limit] * len(tables)
+    ).long()
+    return greedy_search(
+        script(tables),
+        start(len(tables)),
+        bos_id=BOS,
+        eos_id=EOS,
+        max_lens=limits,
+        **more,
+    )
 
 
 # A looks better than B at first, and is not: 0.6 × 0.5 < 0.4 × 0.9.
@@ -86,7 +106,9 @@ def test_greedy_takes_the_best_next_token_and_a_beam_of_two_the_better_sentence(
 def test_the_score_is_the_log_probability_over_the_penalty_of_the_length_with_eos():
     (best,) = beam([MISLEADING], length_penalty=0.7)[0]
     assert best.score == pytest.approx(math.log(0.36) / (7 / 6) ** 0.7)
-    assert length_penalties(0.7, 3)[1:] == pytest.approx([1.0, (7 / 6) ** 0.7, (8 / 6) ** 0.7])
+    assert length_penalties(0.7, 3)[1:] == pytest.approx(
+        [1.0, (7 / 6) ** 0.7, (8 / 6) ** 0.7]
+    )
 
 
 def test_a_length_penalty_turns_the_winner():
@@ -99,8 +121,13 @@ def test_a_length_penalty_turns_the_winner():
 def test_n_best_come_in_the_order_of_their_scores():
     found = beam([MISLEADING], beam_size=4, n_best=4)[0]
     assert [h.ids for h in found] == [[B], [A], [A, A], [B, A]]
-    assert [h.score for h in found] == pytest.approx([math.log(p) for p in (0.36, 0.3, 0.3, 0.04)])
-    scores = [h.score for h in beam([MISLEADING], beam_size=4, n_best=4, length_penalty=1.0)[0]]
+    assert [h.score for h in found] == pytest.approx(
+        [math.log(p) for p in (0.36, 0.3, 0.3, 0.04)]
+    )
+    scores = [
+        h.score
+        for h in beam([MISLEADING], beam_size=4, n_best=4, length_penalty=1.0)[0]
+    ]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -154,7 +181,8 @@ def test_a_beam_goes_on_while_a_longer_hypothesis_could_still_win():
 
 
 def test_with_a_negative_penalty_the_next_length_is_the_favourable_one():
-    # [] has ln 0.1 = -2.3; [A] has ln 0.9 × (7/6)² = -0.14; at the limit [A, ...] would have fallen below -5.
+    # [] has ln 0.1 = -2.3; [A] has ln 0.9 × (7/6)² = -0.14; at the limit [A, ...] would have fallen
+    # below -5.
     table = {(): {A: 0.9, EOS: 0.1}, (A,): {EOS: 1.0}}
     assert beam([table], length_penalty=-2.0, limit=40)[0][0].ids == [A]
 
@@ -186,13 +214,18 @@ def test_equals_beyond_the_beam_are_chosen_by_id_in_a_large_vocabulary(m):
 
 def test_banned_ids_are_never_chosen_and_change_no_other_probability():
     table = {(): {A: 0.7, B: 0.3}, (B,): {EOS: 1.0}}
-    for found in (greedy([table], banned_ids=[A])[0], beam([table], banned_ids=[A])[0][0]):
+    for found in (
+        greedy([table], banned_ids=[A])[0],
+        beam([table], banned_ids=[A])[0][0],
+    ):
         assert found.ids == [B]
         assert found.log_prob == pytest.approx(math.log(0.3))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("search", [greedy_search, partial(beam_search, beam_size=3, length_penalty=1.0)])
+@pytest.mark.parametrize(
+    "search", [greedy_search, partial(beam_search, beam_size=3, length_penalty=1.0)]
+)
 def test_logits_that_are_no_numbers_are_an_error(value, search):
     def step(ids, cache):
         logits = torch.zeros(len(ids), V)
@@ -218,24 +251,33 @@ def test_no_sentence_gives_no_hypothesis():
     assert beam([]) == []
 
 
-# Random models -----------------------------------------------------------------------------------------------
+# Random models
+# --------------------------------------------------------------------------------------
 
 
 def random_table(seed: int, longest: int) -> dict[tuple[int, ...], dict[int, float]]:
     """Random probabilities of eos, A and B after every prefix shorter than `longest`."""
     generator = torch.Generator().manual_seed(seed)
     table = {}
-    for prefix in (p for n in range(longest) for p in itertools.product((A, B), repeat=n)):
+    for prefix in (
+        p for n in range(longest) for p in itertools.product((A, B), repeat=n)
+    ):
         weights = (2 * torch.randn(3, generator=generator)).softmax(0).tolist()
         table[prefix] = dict(zip((EOS, A, B), weights, strict=True))
     return table
 
 
-def enumerate_all(table, limit: int, alpha: float) -> list[tuple[bool, float, list[int]]]:
+def enumerate_all(
+    table, limit: int, alpha: float
+) -> list[tuple[bool, float, list[int]]]:
     """Every output up to the limit: finished or not, score, ids; the best first."""
     found = []
-    for prefix in (p for n in range(limit + 1) for p in itertools.product((A, B), repeat=n)):
-        log_prob = sum(math.log(table[prefix[:i]][token]) for i, token in enumerate(prefix))
+    for prefix in (
+        p for n in range(limit + 1) for p in itertools.product((A, B), repeat=n)
+    ):
+        log_prob = sum(
+            math.log(table[prefix[:i]][token]) for i, token in enumerate(prefix)
+        )
         if len(prefix) == limit:
             found.append((False, log_prob / ((5 + limit) / 6) ** alpha, list(prefix)))
         else:
@@ -252,8 +294,12 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(alpha, n_best):
     found = beam(tables, beam_size=64, length_penalty=alpha, n_best=n_best, limit=limit)
     for table, hypotheses in zip(tables, found, strict=True):
         expected = enumerate_all(table, limit, alpha)[:n_best]
-        assert [(h.finished, h.ids) for h in hypotheses] == [(done, ids) for done, _, ids in expected]
-        assert [h.score for h in hypotheses] == pytest.approx([score for _, score, _ in expected], abs=1e-5)
+        assert [(h.finished, h.ids) for h in hypotheses] == [
+            (done, ids) for done, _, ids in expected
+        ]
+        assert [h.score for h in hypotheses] == pytest.approx(
+            [score for _, score, _ in expected], abs=1e-5
+        )
         for h in hypotheses:
             assert h.log_prob == pytest.approx(sum(h.token_log_probs), abs=1e-5)
 
@@ -261,7 +307,9 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(alpha, n_best):
 @pytest.mark.parametrize("alpha", [-2.0, 0.0, 1.0, 3.0])
 @pytest.mark.parametrize("beam_size", [2, 3])
 def test_stopping_early_changes_no_result(alpha, beam_size):
-    """A narrow beam that never stops early: the same search with room in its pool for every finished one."""
+    """A narrow beam that never stops early: the same search with room in its pool for every
+    finished one.
+    """
     limit = 6
     tables = [random_table(seed, limit) for seed in range(40)]
     early = beam(tables, beam_size=beam_size, length_penalty=alpha, limit=limit)
@@ -274,13 +322,19 @@ def narrow_beam(table, beam_size: int, alpha: float, limit: int) -> list[int]:
     live, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
         candidates = [
-            ((*ids, token), total + math.log(p)) for ids, total in live for token, p in table[ids].items()
+            ((*ids, token), total + math.log(p))
+            for ids, total in live
+            for token, p in table[ids].items()
         ]
         best = sorted(candidates, key=lambda each: -each[1])[:beam_size]
         penalty = ((5 + length) / 6) ** alpha
-        finished += [(total / penalty, ids[:-1]) for ids, total in best if ids[-1] == EOS]
+        finished += [
+            (total / penalty, ids[:-1]) for ids, total in best if ids[-1] == EOS
+        ]
         live = [(ids, total) for ids, total in best if ids[-1] != EOS]
-    return list(max(finished)[1] if finished else max((total, ids) for ids, total in live)[1])
+    return list(
+        max(finished)[1] if finished else max((total, ids) for ids, total in live)[1]
+    )
 
 
 def test_a_beam_of_one_is_greedy_search():
@@ -295,7 +349,15 @@ def test_a_beam_of_one_is_greedy_search():
 def test_a_sentence_in_a_batch_is_translated_as_alone(beam_size):
     tables = [random_table(seed, 6) for seed in range(23)]
     limits = [1 + seed % 6 for seed in range(23)]
-    together = beam(tables, beam_size=beam_size, n_best=beam_size, length_penalty=1.0, limit=limits)
+    together = beam(
+        tables, beam_size=beam_size, n_best=beam_size, length_penalty=1.0, limit=limits
+    )
     for table, limit, hypotheses in zip(tables, limits, together, strict=True):
-        alone = beam([table], beam_size=beam_size, n_best=beam_size, length_penalty=1.0, limit=limit)
+        alone = beam(
+            [table],
+            beam_size=beam_size,
+            n_best=beam_size,
+            length_penalty=1.0,
+            limit=limit,
+        )
         assert alone == [hypotheses]

@@ -1,4 +1,6 @@
-"""Samples over slots: each is drawn for itself, from the model's own distribution, whatever stands beside it."""
+"""Samples over slots: each is drawn for itself, from the model's own distribution, whatever stands
+beside it.
+"""
 
 import math
 from collections import Counter
@@ -37,11 +39,18 @@ class Prefixes:
 
 
 def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
-    rows = [(source, (*seen, i)) for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)]
-    return torch.stack([log_probs_after(source, seen[1:]) for source, seen in rows]), Prefixes(rows)
+    rows = [
+        (source, (*seen, i))
+        for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)
+    ]
+    return torch.stack(
+        [log_probs_after(source, seen[1:]) for source, seen in rows]
+    ), Prefixes(rows)
 
 
-def sample(sentences: Sequence[Sentence], beams: Beams, slots: int = 4, step=step) -> dict[int, list[Hypothesis]]:
+def sample(
+    sentences: Sequence[Sentence], beams: Beams, slots: int = 4, step=step
+) -> dict[int, list[Hypothesis]]:
     def prefill(some: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in some])
 
@@ -49,7 +58,15 @@ def sample(sentences: Sequence[Sentence], beams: Beams, slots: int = 4, step=ste
     return dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
 
 
-def samples(count: int, seed: int = 1, *, alpha: float = 0.0, banned: Sequence[int] = (), n: int = 0, **sampling):
+def samples(
+    count: int,
+    seed: int = 1,
+    *,
+    alpha: float = 0.0,
+    banned: Sequence[int] = (),
+    n: int = 0,
+    **sampling,
+):
     return Samples(BOS, EOS, count, alpha, count, banned, n, Sampling(**sampling), seed)
 
 
@@ -57,7 +74,9 @@ SENTENCES = [Sentence(i, [i, 7 * i % 5, *range(i % 3)], 3 + i) for i in range(11
 
 
 def test_samples_come_as_often_as_the_model_says() -> None:
-    """Outputs of one token and of two, against their probabilities; 5,000 samples, four deviations."""
+    """Outputs of one token and of two, against their probabilities; 5,000 samples, four
+    deviations.
+    """
     source, count = (3, 4), 5000
     (found,) = sample([Sentence(0, source, 9)], samples(count)).values()
     seen = Counter((*h.ids, EOS) if h.finished else tuple(h.ids) for h in found)
@@ -65,22 +84,30 @@ def test_samples_come_as_often_as_the_model_says() -> None:
     probabilities = {(EOS,): first[EOS]}
     for token in range(V):
         if token != EOS:
-            probabilities[token, EOS] = first[token] * float(log_probs_after(source, [token])[EOS].exp())
+            probabilities[token, EOS] = first[token] * float(
+                log_probs_after(source, [token])[EOS].exp()
+            )
     for ids, p in probabilities.items():
         assert abs(seen[ids] / count - p) < 4 * math.sqrt(p * (1 - p) / count)
     assert len(seen) > 50
 
 
 def test_a_sample_is_what_its_own_numbers_choose() -> None:
-    """One number for each position, of the seed, the source and the number of the sample: walked by hand."""
+    """One number for each position, of the seed, the source and the number of the sample: walked by
+    hand.
+    """
     sentence = SENTENCES[5]
     found = sample(SENTENCES, samples(4, seed=9))[5]
     for number, hypothesis in enumerate(found):
-        uniforms = np.random.Generator(np.random.PCG64([9, number, *sentence.ids])).random(sentence.max_len)
+        uniforms = np.random.Generator(
+            np.random.PCG64([9, number, *sentence.ids])
+        ).random(sentence.max_len)
         ids: list[int] = []
         for uniform in uniforms.tolist():
             cumulative = log_probs_after(sentence.ids, ids).double().exp().cumsum(0)
-            ids.append(int((cumulative > uniform * float(cumulative[-1])).int().argmax()))
+            ids.append(
+                int((cumulative > uniform * float(cumulative[-1])).int().argmax())
+            )
             if ids[-1] == EOS:
                 break
         assert hypothesis.ids == [i for i in ids if i != EOS]
@@ -89,8 +116,12 @@ def test_a_sample_is_what_its_own_numbers_choose() -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 3, 64])
-def test_nothing_depends_on_the_sentences_beside_it_or_on_how_many_samples_there_are(slots: int) -> None:
-    alone = {s.number: sample([s], samples(5, temperature=1.3))[s.number] for s in SENTENCES}
+def test_nothing_depends_on_the_sentences_beside_it_or_on_how_many_samples_there_are(
+    slots: int,
+) -> None:
+    alone = {
+        s.number: sample([s], samples(5, temperature=1.3))[s.number] for s in SENTENCES
+    }
     assert sample(SENTENCES, samples(5, temperature=1.3), slots) == alone
     fewer = sample(SENTENCES, samples(2, temperature=1.3), slots)
     assert fewer == {number: found[:2] for number, found in alone.items()}
@@ -98,18 +129,29 @@ def test_nothing_depends_on_the_sentences_beside_it_or_on_how_many_samples_there
 
 
 def test_probabilities_are_the_models_own_and_scores_those_of_a_search() -> None:
-    for number, found in sample(SENTENCES, samples(3, alpha=0.7, temperature=0.5, top_k=4)).items():
+    for number, found in sample(
+        SENTENCES, samples(3, alpha=0.7, temperature=0.5, top_k=4)
+    ).items():
         for hypothesis in found:
             ids = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
-            walked = [float(log_probs_after(SENTENCES[number].ids, ids[:t])[i]) for t, i in enumerate(ids)]
+            walked = [
+                float(log_probs_after(SENTENCES[number].ids, ids[:t])[i])
+                for t, i in enumerate(ids)
+            ]
             assert hypothesis.token_log_probs == pytest.approx(walked, abs=1e-5)
             assert hypothesis.log_prob == pytest.approx(sum(walked), abs=1e-4)
-            assert hypothesis.score == pytest.approx(sum(walked) / ((5 + len(ids)) / 6) ** 0.7, abs=1e-4)
+            assert hypothesis.score == pytest.approx(
+                sum(walked) / ((5 + len(ids)) / 6) ** 0.7, abs=1e-4
+            )
             assert hypothesis.finished or len(ids) == SENTENCES[number].max_len
 
 
-@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_k": 1}, {"min_p": 0.9999}], ids=str)
-def test_where_the_best_token_alone_is_left_every_sample_is_greedy(settings: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"temperature": 0.0}, {"top_k": 1}, {"min_p": 0.9999}], ids=str
+)
+def test_where_the_best_token_alone_is_left_every_sample_is_greedy(
+    settings: dict[str, float],
+) -> None:
     greedy = sample(SENTENCES, Beams(BOS, EOS))
     for number, found in sample(SENTENCES, samples(3, **settings)).items():
         assert [h.ids for h in found] == [greedy[number][0].ids] * 3
@@ -124,7 +166,12 @@ def test_a_prefix_is_kept_and_what_is_banned_is_never_drawn() -> None:
             drawn = hypothesis.ids[3:]
             assert not {2, 4, 5} & set(drawn)
             assert all(a != b for a, b in pairwise(sorted(drawn)))
-    assert {token for hypotheses in found.values() for h in hypotheses for token in h.ids[3:]} == {0, 3, 6}
+    assert {
+        token
+        for hypotheses in found.values()
+        for h in hypotheses
+        for token in h.ids[3:]
+    } == {0, 3, 6}
 
 
 def test_what_is_no_number_or_all_banned_is_told() -> None:

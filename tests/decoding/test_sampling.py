@@ -1,4 +1,6 @@
-"""Filters worked out by hand, draws against their probabilities, and texts whose growth can be read off."""
+"""Filters worked out by hand, draws against their probabilities, and texts whose growth can be read
+off.
+"""
 
 import math
 from collections.abc import Callable
@@ -9,16 +11,26 @@ import torch
 from torch import Tensor
 
 from weft.decoding.reference import greedy_search
-from weft.decoding.sampling import SampledToken, Sampling, draw_ids, filtered_log_probs, sample_tokens
+from weft.decoding.sampling import (
+    SampledToken,
+    Sampling,
+    draw_ids,
+    filtered_log_probs,
+    sample_tokens,
+)
 from weft.errors import DivergedError, UsageError
 
 BOS, EOS = 0, 1
 
 
-def filtered(probs: list[float], history: list[int] | None = None, banned_ids=(), **settings) -> list[float]:
+def filtered(
+    probs: list[float], history: list[int] | None = None, banned_ids=(), **settings
+) -> list[float]:
     """Probabilities in, probabilities that are drawn from out."""
     ids = None if history is None else torch.tensor([history]).long()
-    found = filtered_log_probs(torch.tensor([probs]).log(), Sampling(**settings), ids, banned_ids)
+    found = filtered_log_probs(
+        torch.tensor([probs]).log(), Sampling(**settings), ids, banned_ids
+    )
     return found.exp()[0].tolist()
 
 
@@ -26,7 +38,8 @@ def close(*expected: float):
     return pytest.approx(expected, abs=1e-6)
 
 
-# Settings -----------------------------------------------------------------------------------------------------
+# Settings
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -36,7 +49,11 @@ def close(*expected: float):
         ("top_k", [0, -3], "at least 1"),
         ("top_p", [0.0, -0.5, 1.1, math.nan], "above 0 and at most 1"),
         ("min_p", [-0.1, 1.0, math.nan], "at least 0 and below 1"),
-        ("repetition_penalty", [0.0, -1.0, math.inf, math.nan], "a finite number above 0"),
+        (
+            "repetition_penalty",
+            [0.0, -1.0, math.inf, math.nan],
+            "a finite number above 0",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(name, values, rule):
@@ -50,16 +67,20 @@ def test_the_ends_of_the_ranges_are_allowed():
     Sampling(temperature=0.0, top_k=1, top_p=1.0, min_p=0.0, repetition_penalty=0.5)
 
 
-# Filters ------------------------------------------------------------------------------------------------------
+# Filters
+# --------------------------------------------------------------------------------------
 
 
 def test_without_settings_the_distribution_is_the_models():
     logits = torch.randn(3, 7, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(filtered_log_probs(logits, Sampling()), logits.double().log_softmax(-1))
+    torch.testing.assert_close(
+        filtered_log_probs(logits, Sampling()), logits.double().log_softmax(-1)
+    )
 
 
 def test_temperature_divides_the_logits():
-    assert filtered([0.5, 0.25, 0.25], temperature=0.5) == close(4 / 6, 1 / 6, 1 / 6)  # squares, normalised
+    # squares, normalised
+    assert filtered([0.5, 0.25, 0.25], temperature=0.5) == close(4 / 6, 1 / 6, 1 / 6)
     assert filtered([0.8, 0.2], temperature=2.0) == close(2 / 3, 1 / 3)  # roots
 
 
@@ -74,7 +95,8 @@ def test_of_equals_top_k_keeps_the_lower_ids():
 
 
 def test_top_p_keeps_the_fewest_whose_mass_reaches_p():
-    assert filtered([0.1, 0.4, 0.2, 0.3], top_p=0.65) == close(0, 4 / 7, 0, 3 / 7)  # 0.4 < 0.65 <= 0.7
+    # 0.4 < 0.65 <= 0.7
+    assert filtered([0.1, 0.4, 0.2, 0.3], top_p=0.65) == close(0, 4 / 7, 0, 3 / 7)
     assert filtered([0.1, 0.4, 0.2, 0.3], top_p=0.75) == close(0, 4 / 9, 2 / 9, 3 / 9)
     assert filtered([0.1, 0.4, 0.2, 0.3], top_p=0.95) == close(0.1, 0.4, 0.2, 0.3)
 
@@ -90,13 +112,21 @@ def test_of_equals_top_p_keeps_the_lower_ids():
 
 
 def test_min_p_keeps_what_is_nearly_as_probable_as_the_best():
-    assert filtered([0.1, 0.4, 0.2, 0.3], min_p=0.6) == close(0, 4 / 7, 0, 3 / 7)  # 0.24 and above
+    # 0.24 and above
+    assert filtered([0.1, 0.4, 0.2, 0.3], min_p=0.6) == close(0, 4 / 7, 0, 3 / 7)
     assert filtered([0.1, 0.4, 0.2, 0.3], min_p=0.45) == close(0, 4 / 9, 2 / 9, 3 / 9)
     assert filtered([0.1, 0.4, 0.2, 0.3], min_p=0.99) == close(0, 1, 0, 0)
 
 
 @pytest.mark.parametrize(
-    "settings", [{"top_k": 7}, {"top_k": 99}, {"top_p": 1.0}, {"min_p": 0.0}, {"repetition_penalty": 1.0}]
+    "settings",
+    [
+        {"top_k": 7},
+        {"top_k": 99},
+        {"top_p": 1.0},
+        {"min_p": 0.0},
+        {"repetition_penalty": 1.0},
+    ],
 )
 def test_filters_at_their_limits_do_nothing(settings):
     logits = 9 * torch.randn(5, 7, generator=torch.Generator().manual_seed(2))
@@ -119,7 +149,9 @@ def test_every_row_is_filtered_by_itself():
 def test_a_filter_leaves_the_most_probable_in_their_proportions(seed):
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(3, 11, generator=generator)
-    settings = Sampling(0.5 + seed / 10, top_k=1 + seed % 9, top_p=0.3 + seed / 40, min_p=seed / 100)
+    settings = Sampling(
+        0.5 + seed / 10, top_k=1 + seed % 9, top_p=0.3 + seed / 40, min_p=seed / 100
+    )
     plain = filtered_log_probs(logits, Sampling(settings.temperature))
     found = filtered_log_probs(logits, settings)
     torch.testing.assert_close(found.exp().sum(-1), torch.ones(3).double())
@@ -127,10 +159,13 @@ def test_a_filter_leaves_the_most_probable_in_their_proportions(seed):
         kept = after.isfinite()
         assert 1 <= kept.sum() <= settings.top_k
         assert before[kept].min() >= before[~kept].max()
-        torch.testing.assert_close(after[kept] - after[kept].max(), before[kept] - before[kept].max())
+        torch.testing.assert_close(
+            after[kept] - after[kept].max(), before[kept] - before[kept].max()
+        )
 
 
-# Their order --------------------------------------------------------------------------------------------------
+# Their order
+# --------------------------------------------------------------------------------------
 
 
 def test_top_p_is_of_what_top_k_has_left():
@@ -140,42 +175,57 @@ def test_top_p_is_of_what_top_k_has_left():
 
 def test_min_p_comes_after_top_p():
     # Of all four, 0.4 < 0.5 <= 0.7 leaves two; had min_p come first, 4/7 would have been enough.
-    assert filtered([0.4, 0.3, 0.2, 0.1], top_p=0.5, min_p=0.6) == close(4 / 7, 3 / 7, 0, 0)
+    assert filtered([0.4, 0.3, 0.2, 0.1], top_p=0.5, min_p=0.6) == close(
+        4 / 7, 3 / 7, 0, 0
+    )
 
 
 def test_the_temperature_comes_before_top_p():
     # At 0.5 the squares 16, 9, 4, 1 of 30: 16/30 >= 0.5, where 0.4 would not have been enough.
-    assert filtered([0.4, 0.3, 0.2, 0.1], temperature=0.5, top_p=0.5) == close(1, 0, 0, 0)
+    assert filtered([0.4, 0.3, 0.2, 0.1], temperature=0.5, top_p=0.5) == close(
+        1, 0, 0, 0
+    )
 
 
 def test_the_penalty_comes_before_top_k():
     # The logits are ln p < 0: the first, doubled, is ln 0.16 and falls behind 0.3 and 0.2.
-    assert filtered([0.4, 0.3, 0.2, 0.1], history=[0], repetition_penalty=2.0, top_k=2) == close(
-        0, 3 / 5, 2 / 5, 0
-    )
+    assert filtered(
+        [0.4, 0.3, 0.2, 0.1], history=[0], repetition_penalty=2.0, top_k=2
+    ) == close(0, 3 / 5, 2 / 5, 0)
 
 
 def test_banned_ids_are_out_before_everything():
     assert filtered([0.4, 0.3, 0.2, 0.1], banned_ids=[0], top_k=1) == close(0, 1, 0, 0)
     # Of 0.3, 0.2, 0.1 the first is half: it reaches 0.45.
-    assert filtered([0.4, 0.3, 0.2, 0.1], banned_ids=[0], top_p=0.45) == close(0, 1, 0, 0)
-    assert filtered([0.4, 0.3, 0.2, 0.1], banned_ids=[0], temperature=0.0) == close(0, 1, 0, 0)
+    assert filtered([0.4, 0.3, 0.2, 0.1], banned_ids=[0], top_p=0.45) == close(
+        0, 1, 0, 0
+    )
+    assert filtered([0.4, 0.3, 0.2, 0.1], banned_ids=[0], temperature=0.0) == close(
+        0, 1, 0, 0
+    )
 
 
-# Penalty, greedy, extremes ------------------------------------------------------------------------------------
+# Penalty, greedy, extremes
+# --------------------------------------------------------------------------------------
 
 
 def test_the_penalty_divides_positive_and_multiplies_negative_logits_once():
-    logits = torch.tensor([[3.0, -1.0, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 2.0, 1.0]])
+    logits = torch.tensor(
+        [[3.0, -1.0, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 2.0, 1.0]]
+    )
     history = torch.tensor([[0, 1, 1, 4], [2, 3, 3, 3]])
-    expected = torch.tensor([[2.0, -1.5, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 4 / 3, 1.0]])
+    expected = torch.tensor(
+        [[2.0, -1.5, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 4 / 3, 1.0]]
+    )
     found = filtered_log_probs(logits, Sampling(repetition_penalty=1.5), history)
     torch.testing.assert_close(found, expected.double().log_softmax(-1))
 
 
 def test_temperature_0_is_the_most_probable_token_the_lower_id_among_equals():
     assert filtered([0.2, 0.4, 0.4], temperature=0.0) == [0, 1, 0]
-    assert filtered([0.4, 0.3, 0.3], history=[0], repetition_penalty=2.0, temperature=0.0) == [0, 1, 0]
+    assert filtered(
+        [0.4, 0.3, 0.3], history=[0], repetition_penalty=2.0, temperature=0.0
+    ) == [0, 1, 0]
 
 
 @pytest.mark.parametrize("temperature", [1e-9, 1e-300, 5e-324])
@@ -184,11 +234,19 @@ def test_a_temperature_next_to_0_is_nearly_greedy(temperature):
 
 
 def test_impossible_tokens_stay_impossible():
-    for settings in ({}, {"temperature": 50.0}, {"top_k": 3}, {"top_p": 0.999}, {"min_p": 1e-9}):
+    for settings in (
+        {},
+        {"temperature": 50.0},
+        {"top_k": 3},
+        {"top_p": 0.999},
+        {"min_p": 1e-9},
+    ):
         assert filtered([0.0, 0.5, 0.0, 0.5], **settings) == close(0, 0.5, 0, 0.5)
 
 
-@pytest.mark.parametrize("settings", [{}, {"temperature": 0.0}, {"top_k": 1}, {"top_p": 0.5}, {"min_p": 0.5}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 0.0}, {"top_k": 1}, {"top_p": 0.5}, {"min_p": 0.5}]
+)
 def test_rows_without_numbers_become_nan(settings):
     logits = torch.zeros(4, 3)
     logits[0, 1], logits[1, 2], logits[2] = math.nan, math.inf, -math.inf
@@ -198,16 +256,21 @@ def test_rows_without_numbers_become_nan(settings):
 
 def test_the_given_logits_stay_as_they_were():
     logits = torch.arange(5.0).double()[None]
-    filtered_log_probs(logits, Sampling(0.5, 2, 0.5, 0.5, 2.0), torch.tensor([[1]]), [4])
+    filtered_log_probs(
+        logits, Sampling(0.5, 2, 0.5, 0.5, 2.0), torch.tensor([[1]]), [4]
+    )
     assert logits.tolist() == [[0, 1, 2, 3, 4]]
 
 
-# Draws --------------------------------------------------------------------------------------------------------
+# Draws
+# --------------------------------------------------------------------------------------
 
 
 def test_a_number_falls_into_the_share_of_its_id():
     log_probs = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]).double().log()
-    numbers = torch.tensor([0.0, 0.24, 0.26, 0.74, 0.76, 1 - 2**-53], dtype=torch.float64)
+    numbers = torch.tensor(
+        [0.0, 0.24, 0.26, 0.74, 0.76, 1 - 2**-53], dtype=torch.float64
+    )
     assert draw_ids(log_probs.expand(6, -1), numbers).tolist() == [1, 1, 3, 3, 4, 4]
 
 
@@ -220,7 +283,8 @@ def test_no_number_draws_an_impossible_id(seed):
         assert log_probs.gather(1, drawn[:, None]).isfinite().all()
 
 
-# Texts --------------------------------------------------------------------------------------------------------
+# Texts
+# --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -255,7 +319,8 @@ def sample(
     logits_after, prompts, *, limit=20, seeds=None, cache=None, settings=None, **more
 ) -> list[SampledToken]:
     generators = [
-        torch.Generator().manual_seed(seed) for seed in (range(len(prompts)) if seeds is None else seeds)
+        torch.Generator().manual_seed(seed)
+        for seed in (range(len(prompts)) if seeds is None else seeds)
     ]
     prompt = torch.tensor(prompts).long()
     cache = Texts([row[:-1] for row in prompts]) if cache is None else cache
@@ -274,13 +339,26 @@ def ids_of(tokens: list[SampledToken], row: int = 0) -> list[int]:
 
 @pytest.mark.parametrize(
     "settings",
-    [Sampling(), Sampling(temperature=0.6), Sampling(top_k=3), Sampling(top_p=0.8), Sampling(min_p=0.3)],
+    [
+        Sampling(),
+        Sampling(temperature=0.6),
+        Sampling(top_k=3),
+        Sampling(top_p=0.8),
+        Sampling(min_p=0.3),
+    ],
 )
 def test_draws_have_the_frequencies_of_their_probabilities(settings):
     draws = 20_000
     logits = torch.tensor([1.0, -math.inf, 0.0, 2.0, -1.0, 1.5, 0.5])
-    tokens = sample(lambda row: logits.tolist(), [[BOS]] * 100, limit=draws // 100, settings=settings)
-    counts = torch.stack([token.ids for token in tokens]).flatten().bincount(minlength=7)
+    tokens = sample(
+        lambda row: logits.tolist(),
+        [[BOS]] * 100,
+        limit=draws // 100,
+        settings=settings,
+    )
+    counts = (
+        torch.stack([token.ids for token in tokens]).flatten().bincount(minlength=7)
+    )
     assert counts.sum() == draws
     probs = filtered_log_probs(logits[None], settings).exp()[0]
     deviations = (draws * probs * (1 - probs)).sqrt()
@@ -296,7 +374,8 @@ def test_draws_one_after_another_are_independent():
         pairs = pairs[pairs > 0]
         expected = first.numel() / 9
         assert len(pairs) == 9
-        assert ((pairs - expected) ** 2 / expected).sum() < 27  # 8 degrees of freedom: one in a thousand
+        # 8 degrees of freedom: one in a thousand
+        assert ((pairs - expected) ** 2 / expected).sum() < 27
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_something_else():
@@ -304,7 +383,9 @@ def test_the_same_seed_draws_the_same_and_another_seed_something_else():
     tokens = sample(random_logits, prompts, seeds=[5, 5, 6], banned_ids=[EOS])
     assert ids_of(tokens, 0) == ids_of(tokens, 1) != ids_of(tokens, 2)
     again = sample(random_logits, prompts, seeds=[5, 5, 6], banned_ids=[EOS])
-    assert [ids_of(again, row) for row in range(3)] == [ids_of(tokens, row) for row in range(3)]
+    assert [ids_of(again, row) for row in range(3)] == [
+        ids_of(tokens, row) for row in range(3)
+    ]
 
 
 def test_a_row_becomes_the_same_whatever_stands_beside_it():
@@ -325,10 +406,18 @@ def test_temperature_0_is_greedy_search():
     def after(row: list[int]) -> list[float]:
         return random_logits([*row, 5])
 
-    tokens = sample(after, [[BOS]] * 17, limit=9, settings=Sampling(temperature=0.0), cache=cache)
+    tokens = sample(
+        after, [[BOS]] * 17, limit=9, settings=Sampling(temperature=0.0), cache=cache
+    )
     limits = torch.full((17,), 9)
     for row, best in enumerate(
-        greedy_search(model(after), Texts([[] for _ in range(17)]), bos_id=BOS, eos_id=EOS, max_lens=limits)
+        greedy_search(
+            model(after),
+            Texts([[] for _ in range(17)]),
+            bos_id=BOS,
+            eos_id=EOS,
+            max_lens=limits,
+        )
     ):
         assert ids_of(tokens, row) == best.ids + [EOS] * best.finished
         log_probs = [float(token.log_probs[row]) for token in tokens]
@@ -336,20 +425,38 @@ def test_temperature_0_is_greedy_search():
 
 
 def test_temperature_0_needs_no_generator():
-    (token,) = sample(lambda row: [0.0, 1.0, 2.0], [[BOS]], limit=1, seeds=[], settings=Sampling(temperature=0.0))
+    (token,) = sample(
+        lambda row: [0.0, 1.0, 2.0],
+        [[BOS]],
+        limit=1,
+        seeds=[],
+        settings=Sampling(temperature=0.0),
+    )
     assert token.ids.tolist() == [2]
 
 
 def countdown(row: list[int]) -> list[float]:
-    """2 until the row is as long as its first id says, then eos; and a 3 of a third of the probability."""
+    """2 until the row is as long as its first id says, then eos; and a 3 of a third of the
+    probability.
+    """
     newest = EOS if len(row) >= row[0] else 2
-    return [math.log(0.75) if i == newest else math.log(0.25) if i == 3 else -math.inf for i in range(5)]
+    return [
+        math.log(0.75) if i == newest else math.log(0.25) if i == 3 else -math.inf
+        for i in range(5)
+    ]
 
 
 def test_a_row_that_draws_eos_is_done_and_leaves_the_others_alone():
     cache = Texts([[], [], []])
-    tokens = sample(countdown, [[2], [4], [2]], cache=cache, settings=Sampling(temperature=0.0))
-    assert [token.ids.tolist() for token in tokens] == [[2, 2, 2], [EOS, 2, EOS], [EOS, 2, EOS], [EOS, EOS, EOS]]
+    tokens = sample(
+        countdown, [[2], [4], [2]], cache=cache, settings=Sampling(temperature=0.0)
+    )
+    assert [token.ids.tolist() for token in tokens] == [
+        [2, 2, 2],
+        [EOS, 2, EOS],
+        [EOS, 2, EOS],
+        [EOS, EOS, EOS],
+    ]
     assert [token.done.tolist() for token in tokens] == [
         [False, False, False], [True, False, True], [True, False, True], [True, True, True],
     ]  # fmt: skip
@@ -366,11 +473,17 @@ def test_at_the_limit_rows_are_left_undone():
 
 def test_the_log_probabilities_are_the_models_before_any_filter():
     settings = Sampling(temperature=3.0, top_k=2, repetition_penalty=2.0)
-    tokens = sample(lambda row: countdown([99, *row]), [[4, 2]] * 5, limit=12, settings=settings, banned_ids=[2])
-    assert {int(i) for token in tokens for i in token.ids} == {3}
-    assert torch.stack([token.log_probs for token in tokens]).flatten().tolist() == pytest.approx(
-        [math.log(0.25)] * 60
+    tokens = sample(
+        lambda row: countdown([99, *row]),
+        [[4, 2]] * 5,
+        limit=12,
+        settings=settings,
+        banned_ids=[2],
     )
+    assert {int(i) for token in tokens for i in token.ids} == {3}
+    assert torch.stack(
+        [token.log_probs for token in tokens]
+    ).flatten().tolist() == pytest.approx([math.log(0.25)] * 60)
 
 
 def test_the_prompt_but_its_last_id_is_known_and_not_fed_again():
@@ -386,8 +499,17 @@ def test_the_prompt_but_its_last_id_is_known_and_not_fed_again():
 
 def test_the_penalty_counts_the_prompt_and_what_was_drawn():
     settings = Sampling(temperature=0.0, repetition_penalty=100.0)
-    tokens = sample(lambda row: [5.0, -9.0, 4.0, 3.0, 2.0], [[0], [2], [3]], limit=3, settings=settings)
-    assert [ids_of(tokens, row) for row in range(3)] == [[2, 3, 4], [0, 3, 4], [0, 2, 4]]
+    tokens = sample(
+        lambda row: [5.0, -9.0, 4.0, 3.0, 2.0],
+        [[0], [2], [3]],
+        limit=3,
+        settings=settings,
+    )
+    assert [ids_of(tokens, row) for row in range(3)] == [
+        [2, 3, 4],
+        [0, 3, 4],
+        [0, 2, 4],
+    ]
 
 
 def test_tokens_come_one_by_one_as_they_are_asked_for():
@@ -403,11 +525,18 @@ def test_tokens_come_one_by_one_as_they_are_asked_for():
 
 
 def test_impossible_and_banned_ids_are_never_drawn():
-    tokens = sample(lambda row: [0.0, 0.0, -math.inf, 0.0, 9.0], [[BOS]] * 20, limit=100, banned_ids=[EOS, 4])
+    tokens = sample(
+        lambda row: [0.0, 0.0, -math.inf, 0.0, 9.0],
+        [[BOS]] * 20,
+        limit=100,
+        banned_ids=[EOS, 4],
+    )
     assert {int(i) for token in tokens for i in token.ids} == {0, 3}
 
 
-@pytest.mark.parametrize("settings", [Sampling(), Sampling(temperature=0.0), Sampling(top_k=1, top_p=0.5)])
+@pytest.mark.parametrize(
+    "settings", [Sampling(), Sampling(temperature=0.0), Sampling(top_k=1, top_p=0.5)]
+)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_logits_that_are_no_numbers_are_an_error(settings, value):
     def after(row: list[int]) -> list[float]:
@@ -425,7 +554,12 @@ def test_a_banned_id_that_is_no_number_is_an_error_too():
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_everything_banned_is_an_error(temperature):
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        sample(lambda row: [0.0, 0.0, -math.inf], [[BOS]], settings=Sampling(temperature), banned_ids=[0, 1])
+        sample(
+            lambda row: [0.0, 0.0, -math.inf],
+            [[BOS]],
+            settings=Sampling(temperature),
+            banned_ids=[0, 1],
+        )
 
 
 def test_impossible_settings_are_refused_at_the_call():

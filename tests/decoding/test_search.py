@@ -1,4 +1,6 @@
-"""The search over slots finds what the search over batches finds, whatever stands beside a sentence."""
+"""The search over slots finds what the search over batches finds, whatever stands beside a
+sentence.
+"""
 
 import math
 import os
@@ -23,8 +25,12 @@ from weft.errors import DivergedError, UsageError
 BOS, EOS, V = 0, 1, 7
 
 
-def log_probs_after(source: Sequence[int], prefix: Sequence[int], coarse: bool) -> torch.Tensor:
-    """Of the next token: random, the same for the same source and prefix; with `coarse`, many are equal."""
+def log_probs_after(
+    source: Sequence[int], prefix: Sequence[int], coarse: bool
+) -> torch.Tensor:
+    """Of the next token: random, the same for the same source and prefix; with `coarse`, many are
+    equal.
+    """
     generator = torch.Generator().manual_seed(hash((*source, -1, *prefix)) % 2**31)
     logits = 2 * torch.randn(V, generator=generator)
     if coarse:
@@ -35,7 +41,9 @@ def log_probs_after(source: Sequence[int], prefix: Sequence[int], coarse: bool) 
 
 @dataclass
 class Scripted:
-    """A decoder that keeps each token where it was made, and reads prefixes back by way of the ancestors."""
+    """A decoder that keeps each token where it was made, and reads prefixes back by way of the
+    ancestors.
+    """
 
     slots: int
     places: int
@@ -47,20 +55,29 @@ class Scripted:
         self.past: dict[tuple[int, int, int], int] = {}
         self.most_tokens = self.steps = 0
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Any = ()) -> None:
+    def read(
+        self,
+        slots: Sequence[int],
+        sentences: Sequence[Sequence[int]],
+        allowed: Any = (),
+    ) -> None:
         for slot, sentence in zip(slots, sentences, strict=True):
             self.sources[slot] = sentence
 
     def step(self, rows: Rows, count: int, *, whole: bool) -> Best:
         in_use = {int(slot) for slot in rows.slots}
-        self.most_tokens = max(self.most_tokens, sum(len(self.sources[slot]) for slot in in_use))
+        self.most_tokens = max(
+            self.most_tokens, sum(len(self.sources[slot]) for slot in in_use)
+        )
         self.steps += 1
         columns = (rows.slots, rows.places, rows.times, rows.tokens)
         standing = list(zip(*(column.tolist() for column in columns), strict=True))
         for slot, place, time, token in standing:
             self.past[slot, time, place] = token
         best, ids, everything, begin = [], [], [], 0
-        lists = zip(standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True)
+        lists = zip(
+            standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True
+        )
         for (slot, _, time, token), before, end in lists:
             prefix = [self.past[slot, j, before[j]] for j in range(time)] + [token]
             assert prefix[0] == BOS
@@ -93,13 +110,20 @@ def advanced(coarse: bool) -> Step[Batched]:
     """The step over batches."""
 
     def step(ids: torch.Tensor, cache: Batched) -> tuple[torch.Tensor, Batched]:
-        rows = [(source, (*prefix, i)) for (source, prefix), i in zip(cache.rows, ids.tolist(), strict=True)]
-        return torch.stack([log_probs_after(s, p[1:], coarse) for s, p in rows]), Batched(rows)
+        rows = [
+            (source, (*prefix, i))
+            for (source, prefix), i in zip(cache.rows, ids.tolist(), strict=True)
+        ]
+        return torch.stack(
+            [log_probs_after(s, p[1:], coarse) for s, p in rows]
+        ), Batched(rows)
 
     return step
 
 
-def reference(sentences: list[Sentence], beams: Beams, coarse: bool = False) -> list[list[Hypothesis]]:
+def reference(
+    sentences: list[Sentence], beams: Beams, coarse: bool = False
+) -> list[list[Hypothesis]]:
     return beam_search(
         advanced(coarse), Batched([(s.ids, ()) for s in sentences]), bos_id=BOS, eos_id=EOS,
         max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beams.beam_size,
@@ -110,7 +134,11 @@ def reference(sentences: list[Sentence], beams: Beams, coarse: bool = False) -> 
 def drawn(count: int, seed: int) -> list[Sentence]:
     draw = random.Random(seed)
     return [
-        Sentence(i, [draw.randrange(100) for _ in range(draw.randint(1, 9))], draw.randint(1, 12))
+        Sentence(
+            i,
+            [draw.randrange(100) for _ in range(draw.randint(1, 9))],
+            draw.randint(1, 12),
+        )
         for i in range(count)
     ]
 
@@ -123,15 +151,23 @@ def same(found: Hypothesis, expected: Hypothesis) -> bool:
 
 
 BEAMS = [
-    *(Beams(BOS, EOS, k, alpha, n) for k, n in ((1, 1), (2, 1), (3, 3), (5, 2)) for alpha in (0.0, 1.0, -0.7)),
+    *(
+        Beams(BOS, EOS, k, alpha, n)
+        for k, n in ((1, 1), (2, 1), (3, 3), (5, 2))
+        for alpha in (0.0, 1.0, -0.7)
+    ),
     Beams(BOS, EOS, 3, 1.0, 2, banned_ids=(2, 5)),
     Beams(BOS, EOS, 20, 0.6, 4),  # more than the vocabulary has
 ]
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
-@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
-def test_it_finds_what_the_search_over_batches_finds(beams: Beams, slots: int, coarse: bool) -> None:
+@pytest.mark.parametrize(
+    ("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)]
+)
+def test_it_finds_what_the_search_over_batches_finds(
+    beams: Beams, slots: int, coarse: bool
+) -> None:
     sentences = drawn(23, seed=slots)
     decoder = Scripted(slots, beams.beam_size, coarse)
     found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
@@ -143,8 +179,12 @@ def test_it_finds_what_the_search_over_batches_finds(beams: Beams, slots: int, c
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
-@pytest.mark.parametrize(("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)])
-def test_so_it_does_over_a_models_own_steps(beams: Beams, slots: int, coarse: bool) -> None:
+@pytest.mark.parametrize(
+    ("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)]
+)
+def test_so_it_does_over_a_models_own_steps(
+    beams: Beams, slots: int, coarse: bool
+) -> None:
     """Sentences begin together there, and rows of the cache are kept, reordered and repeated."""
     sentences = drawn(23, seed=slots)
 
@@ -159,7 +199,9 @@ def test_so_it_does_over_a_models_own_steps(beams: Beams, slots: int, coarse: bo
 
 
 def every_output(source: Sequence[int], limit: int) -> list[tuple[float, list[int]]]:
-    """Every finished output of at most `limit` tokens with its log-probability, the most probable first."""
+    """Every finished output of at most `limit` tokens with its log-probability, the most probable
+    first.
+    """
     found, open_ones = [], [(0.0, [])]
     for _ in range(limit):
         grown = [
@@ -206,7 +248,14 @@ def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
     def prefill(some: Sequence[Sequence[int]]) -> Batched:
         return Batched([(source, ()) for source in some])
 
-    theirs = dict(continuous_search(BatchedDecoder(prefill, advanced(False), 4, 3), Waiting(sentences), beams, 99))
+    theirs = dict(
+        continuous_search(
+            BatchedDecoder(prefill, advanced(False), 4, 3),
+            Waiting(sentences),
+            beams,
+            99,
+        )
+    )
     for number, hypotheses in search_all(Engine(), sentences, beams).items():
         assert all(map(same, theirs[number], hypotheses))
         assert all(h.ids[:2] == [5, 2] for h in hypotheses if number % 2)
@@ -215,7 +264,12 @@ def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
 def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() -> None:
     sentences = drawn(40, seed=3)
     decoder = Scripted(16, 2)
-    assert len(dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS, 2), 20))) == 40
+    assert (
+        len(
+            dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS, 2), 20))
+        )
+        == 40
+    )
     assert 9 < decoder.most_tokens <= 20
     waiting = Waiting(sentences)
     lens = sorted((len(s.ids) for s in sentences), reverse=True)
@@ -226,11 +280,16 @@ def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() ->
 
 
 def test_finished_sentences_make_room_for_waiting_ones() -> None:
-    """Forty sentences of up to twelve tokens in four slots: one batch after the other would take longer."""
+    """Forty sentences of up to twelve tokens in four slots: one batch after the other would take
+    longer.
+    """
     sentences = drawn(40, seed=5)
     decoder = Scripted(4, 1)
     found = dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS), 1000))
-    lens = [len(found[s.number][0].token_log_probs) for s in Waiting(sentences).take(40, 1000, False)]
+    lens = [
+        len(found[s.number][0].token_log_probs)
+        for s in Waiting(sentences).take(40, 1000, False)
+    ]
     one_by_one = sum(max(lens[i : i + 4]) for i in range(0, 40, 4))
     assert sum(lens) / 4 <= decoder.steps < min(one_by_one, 1.3 * sum(lens) / 4)
 
@@ -269,7 +328,8 @@ def test_one_worker_that_fails_ends_the_search() -> None:
     engine = Engine(Failing)
     with pytest.raises(MemoryError):
         search_all(engine, drawn(2000, seed=8), Beams(BOS, EOS), 2)
-    assert sum(decoder.steps for decoder in engine.made) < 500  # all 2,000 take some 700 at least
+    # all 2,000 take some 700 at least
+    assert sum(decoder.steps for decoder in engine.made) < 500
 
 
 @pytest.fixture
@@ -301,7 +361,10 @@ def test_an_interrupted_search_ends_at_the_next_step(workers: int) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     pressed: list[float] = []
-    engine, sentences = Engine(Endless), [Sentence(i, [2, 3], 2000) for i in range(4 * workers)]
+    engine, sentences = (
+        Engine(Endless),
+        [Sentence(i, [2, 3], 2000) for i in range(4 * workers)],
+    )
     thread = Thread(target=press)
     thread.start()
     with pytest.raises(KeyboardInterrupt):

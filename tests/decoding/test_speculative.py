@@ -1,4 +1,6 @@
-"""Whatever a draft proposes, the text is the one that is written without it; what it saves can be counted."""
+"""Whatever a draft proposes, the text is the one that is written without it; what it saves can be
+counted.
+"""
 
 import math
 import random
@@ -45,7 +47,9 @@ class Seen:
 
 
 class Model:
-    """Random logits, the same after the same ids; eos where `ends` says. Counts its steps and positions."""
+    """Random logits, the same after the same ids; eos where `ends` says. Counts its steps and
+    positions.
+    """
 
     def __init__(self, salt: int = 0, ends: float = -30.0) -> None:
         self.salt, self.ends, self.calls, self.longest = salt, ends, 0, 0
@@ -65,7 +69,8 @@ class Model:
         return torch.stack([self.logits(row) for row in rows]), Seen(rows)
 
     def logits(self, seen: tuple[int, ...]) -> Tensor:
-        generator = torch.Generator().manual_seed(hash((self.salt, *seen[-3:])) % 2**31)  # so that texts repeat
+        # so that texts repeat
+        generator = torch.Generator().manual_seed(hash((self.salt, *seen[-3:])) % 2**31)
         logits = 2 * torch.randn(V, generator=generator)
         logits[EOS] = self.ends
         return logits
@@ -75,7 +80,9 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def plain(model: Model, text: Sequence[int], settings: Sampling, seed: int, limit: int) -> list[tuple[int, float]]:
+def plain(
+    model: Model, text: Sequence[int], settings: Sampling, seed: int, limit: int
+) -> list[tuple[int, float]]:
     rows = torch.tensor([list(text)])
     found = sample_tokens(
         model.step,
@@ -91,10 +98,21 @@ def plain(model: Model, text: Sequence[int], settings: Sampling, seed: int, limi
 
 
 def drafted(
-    model: Model, draft: Draft, choose: Chooser, tally: Tally, text: Sequence[int], limit: int
+    model: Model,
+    draft: Draft,
+    choose: Chooser,
+    tally: Tally,
+    text: Sequence[int],
+    limit: int,
 ) -> list[tuple[int, float]]:
     cache = model.prefill(torch.tensor([list(text[:-1])], dtype=torch.int64))
-    more = {"text": text, "first": 0, "place": 0, "max_new_tokens": limit, "eos_id": EOS}
+    more = {
+        "text": text,
+        "first": 0,
+        "place": 0,
+        "max_new_tokens": limit,
+        "eos_id": EOS,
+    }
     return list(speculative_tokens(model.steps, cache, draft, choose, tally, **more))
 
 
@@ -102,11 +120,18 @@ class Prophet:
     """Knows what will be written, and errs with a probability; goes on beyond the end."""
 
     def __init__(self, text: Sequence[int], truth: Sequence[int], errs: float) -> None:
-        self.all, self.errs, self.draw = [*text, *truth, *[5] * 20], errs, random.Random(3)
+        self.all, self.errs, self.draw = (
+            [*text, *truth, *[5] * 20],
+            errs,
+            random.Random(3),
+        )
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
         true = self.all[len(ids) : len(ids) + count]
-        return [(token + 1) % V if self.draw.random() < self.errs else token for token in true]
+        return [
+            (token + 1) % V if self.draw.random() < self.errs else token
+            for token in true
+        ]
 
 
 class Silent:
@@ -117,18 +142,28 @@ class Silent:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("draft", ["right", "often right", "seldom right", "wrong", "silent", "prompt", "model"])
-def test_it_writes_what_is_written_without_a_draft(settings: Sampling, draft: str) -> None:
+@pytest.mark.parametrize(
+    "draft",
+    ["right", "often right", "seldom right", "wrong", "silent", "prompt", "model"],
+)
+def test_it_writes_what_is_written_without_a_draft(
+    settings: Sampling, draft: str
+) -> None:
     for seed in range(4):
         model, text, limit = Model(ends=-2.0), [4, 7, seed], 40
-        expected, choose = plain(model, text, settings, seed, limit), Chooser(settings, generator(seed), (0, 2))
+        expected, choose = (
+            plain(model, text, settings, seed, limit),
+            Chooser(settings, generator(seed), (0, 2)),
+        )
         errs = {"right": 0.0, "often right": 0.3, "seldom right": 0.8, "wrong": 1.0}
         made: Draft = PromptLookup(3, 1) if draft == "prompt" else Silent()
         if draft in errs:
             made = Prophet(text, [token for token, _ in expected], errs[draft])
         if draft == "model":
             other = Model(salt=seed % 2, ends=-2.0)
-            made = DraftModel(other.prefill, other.steps, choose, window_len=99, eos_id=EOS)
+            made = DraftModel(
+                other.prefill, other.steps, choose, window_len=99, eos_id=EOS
+            )
         tally = Tally()
         assert drafted(model, made, choose, tally, text, limit) == expected
         assert 0 <= tally.accepted <= tally.proposed
@@ -152,7 +187,12 @@ def test_nothing_is_written_after_the_end() -> None:
     for seed in range(10):
         truth = [token for token, _ in plain(model, text, settings, seed, 50)]
         found = drafted(
-            model, Prophet(text, truth, 0.0), Chooser(settings, generator(seed), (0, 2)), Tally(), text, 50
+            model,
+            Prophet(text, truth, 0.0),
+            Chooser(settings, generator(seed), (0, 2)),
+            Tally(),
+            text,
+            50,
         )
         assert [token for token, _ in found] == truth
         assert truth.index(EOS) == len(truth) - 1
@@ -176,7 +216,8 @@ def test_what_is_no_number_is_told() -> None:
         drafted(Broken(), Silent(), Chooser(Sampling(), generator(1)), Tally(), [4], 5)
 
 
-# Where proposals come from -----------------------------------------------------------------------------------
+# Where proposals come from
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -191,7 +232,8 @@ def test_what_is_no_number_is_told() -> None:
         ([3, 4, 5, 6], 4, []),
         ([3, 4, 5, 4], 2, []),  # one token is no run
         ([3], 2, []),
-        ([0xD800, 0x10000, 8, 0xD800, 0x10000], 1, [8]),  # ids that are no characters, or two elsewhere
+        # ids that are no characters, or two elsewhere
+        ([0xD800, 0x10000, 8, 0xD800, 0x10000], 1, [8]),
     ],
     ids=str,
 )
@@ -212,18 +254,28 @@ def test_a_single_token_can_be_a_run() -> None:
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_a_model_foresees_all_of_itself(settings: Sampling) -> None:
     for seed in range(4):
-        model, tally, choose = Model(), Tally(), Chooser(settings, generator(seed), (0, 2))
-        draft = DraftModel(model.prefill, model.steps, choose, window_len=99, eos_id=EOS)
+        model, tally, choose = (
+            Model(),
+            Tally(),
+            Chooser(settings, generator(seed), (0, 2)),
+        )
+        draft = DraftModel(
+            model.prefill, model.steps, choose, window_len=99, eos_id=EOS
+        )
         drafted(model, draft, choose, tally, [4, 7, 5], 40)
         assert tally.accepted == tally.proposed > 30
 
 
 @pytest.mark.parametrize("window_len", [1, 2, 3, 8, 50])
-def test_a_draft_model_reads_on_from_what_came_true_and_never_beyond_its_window(window_len: int) -> None:
+def test_a_draft_model_reads_on_from_what_came_true_and_never_beyond_its_window(
+    window_len: int,
+) -> None:
     """Against its own text from the beginning of its window, whatever became of its proposals."""
     settings, draw = Sampling(temperature=0.0), random.Random(6)
     model, choose = Model(ends=-1.0), Chooser(settings, generator(1), (0, 2))
-    draft = DraftModel(model.prefill, model.steps, choose, window_len=window_len, eos_id=EOS)
+    draft = DraftModel(
+        model.prefill, model.steps, choose, window_len=window_len, eos_id=EOS
+    )
     ids, first = [draw.randrange(3, V) for _ in range(5)], 0
     if len(ids) > window_len:
         first = len(ids) - max(1, window_len // 2)
@@ -231,8 +283,12 @@ def test_a_draft_model_reads_on_from_what_came_true_and_never_beyond_its_window(
         if len(ids) - first > window_len:
             first = len(ids) - max(1, window_len // 2)
         found = draft.propose(ids, 0, 4)
-        expected = [token for token, _ in plain(Model(ends=-1.0), ids[first:], settings, 1, 4)]
+        expected = [
+            token for token, _ in plain(Model(ends=-1.0), ids[first:], settings, 1, 4)
+        ]
         assert found == expected[: window_len - (len(ids) - first) + 1]
         kept = draw.randint(0, len(found))
-        ids += [token for token in found[:kept] if token != EOS] + [draw.randrange(3, V)]
+        ids += [token for token in found[:kept] if token != EOS] + [
+            draw.randrange(3, V)
+        ]
     assert model.longest == window_len

@@ -18,13 +18,21 @@ def test_values_are_the_sums_over_the_sizes() -> None:
 
 def test_three_rows_are_drawn_in_all_ways_alike() -> None:
     """Interval and p against all 27 draws of three rows."""
-    first, second, sizes = np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([1.0, 2.0, 4.0])
+    first, second, sizes = (
+        np.array([0.0, 1.0, 0.0]),
+        np.array([1.0, 1.0, 0.0]),
+        np.array([1.0, 2.0, 4.0]),
+    )
     draws = [list(row) for row in itertools.product(range(3), repeat=3)]
-    figures = np.array([[x[row].sum() / sizes[row].sum() for x in (first, second)] for row in draws])
+    figures = np.array(
+        [[x[row].sum() / sizes[row].sum() for x in (first, second)] for row in draws]
+    )
     differences = figures[:, 1] - figures[:, 0]
     real = (second.sum() - first.sum()) / sizes.sum()
     found = paired_bootstrap("f", (first, second), sizes, samples=20_000)
-    assert found.p_value == pytest.approx((abs(differences - differences.mean()) >= real).mean(), abs=0.02)
+    assert found.p_value == pytest.approx(
+        (abs(differences - differences.mean()) >= real).mean(), abs=0.02
+    )
     for ci, column in zip((found.first_ci, found.second_ci), figures.T, strict=True):
         low, high = np.quantile(column, [0.025, 0.975], method="inverted_cdf")
         assert ci == pytest.approx((high - low) / 2, abs=0.05)
@@ -43,7 +51,9 @@ def test_equal_systems_do_not_differ_and_unlike_ones_do() -> None:
 def test_under_chance_alone_p_is_below_a_tenth_in_a_tenth_of_cases() -> None:
     draw = np.random.default_rng(4)
     found = [
-        paired_bootstrap("f", tuple(draw.normal(size=(2, 60))), np.ones(60), samples=200).p_value  # type: ignore[arg-type]
+        paired_bootstrap(
+            "f", tuple(draw.normal(size=(2, 60))), np.ones(60), samples=200
+        ).p_value  # type: ignore[arg-type]
         for _ in range(300)
     ]
     assert np.mean(np.array(found) < 0.1) == pytest.approx(0.1, abs=0.05)
@@ -51,8 +61,12 @@ def test_under_chance_alone_p_is_below_a_tenth_in_a_tenth_of_cases() -> None:
 
 def test_the_same_seed_draws_the_same() -> None:
     values = np.arange(20.0), np.arange(20.0)[::-1].copy()
-    assert paired_bootstrap("f", values, np.ones(20)) == paired_bootstrap("f", values, np.ones(20))
-    assert paired_bootstrap("f", values, np.ones(20), seed=2) != paired_bootstrap("f", values, np.ones(20))
+    assert paired_bootstrap("f", values, np.ones(20)) == paired_bootstrap(
+        "f", values, np.ones(20)
+    )
+    assert paired_bootstrap("f", values, np.ones(20), seed=2) != paired_bootstrap(
+        "f", values, np.ones(20)
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +79,14 @@ def test_the_same_seed_draws_the_same() -> None:
         (2.0, 1.0, 0.05, True, "no difference beyond chance"),
     ],
 )
-def test_the_verdict(first: float, second: float, p: float, lower: bool, verdict: str) -> None:
+def test_the_verdict(
+    first: float, second: float, p: float, lower: bool, verdict: str
+) -> None:
     figure = Figure("f", first, second, 0.1, 0.2, p, lower)
     assert figure.verdict == verdict
-    assert figure.cells() == ("f", f"{first:.3f} ± 0.100", f"{second:.3f} ± 0.200", f"{second - first:+.3f}")
+    assert figure.cells() == (
+        "f",
+        f"{first:.3f} ± 0.100",
+        f"{second:.3f} ± 0.200",
+        f"{second - first:+.3f}",
+    )

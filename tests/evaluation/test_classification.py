@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from weft.errors import DataError
-from weft.evaluation.classification import calibration_error, classification_scores, report_lines
+from weft.evaluation.classification import (
+    calibration_error,
+    classification_scores,
+    report_lines,
+)
 
 LABELS = ["cat", "dog", "eel"]
 # Seven texts; the most probable labels are cat, cat, dog, dog, eel, cat, dog.
@@ -20,16 +24,27 @@ PROBABILITIES = [
     [0.0, 0.9, 0.1],
 ]
 TRUTH = [0, 1, 1, 1, 2, 2, 0]
-SEVERAL = [[0.9, 0.5, 0.1], [0.2, 0.6, 0.4], [0.7, 0.3, 0.2], [0.1, 0.2, 0.3], [0.6, 0.8, 0.7]]
+SEVERAL = [
+    [0.9, 0.5, 0.1],
+    [0.2, 0.6, 0.4],
+    [0.7, 0.3, 0.2],
+    [0.1, 0.2, 0.3],
+    [0.6, 0.8, 0.7],
+]
 SEVERAL_TRUTH = [[1, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1]]
 
 
-def scores_of(truth=TRUTH, probabilities=PROBABILITIES, labels=LABELS, multi_label=False):
+def scores_of(
+    truth=TRUTH, probabilities=PROBABILITIES, labels=LABELS, multi_label=False
+):
     return classification_scores(np.array(probabilities), truth, labels, multi_label)
 
 
 def width(text):
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in text)
+    return sum(
+        2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c)
+        for c in text
+    )
 
 
 def test_by_hand():
@@ -38,7 +53,9 @@ def test_by_hand():
     assert scores.confusion == [[1, 1, 0], [1, 2, 0], [1, 0, 1]]
     assert [score.label for score in scores.per_class] == LABELS
     assert [score.support for score in scores.per_class] == [2, 3, 2]
-    precision, recall, f1 = zip(*(score[1:4] for score in scores.per_class), strict=True)
+    precision, recall, f1 = zip(
+        *(score[1:4] for score in scores.per_class), strict=True
+    )
     assert precision == pytest.approx((1 / 3, 2 / 3, 1))
     assert recall == pytest.approx((1 / 2, 2 / 3, 1 / 2))
     assert f1 == pytest.approx((2 / 5, 2 / 3, 2 / 3))
@@ -54,15 +71,24 @@ def test_several_labels_by_hand():
     # From 0.5 on a label is given: cat dog; dog; cat; none; all three.
     assert scores.accuracy == pytest.approx(3 / 5)
     assert [score.support for score in scores.per_class] == [2, 3, 2]
-    precision, recall, f1 = zip(*(score[1:4] for score in scores.per_class), strict=True)
+    precision, recall, f1 = zip(
+        *(score[1:4] for score in scores.per_class), strict=True
+    )
     assert precision == pytest.approx((2 / 3, 1, 1))
     assert recall == pytest.approx((1, 1, 1 / 2))
     assert f1 == pytest.approx((4 / 5, 1, 2 / 3))
     assert scores.macro_f1 == pytest.approx((4 / 5 + 1 + 2 / 3) / 3)
     assert scores.micro_f1 == pytest.approx(2 * 6 / (7 + 7))
     assert scores.confusion == []
-    # Confidence 0.5 and 0.6 in bins 8 and 9, 0.7 in 11, 0.8 in 12, 0.9 in 14; wrong are 0.6 and 0.7.
-    gaps = [1 - 0.5, 2 * (1 - 0.6) - 0.6, 3 * (1 - 0.7) - 0.7, 4 * (1 - 0.8), 3 * (1 - 0.9)]
+    # Confidence 0.5 and 0.6 in bins 8 and 9, 0.7 in 11, 0.8 in 12, 0.9 in 14; wrong are 0.6 and
+    # 0.7.
+    gaps = [
+        1 - 0.5,
+        2 * (1 - 0.6) - 0.6,
+        3 * (1 - 0.7) - 0.7,
+        4 * (1 - 0.8),
+        3 * (1 - 0.9),
+    ]
     assert scores.calibration_error == pytest.approx(sum(map(abs, gaps)) / 15)
 
 
@@ -80,23 +106,41 @@ def test_the_order_of_texts_changes_nothing():
 
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_order_of_labels_permutes_the_labels_scores(multi_label):
-    truth, probabilities = (SEVERAL_TRUTH, SEVERAL) if multi_label else (TRUTH, PROBABILITIES)
+    truth, probabilities = (
+        (SEVERAL_TRUTH, SEVERAL) if multi_label else (TRUTH, PROBABILITIES)
+    )
     order = [2, 0, 1]
     scores = scores_of(truth, probabilities, multi_label=multi_label)
-    turned_truth = np.array(truth)[:, order] if multi_label else [order.index(number) for number in truth]
-    turned = scores_of(turned_truth, np.array(probabilities)[:, order], [LABELS[i] for i in order], multi_label)
+    turned_truth = (
+        np.array(truth)[:, order]
+        if multi_label
+        else [order.index(number) for number in truth]
+    )
+    turned = scores_of(
+        turned_truth,
+        np.array(probabilities)[:, order],
+        [LABELS[i] for i in order],
+        multi_label,
+    )
     assert turned.per_class == [scores.per_class[i] for i in order]
     assert turned.accuracy == scores.accuracy
     assert turned.macro_f1 == pytest.approx(scores.macro_f1)
     if not multi_label:
-        assert turned.confusion == [[scores.confusion[i][j] for j in order] for i in order]
+        assert turned.confusion == [
+            [scores.confusion[i][j] for j in order] for i in order
+        ]
 
 
 def test_perfect_and_perfectly_wrong():
     right = scores_of([0, 1, 2], np.eye(3))
     assert (right.accuracy, right.macro_f1, right.calibration_error) == (1, 1, 0)
     wrong = scores_of([1, 2, 0], np.eye(3))
-    assert (wrong.accuracy, wrong.macro_f1, wrong.micro_f1, wrong.calibration_error) == (0, 0, 0, 1)
+    assert (
+        wrong.accuracy,
+        wrong.macro_f1,
+        wrong.micro_f1,
+        wrong.calibration_error,
+    ) == (0, 0, 0, 1)
 
 
 def test_what_would_be_divided_by_zero_is_zero_and_said():
@@ -104,17 +148,32 @@ def test_what_would_be_divided_by_zero_is_zero_and_said():
     assert scores.per_class[2][1:] == (0, 0, 0, 0)
     assert scores.per_class[1][1:] == (0, 0, 0, 1)
     missing, never = scores.notes
-    assert missing.startswith("no text has the label 'eel', none was given it: macro-F1 leaves it out")
-    assert never.startswith("no text was given the label 'dog': precision and F1 count as 0")
+    assert missing.startswith(
+        "no text has the label 'eel', none was given it: macro-F1 leaves it out"
+    )
+    assert never.startswith(
+        "no text was given the label 'dog': precision and F1 count as 0"
+    )
     nothing = scores_of([[0, 0]], [[0.1, 0.1]], ["a", "b"], multi_label=True)
-    assert (nothing.accuracy, nothing.micro_f1, nothing.macro_f1, len(nothing.notes)) == (1, 0, 0, 1)
+    assert (
+        nothing.accuracy,
+        nothing.micro_f1,
+        nothing.macro_f1,
+        len(nothing.notes),
+    ) == (1, 0, 0, 1)
 
 
 @pytest.mark.parametrize(
     ("truth", "predicted", "macro_f1", "num_absent"),
-    [([0, 1], [0, 0], (2 / 3) / 2, 2), ([0, 1], [0, 3], 1 / 3, 1), ([0, 1, 0], [0, 1, 0], 1.0, 2)],
+    [
+        ([0, 1], [0, 0], (2 / 3) / 2, 2),
+        ([0, 1], [0, 3], 1 / 3, 1),
+        ([0, 1, 0], [0, 1, 0], 1.0, 2),
+    ],
 )
-def test_macro_f1_is_the_mean_over_labels_that_occur(truth, predicted, macro_f1, num_absent):
+def test_macro_f1_is_the_mean_over_labels_that_occur(
+    truth, predicted, macro_f1, num_absent
+):
     """As scikit-learn 1.5.2 gives it: a label counts that a text has or was given."""
     scores = scores_of(truth, np.eye(4)[predicted], [*LABELS, "fox"])
     assert scores.macro_f1 == pytest.approx(macro_f1)
@@ -144,21 +203,29 @@ def test_of_equally_probable_labels_the_first_counts():
 def test_a_confidence_on_the_edge_of_two_bins_belongs_to_the_lower():
     correct = np.array([True, False])
     for edge in range(1, 15):
-        # Together in one bin the two would cancel out: one right, one wrong, both sure by about one half.
+        # Together in one bin the two would cancel out: one right, one wrong, both sure by about one
+        # half.
         below, above = edge / 15, np.nextafter(edge / 15, 1)
         apart = calibration_error(np.array([below, above]), correct)
         assert apart == pytest.approx((abs(1 - below) + abs(0 - above)) / 2)
-    assert calibration_error(np.array([0.0, 1 / 15]), correct) == pytest.approx(abs(1 - 1 / 15) / 2)
-    assert calibration_error(np.array([14.5 / 15, 1.0]), correct) == pytest.approx(abs(1 - 14.5 / 15 - 1) / 2)
+    assert calibration_error(np.array([0.0, 1 / 15]), correct) == pytest.approx(
+        abs(1 - 1 / 15) / 2
+    )
+    assert calibration_error(np.array([14.5 / 15, 1.0]), correct) == pytest.approx(
+        abs(1 - 14.5 / 15 - 1) / 2
+    )
 
 
 def test_a_calibrated_model_has_a_small_error():
     generator = np.random.default_rng(1)
     confidence = generator.uniform(0.5, 1, 100_000)
-    assert calibration_error(confidence, generator.uniform(size=100_000) < confidence) < 0.01
-    assert calibration_error(confidence, generator.uniform(size=100_000) < confidence - 0.2) == pytest.approx(
-        0.2, abs=0.01
+    assert (
+        calibration_error(confidence, generator.uniform(size=100_000) < confidence)
+        < 0.01
     )
+    assert calibration_error(
+        confidence, generator.uniform(size=100_000) < confidence - 0.2
+    ) == pytest.approx(0.2, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +271,9 @@ def test_of_many_labels_the_largest_confusions_are_listed():
     labels = [f"l{i}" for i in range(21)]
     truth = [*range(21), 4, 5, 5]
     predicted = [*range(21), 7, 8, 8]
-    lines = report_lines(classification_scores(np.eye(21)[predicted], truth, labels, False))
+    lines = report_lines(
+        classification_scores(np.eye(21)[predicted], truth, labels, False)
+    )
     assert [line.split() for line in lines[-3:]] == [
         ["true", "predicted", "texts"],
         ["l5", "l8", "2"],
@@ -225,4 +294,11 @@ def test_the_scores_as_one_line_and_as_json():
     found = json.loads(json.dumps(scores.to_json()))
     assert found["per_class"][1]["label"] == "dog"
     assert found["confusion"][2] == [1, 0, 1]
-    assert set(found) >= {"accuracy", "macro_f1", "micro_f1", "calibration_error", "num_texts", "notes"}
+    assert set(found) >= {
+        "accuracy",
+        "macro_f1",
+        "micro_f1",
+        "calibration_error",
+        "num_texts",
+        "notes",
+    }

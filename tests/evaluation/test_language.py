@@ -23,7 +23,9 @@ def test_of_a_model_that_knows_nothing_perplexity_is_the_size_of_the_vocabulary(
 
 def test_bits_per_byte_do_not_ask_how_the_text_is_cut_into_tokens():
     few, many = language_scores(30.0, 5, 40), language_scores(30.0, 40, 40)
-    assert few.bits_per_byte == many.bits_per_byte == pytest.approx(30 / math.log(2) / 40)
+    assert (
+        few.bits_per_byte == many.bits_per_byte == pytest.approx(30 / math.log(2) / 40)
+    )
     assert few.perplexity > many.perplexity
 
 
@@ -38,7 +40,9 @@ def test_the_largest_perplexity_is_one_that_json_can_hold():
     for nll in (3 * 701.0, 1e300):
         scores = language_scores(nll, 3, 5)
         assert scores.perplexity == math.exp(700)
-        assert json.loads(json.dumps(scores.to_json(), allow_nan=False))["loss"] == nll / 3
+        assert (
+            json.loads(json.dumps(scores.to_json(), allow_nan=False))["loss"] == nll / 3
+        )
 
 
 @pytest.mark.parametrize(("num_tokens", "num_bytes"), [(0, 0), (0, 5), (5, 0)])
@@ -56,7 +60,10 @@ def test_what_is_not_a_number_is_an_error(nll):
 
 def test_the_scores_as_one_line_as_a_table_and_as_json():
     scores = LanguageScores(1.25, 3.4903, 2.5, 12345, 6789)
-    assert scores.summary() == "loss 1.2500 nats a token  perplexity 3.49  2.500 bits per byte"
+    assert (
+        scores.summary()
+        == "loss 1.2500 nats a token  perplexity 3.49  2.500 bits per byte"
+    )
     assert [line.split() for line in scores.lines()] == [
         ["loss", "1.2500", "nats", "a", "token"],
         ["perplexity", "3.49", "a", "token"],

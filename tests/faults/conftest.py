@@ -1,4 +1,6 @@
-"""Trainings in processes of their own that can be killed, starved of disk, or sent a signal at any operation."""
+"""Trainings in processes of their own that can be killed, starved of disk, or sent a signal at any
+operation.
+"""
 
 import json
 import os
@@ -50,7 +52,10 @@ class Forks:
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [sys.executable, str(SERVER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
         )
 
     def run(self, **asked: Any) -> Ended:
@@ -59,7 +64,11 @@ class Forks:
         self.process.stdin.write(json.dumps(asked).encode() + b"\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
-        events = Path(asked["events"]).read_text().split("\n")[:-1] if "events" in asked else []
+        events = (
+            Path(asked["events"]).read_text().split("\n")[:-1]
+            if "events" in asked
+            else []
+        )
         return Ended(answer["code"], answer["said"], events)
 
     def stop(self) -> None:
@@ -78,16 +87,21 @@ def forks() -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="session")
-def tiny_run(forks: Forks, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]) -> Run:
+def tiny_run(
+    forks: Forks, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
+) -> Run:
     """Train 8 steps on 210 pairs, some held out for dev, in a process of its own.
 
-    Saves fall on steps 3, 5, 6 and 8, evaluations on 5 and 8; only the newest checkpoint and the best are kept.
+    Saves fall on steps 3, 5, 6 and 8, evaluations on 5 and 8; only the newest checkpoint and the
+    best are kept.
     """
     text = write_pairs(210)
 
     def run(out: Path, *settings: str, **asked: Any) -> Ended:
         asked = {"train": text, **asked}
-        return forks.run(out=str(out), settings=[*tiny_settings, *SETTINGS, *settings], **asked)
+        return forks.run(
+            out=str(out), settings=[*tiny_settings, *SETTINGS, *settings], **asked
+        )
 
     return run
 
@@ -112,34 +126,54 @@ def undisturbed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Undi
     return Undisturbed(folder / "out", ended.events)
 
 
-TIMING = ("seconds", "tokens_per_second", "peak_share", "data_wait_share", "seconds_left", "evaluation_seconds")
-VARYING = ("run/lock", "run/recipe.json", "manifest.json", "README.md")  # pid, mark, clock
+TIMING = (
+    "seconds",
+    "tokens_per_second",
+    "peak_share",
+    "data_wait_share",
+    "seconds_left",
+    "evaluation_seconds",
+)
+# pid, mark, clock
+VARYING = ("run/lock", "run/recipe.json", "manifest.json", "README.md")
 
 
 def outcome(out: Path) -> dict[str, Any]:
-    """Everything that a run leaves, by file: weights and text as bytes, logs without what a clock says.
+    """Everything that a run leaves, by file: weights and text as bytes, logs without what a clock
+    says.
 
     Checkpoints' manifests name the run's own mark, and are compared by what they list.
     """
     found: dict[str, Any] = {}
     for path in sorted(p for p in out.rglob("*") if p.is_file()):
         name, content = path.relative_to(out).as_posix(), path.read_bytes()
-        if name.startswith("run/tensorboard/"):  # one file a start, where that package is installed
+        # one file a start, where that package is installed
+        if name.startswith("run/tensorboard/"):
             continue
         if name in VARYING:
             found[name] = None
         elif name == "run/metrics.jsonl":
             lines = [json.loads(line) for line in content.split(b"\n")[:-1]]
-            found[name] = [{k: v for k, v in line.items() if k not in TIMING} for line in lines]
+            found[name] = [
+                {k: v for k, v in line.items() if k not in TIMING} for line in lines
+            ]
         elif name == "run/verdict.json":
-            found[name] = {k: v for k, v in json.loads(content).items() if k not in ("seconds", "notes")}
+            found[name] = {
+                k: v
+                for k, v in json.loads(content).items()
+                if k not in ("seconds", "notes")
+            }
         elif name == "run/machine.json":
             found[name] = {**json.loads(content), "peak_flops": None}
         elif name.endswith("progress.json"):
             found[name] = {**json.loads(content), "seconds": None}
         elif name.endswith("/manifest.json"):
             listed = json.loads(content)
-            found[name] = [listed["step"], *sorted(listed["files"])] if "step" in listed else listed
+            found[name] = (
+                [listed["step"], *sorted(listed["files"])]
+                if "step" in listed
+                else listed
+            )
         else:
             found[name] = content
     return found
@@ -148,7 +182,11 @@ def outcome(out: Path) -> dict[str, Any]:
 def differences(out: Path, other: Path) -> list[str]:
     """The names of the files in which two runs differ."""
     ours, theirs = outcome(out), outcome(other)
-    return sorted(name for name in ours.keys() | theirs.keys() if ours.get(name, ...) != theirs.get(name, ...))
+    return sorted(
+        name
+        for name in ours.keys() | theirs.keys()
+        if ours.get(name, ...) != theirs.get(name, ...)
+    )
 
 
 def verdict(out: Path) -> dict[str, Any]:
@@ -171,12 +209,19 @@ def rows_of(test: str) -> list[str]:
 def table(results: dict[str, list[str]]) -> str:
     """A line for each row of rows.toml: its tests that passed, failed, or were left out."""
     rows = tomllib.loads(Path(__file__).with_name("rows.toml").read_text("utf-8"))
-    lines = ["| row | fault | what Weft does | tests | result |", "|---|---|---|---|---|"]
+    lines = [
+        "| row | fault | what Weft does | tests | result |",
+        "|---|---|---|---|---|",
+    ]
     for row, said in rows.items():
         found = results.get(row, [])
-        counts = [f"{found.count(how)} {how}" for how in ("failed", "skipped") if how in found]
+        counts = [
+            f"{found.count(how)} {how}" for how in ("failed", "skipped") if how in found
+        ]
         result = ", ".join(counts) or ("passed" if found else "no test")
-        lines.append(f"| {row} | {said['fault']} | {said['answer']} | {len(found)} | {result} |")
+        lines.append(
+            f"| {row} | {said['fault']} | {said['answer']} | {len(found)} | {result} |"
+        )
     return "".join(line + "\n" for line in lines)
 
 
@@ -200,7 +245,12 @@ class Reliability:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--reliability", metavar="FILE", type=Path, help="write the table of fault tests into FILE")
+    parser.addoption(
+        "--reliability",
+        metavar="FILE",
+        type=Path,
+        help="write the table of fault tests into FILE",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,18 +1,23 @@
-"""Runs trainings, each in a forked process of its own; can kill one, or fill its disk, at any file operation.
+"""Runs trainings, each in a forked process of its own; can kill one, or fill its disk, at any file
+operation.
 
-Started once (`python fork_server.py`), it has everything imported and computes nothing itself, so that a training
-costs a fork and not a start of Python. One JSON object a line comes in and one goes out:
+Started once (`python fork_server.py`), it has everything imported and computes nothing itself, so
+that a training costs a fork and not a start of Python. One JSON object a line comes in and one goes
+out:
 
-    in:  {"out", "train", "settings", "events": FILE, "kill_at": N, "kill_after": SECONDS, "fail_at": N,
-          "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh", "allow_data_change",
-          "processes": N, "gradients": FILE}
+    in:  {"out", "train", "settings", "events": FILE, "kill_at": N, "kill_after": SECONDS,
+    "fail_at": N,
+          "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh",
+          "allow_data_change", "processes": N, "gradients": FILE}
     out: the exit code, negative where a signal ended it, and what its standard error said
 
-Several processes find each other as torchrun's do, by the environment; the first bad exit code counts.
+Several processes find each other as torchrun's do, by the environment; the first bad exit code
+counts.
 
-Operations are told by Python's own audit events: opening for writing, renaming, removing and making, below `out`;
-beside them those that this script adds: each step, each micro-batch, each evaluation, and each tensor file, which
-a kill there leaves half written. They are counted from 0, and written to the file `events`.
+Operations are told by Python's own audit events: opening for writing, renaming, removing and
+making, below `out`; beside them those that this script adds: each step, each micro-batch, each
+evaluation, and each tensor file, which a kill there leaves half written. They are counted from 0,
+and written to the file `events`.
 """
 
 import json
@@ -69,7 +74,10 @@ def in_forks(asked: dict[str, Any]) -> dict[str, Any]:
     children = [forked(asked, place, reading, writing) for place in places]
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        if "kill_after" in asked and not select.select([pipe], [], [], asked["kill_after"])[0]:
+        if (
+            "kill_after" in asked
+            and not select.select([pipe], [], [], asked["kill_after"])[0]
+        ):
             os.kill(children[0], signal.SIGKILL)
         said = pipe.read().decode("utf-8", "replace")
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -82,10 +90,14 @@ def joined_places(count: int) -> list[dict[str, str]]:
         port = free.getsockname()[1]
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     common |= {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
-    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+    return [
+        {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)
+    ]
 
 
-def forked(asked: dict[str, Any], place: dict[str, str], reading: int, writing: int) -> int:
+def forked(
+    asked: dict[str, Any], place: dict[str, str], reading: int, writing: int
+) -> int:
     """The number of a process that trains and writes its standard error into a pipe."""
     child = os.fork()
     if child:
@@ -133,7 +145,11 @@ def run(asked: dict[str, Any]) -> int:
 def watch(asked: dict[str, Any]) -> None:
     """Count operations; die, fail or get a signal at the ones that are asked for."""
     out = os.path.abspath(asked["out"])
-    events = os.open(asked["events"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC) if asked.get("events") else None
+    events = (
+        os.open(asked["events"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        if asked.get("events")
+        else None
+    )
     kill_at, fail_at = asked.get("kill_at"), asked.get("fail_at")
     signals = {int(n): number for n, number in asked.get("signal_at", {}).items()}
     count, dying = -1, False
@@ -152,10 +168,17 @@ def watch(asked: dict[str, Any]) -> None:
             if event == "weft.half":
                 half(path)
             os.kill(os.getpid(), signal.SIGKILL)
-        if fail_at is not None and count >= fail_at and event in ("open", "os.mkdir", "weft.half"):
+        if (
+            fail_at is not None
+            and count >= fail_at
+            and event in ("open", "os.mkdir", "weft.half")
+        ):
             raise OSError(28, "No space left on device", path)
         if count == asked.get("list_at"):
-            print(json.dumps({"children": children(), "shared_memory": shared_memory()}), file=sys.stderr)
+            print(
+                json.dumps({"children": children(), "shared_memory": shared_memory()}),
+                file=sys.stderr,
+            )
         if count in signals:
             for _ in range(2 if asked.get("twice") else 1):
                 os.kill(os.getpid(), signals[count])
@@ -184,8 +207,14 @@ def children() -> list[str]:
 
 def shared_memory() -> list[str]:
     """What this process has mapped or opened of shared memory."""
-    mapped = [line for line in Path("/proc/self/maps").read_text().split("\n") if "/dev/shm" in line]
-    opened = [os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")]
+    mapped = [
+        line
+        for line in Path("/proc/self/maps").read_text().split("\n")
+        if "/dev/shm" in line
+    ]
+    opened = [
+        os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+    ]
     return mapped + [path for path in opened if path.startswith("/dev/shm")]
 
 
@@ -263,8 +292,12 @@ def draw_on() -> None:
 
 
 def overflow() -> None:
-    """Let the optimizer's fifth step leave a weight that is infinite: of unk, which no text holds."""
-    after_step(5, lambda self: next(self.model.parameters()).data[1, :1].fill_(float("inf")))
+    """Let the optimizer's fifth step leave a weight that is infinite: of unk, which no text
+    holds.
+    """
+    after_step(
+        5, lambda self: next(self.model.parameters()).data[1, :1].fill_(float("inf"))
+    )
 
 
 def evaluate_for_an_hour() -> None:
@@ -297,7 +330,9 @@ def in_forward(step: int, act: Any) -> None:
 
 def spoil_a_weight(self: Any) -> None:
     """A NaN in the weights makes one in every activation behind it."""
-    dict(self.model.named_parameters())["encoder.0.feed_forward.inner.weight"].data[0, 0] = float("nan")
+    dict(self.model.named_parameters())["encoder.0.feed_forward.inner.weight"].data[
+        0, 0
+    ] = float("nan")
 
 
 def spoil_a_gradient(self: Any) -> None:
@@ -316,7 +351,9 @@ def spoil_gradients() -> None:
 
 
 def allocate_too_much(where: str) -> Any:
-    """Ask for more memory than the process may have, at step 5, in one of the places where that happens."""
+    """Ask for more memory than the process may have, at step 5, in one of the places where that
+    happens.
+    """
 
     def starve(*_: Any) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (2**33, resource.RLIM_INFINITY))
@@ -336,7 +373,9 @@ def allocate_too_much(where: str) -> Any:
         torch.optim.Adam.step = step
 
     places = {
-        "the loss": lambda: in_forward(5, lambda self: setattr(self, "compute_loss", starve)),
+        "the loss": lambda: in_forward(
+            5, lambda self: setattr(self, "compute_loss", starve)
+        ),
         "evaluation": starve_the_evaluation,
         "the optimizer": starve_the_optimizer,
         "encoding": lambda: setattr(translation.Translation, "prepare", starve),
@@ -346,7 +385,9 @@ def allocate_too_much(where: str) -> Any:
 
 
 def falling_scores() -> None:
-    """Not a fault: each evaluation is worse than the one before, so that the first stays the best."""
+    """Not a fault: each evaluation is worse than the one before, so that the first stays the
+    best.
+    """
     evaluate = translation.DevEvaluation.__call__
 
     def falling(self: Any, step: int) -> Any:

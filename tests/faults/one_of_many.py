@@ -1,7 +1,10 @@
-"""One process of several that torchrun starts: trains as the command line does, and does what a test asks.
+"""One process of several that torchrun starts: trains as the command line does, and does what a
+test asks.
 
-torchrun --nproc-per-node N one_of_many.py '{"out": ..., "train": ..., "settings": [...], "kill": [RANK, STEP],
-                                             "spoil": [RANK, STEP], "rows": FOLDER, "terminate": STEP}'
+torchrun --nproc-per-node N one_of_many.py '{"out": ..., "train": ..., "settings": [...], "kill":
+[RANK, STEP],
+                                             "spoil": [RANK, STEP], "rows": FOLDER, "terminate":
+                                             STEP}'
 """
 
 import json
@@ -33,7 +36,11 @@ def main() -> int:
     out = Path(asked["out"])
     try:
         train(
-            Request(recipe=load_recipe(None, asked["settings"]), out=out, train=(asked["train"],)),
+            Request(
+                recipe=load_recipe(None, asked["settings"]),
+                out=out,
+                train=(asked["train"],),
+            ),
             Log(run_files(out).metrics, every=1, quiet=True),
         )
     except WeftError as error:
@@ -77,7 +84,11 @@ def spoil(when: list[int]) -> None:
 
         def bad(batch: Any) -> Any:
             sums = good(batch)
-            return type(sums)(sums.loss_sum * torch.tensor(float("nan")), sums.nll_sum, sums.num_tokens)
+            return type(sums)(
+                sums.loss_sum * torch.tensor(float("nan")),
+                sums.nll_sum,
+                sums.num_tokens,
+            )
 
         self.compute_loss = bad
 

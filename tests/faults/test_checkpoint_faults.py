@@ -1,4 +1,6 @@
-"""K1 to K10: what is on disk survives any end of the process, and damage there is named and got over."""
+"""K1 to K10: what is on disk survives any end of the process, and damage there is named and got
+over.
+"""
 
 import json
 import os
@@ -31,9 +33,11 @@ def flip_bit(path: Path, bit: int = -1) -> None:
 
 def kind_of(event: str) -> str:
     """An operation without what is drawn by chance or counts up."""
-    operation, path = event.partition(".tfevents.")[0].split(" ", 1)  # TensorBoard's names have clock and host
+    # TensorBoard's names have clock and host
+    operation, path = event.partition(".tfevents.")[0].split(" ", 1)
     parts = [
-        ".tmp" if part.startswith(durable.TEMPORARY) else part.rstrip("0123456789") for part in path.split("/")
+        ".tmp" if part.startswith(durable.TEMPORARY) else part.rstrip("0123456789")
+        for part in path.split("/")
     ]
     return f"{operation} {'/'.join(parts)}"
 
@@ -44,15 +48,22 @@ def one_of_each(events: list[str]) -> list[int]:
     return sorted(last.values())
 
 
-def killed_at(number: int, out: Path, tiny_run: Run, undisturbed: Undisturbed, **asked: str) -> list[str]:
-    """Kill a run before an operation, give the same command again, and say in what the two ends differ."""
+def killed_at(
+    number: int, out: Path, tiny_run: Run, undisturbed: Undisturbed, **asked: str
+) -> list[str]:
+    """Kill a run before an operation, give the same command again, and say in what the two ends
+    differ.
+    """
     events = str(out.with_name(f"{out.name}-events"))
     ended = tiny_run(out, kill_at=number, events=events, **asked)
     assert ended.code == -signal.SIGKILL, ended.said
     assert len(ended.events) == number + 1, "the kill did not land"
     assert kind_of(ended.events[number]) == kind_of(undisturbed.events[number]) or asked
     if not (out / "manifest.json").is_file():
-        assert not (out / "run" / "verdict.json").is_file() or verdict(out)["outcome"] == "running"
+        assert (
+            not (out / "run" / "verdict.json").is_file()
+            or verdict(out)["outcome"] == "running"
+        )
     again = tiny_run(out, **asked)
     if again.code != 0:
         return [again.said]
@@ -63,7 +74,9 @@ def killed_at(number: int, out: Path, tiny_run: Run, undisturbed: Undisturbed, *
 def test_K1_killed_in_any_phase_the_same_command_ends_the_same(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
-    """Weights, optimizer, losses, samples, tokenizers: all bit for bit, and nothing is left over."""
+    """Weights, optimizer, losses, samples, tokenizers: all bit for bit, and nothing is left
+    over.
+    """
     numbers = one_of_each(undisturbed.events)
     assert len(numbers) > 40
     for phase in (
@@ -74,12 +87,17 @@ def test_K1_killed_in_any_phase_the_same_command_ends_the_same(
         "between",
     ):
         assert any(phase in undisturbed.events[n] for n in numbers), phase
-    bad = {undisturbed.events[n]: killed_at(n, tmp_path / str(n), tiny_run, undisturbed) for n in numbers}
+    bad = {
+        undisturbed.events[n]: killed_at(n, tmp_path / str(n), tiny_run, undisturbed)
+        for n in numbers
+    }
     assert {event: found for event, found in bad.items() if found} == {}
 
 
 @pytest.mark.long
-def test_K1_killed_at_every_single_operation(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed) -> None:
+def test_K1_killed_at_every_single_operation(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
     for number in range(len(undisturbed.events)):
         assert killed_at(number, tmp_path / str(number), tiny_run, undisturbed) == []
 
@@ -89,13 +107,18 @@ def test_K1_killed_at_every_single_operation(tmp_path: Path, tiny_run: Run, undi
 def test_K1_killed_again_and_again_by_chance(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, when: str
 ) -> None:
-    """At least 100 kills over many runs; a run is killed until it comes to its end between two of them."""
+    """At least 100 kills over many runs; a run is killed until it comes to its end between two of
+    them.
+    """
     draw, kills, seconds = random.Random(20), 0, timed(tiny_run, tmp_path / "timed")
     for number in range(1000):
         out = tmp_path / str(number)
         while True:
             chance = draw.expovariate(1)
-            places = {"operations": {"kill_at": int(60 * chance)}, "times": {"kill_after": 0.4 * seconds * chance}}
+            places = {
+                "operations": {"kill_at": int(60 * chance)},
+                "times": {"kill_after": 0.4 * seconds * chance},
+            }
             ended = tiny_run(out, **places[when])
             if ended.code == 0:
                 break
@@ -117,17 +140,27 @@ def timed(tiny_run: Run, out: Path) -> float:
 def test_K1_without_the_careful_save_some_kill_loses_the_run(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
-    """What the test above stands on: with checkpoints written in place, a kill within a save is not got over."""
+    """What the test above stands on: with checkpoints written in place, a kill within a save is not
+    got over.
+    """
     broken = {"break": "save in place"}
     events = str(tmp_path / "events")
     ended = tiny_run(tmp_path / "whole", events=events, **broken)
     assert ended.code == 0, ended.said
     halves = [n for n, event in enumerate(ended.events) if event.startswith("half")]
-    lost = [killed_at(n, tmp_path / str(n), tiny_run, undisturbed, **broken) for n in halves[2:]]
+    lost = [
+        killed_at(n, tmp_path / str(n), tiny_run, undisturbed, **broken)
+        for n in halves[2:]
+    ]
     assert any("no sound checkpoint is left" in found[0] for found in lost if found)
 
 
-STOPS = {"mid-epoch": (2,), "at the edge of an epoch": (3,), "twice": (2, 5), "again and again": (1, 2, 3, 4, 6)}
+STOPS = {
+    "mid-epoch": (2,),
+    "at the edge of an epoch": (3,),
+    "twice": (2, 5),
+    "again and again": (1, 2, 3, 4, 6),
+}
 
 
 @pytest.mark.parametrize("stops", STOPS.values(), ids=STOPS)
@@ -150,13 +183,17 @@ def test_K2_stopped_and_resumed_equals_uninterrupted(
 
 
 def number_of_step(tiny_run: Run, out: Path, ahead: int, scratch: Path) -> int:
-    """Which operation is the first micro-batch of the step so many ahead; found out on a copy of the run."""
+    """Which operation is the first micro-batch of the step so many ahead; found out on a copy of
+    the run.
+    """
     copy = scratch / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     if out.exists():
         shutil.copytree(out, copy)
     events = tiny_run(copy, events=str(scratch / "copy-events")).events
-    return [n for n, event in enumerate(events) if event.startswith("between")][2 * (ahead - 1)]
+    return [n for n, event in enumerate(events) if event.startswith("between")][
+        2 * (ahead - 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,18 +207,26 @@ def number_of_step(tiny_run: Run, out: Path, ahead: int, scratch: Path) -> int:
 def test_K2_a_run_in_bfloat16_or_with_native_kernels_resumes_bit_for_bit_too(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, settings: tuple[str, ...]
 ) -> None:
-    """On one machine: products in bfloat16 differ between processors, not between two runs on the same."""
+    """On one machine: products in bfloat16 differ between processors, not between two runs on the
+    same.
+    """
     if "training.kernels=native" in settings:
         need_native_kernels()
-    measured = {"run/machine.json"}  # how much faster native kernels are, is never twice the same
+    # how much faster native kernels are, is never twice the same
+    measured = {"run/machine.json"}
     whole, killed, out = tmp_path / "whole", tmp_path / "killed", tmp_path / "out"
     assert tiny_run(whole, *settings).code == 0
-    assert "model.safetensors" in differences(whole, undisturbed.out), "it was computed as the plain run is"
+    assert "model.safetensors" in differences(whole, undisturbed.out), (
+        "it was computed as the plain run is"
+    )
     within = undisturbed.numbers("^between")[6]
     assert tiny_run(out, *settings, signal_at={within: int(signal.SIGINT)}).code == 75
     assert tiny_run(out, *settings).code == 0
     assert set(differences(out, whole)) <= measured
-    assert tiny_run(killed, *settings, signal_at={within: int(signal.SIGKILL)}).code == -signal.SIGKILL
+    assert (
+        tiny_run(killed, *settings, signal_at={within: int(signal.SIGKILL)}).code
+        == -signal.SIGKILL
+    )
     assert tiny_run(killed, *settings).code == 0
     assert set(differences(killed, whole)) <= measured
 
@@ -206,13 +251,21 @@ def test_K2_without_its_own_random_numbers_a_resumed_run_differs(
 
 
 @pytest.fixture(scope="session")
-def stopped(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run, undisturbed: Undisturbed) -> Path:
+def stopped(
+    tmp_path_factory: pytest.TempPathFactory, tiny_run: Run, undisturbed: Undisturbed
+) -> Path:
     """A run that was stopped in step 7: the checkpoints of steps 5 (the best) and 7 are there."""
     out = tmp_path_factory.mktemp("stopped") / "out"
     within = undisturbed.numbers("^between")[12]
-    ended = tiny_run(out, "training.keep_checkpoints=2", signal_at={within: int(signal.SIGINT)})
+    ended = tiny_run(
+        out, "training.keep_checkpoints=2", signal_at={within: int(signal.SIGINT)}
+    )
     assert ended.code == 75, ended.said
-    assert {p.name for p in (out / "run" / "checkpoints").iterdir()} >= {"step-5", "step-6", "step-7"}
+    assert {p.name for p in (out / "run" / "checkpoints").iterdir()} >= {
+        "step-5",
+        "step-6",
+        "step-7",
+    }
     return out
 
 
@@ -228,7 +281,12 @@ FILES = ("model.safetensors", "optimizer.safetensors", "progress.json", "manifes
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
 def test_K3_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_used(
-    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, stopped: Path, name: str, damage: str
+    tmp_path: Path,
+    tiny_run: Run,
+    undisturbed: Undisturbed,
+    stopped: Path,
+    name: str,
+    damage: str,
 ) -> None:
     """It is said, and the run ends as if nothing had happened."""
     out = tmp_path / "out"
@@ -236,10 +294,14 @@ def test_K3_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_used(
     DAMAGE[damage](out / "run" / "checkpoints" / "step-7" / name)
     ended = tiny_run(out, "training.keep_checkpoints=2")
     assert ended.code == 0, ended.said
-    (note,) = (note for note in verdict(out)["notes"] if "set aside as damaged-step-7" in note)
+    (note,) = (
+        note for note in verdict(out)["notes"] if "set aside as damaged-step-7" in note
+    )
     assert name in note
     assert without_folders(note) in (out / "README.md").read_text()
-    ours, whole = ((folder / "model.safetensors").read_bytes() for folder in (out, undisturbed.out))
+    ours, whole = (
+        (folder / "model.safetensors").read_bytes() for folder in (out, undisturbed.out)
+    )
     assert ours == whole
 
 
@@ -283,10 +345,16 @@ def test_K3_a_checkpoint_of_another_run_is_not_taken_for_ones_own(
     ended = tiny_run(other, "training.seed=2", "training.keep_checkpoints=9")
     assert ended.code == 0, ended.said
     shutil.rmtree(out / "run" / "checkpoints" / "step-7")
-    shutil.copytree(other / "run" / "checkpoints" / "step-8", out / "run" / "checkpoints" / "step-8")
+    shutil.copytree(
+        other / "run" / "checkpoints" / "step-8", out / "run" / "checkpoints" / "step-8"
+    )
     assert tiny_run(out, "training.keep_checkpoints=2").code == 0
-    assert any("is a checkpoint of another run" in note for note in verdict(out)["notes"])
-    ours, whole = ((folder / "model.safetensors").read_bytes() for folder in (out, undisturbed.out))
+    assert any(
+        "is a checkpoint of another run" in note for note in verdict(out)["notes"]
+    )
+    ours, whole = (
+        (folder / "model.safetensors").read_bytes() for folder in (out, undisturbed.out)
+    )
     assert ours == whole
 
 
@@ -304,25 +372,41 @@ def test_K4_leftovers_and_lost_pointers_mean_nothing(
     (checkpoints / "latest").write_text("step-99")
     assert tiny_run(out, "training.keep_checkpoints=2").code == 0
     assert not list(out.rglob(f"{durable.TEMPORARY}*"))
-    ours, whole = ((folder / "run/metrics.jsonl").read_text().count("\n") for folder in (out, undisturbed.out))
+    ours, whole = (
+        (folder / "run/metrics.jsonl").read_text().count("\n")
+        for folder in (out, undisturbed.out)
+    )
     assert ours == whole
 
 
-def test_K5_a_disk_that_is_full_at_any_moment(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed) -> None:
-    """One line and exit code 5 wherever it happens; with room again, the same command ends the same."""
-    numbers = [n for n in one_of_each(undisturbed.events) if undisturbed.events[n].startswith(("open", "half"))]
+def test_K5_a_disk_that_is_full_at_any_moment(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    """One line and exit code 5 wherever it happens; with room again, the same command ends the
+    same.
+    """
+    numbers = [
+        n
+        for n in one_of_each(undisturbed.events)
+        if undisturbed.events[n].startswith(("open", "half"))
+    ]
     assert len(numbers) > 15
     for number in numbers:
         out = tmp_path / str(number)
         ended = tiny_run(out, fail_at=number)
-        assert (ended.code, ended.said.count("\n")) == (5, 1), (undisturbed.events[number], ended.said)
+        assert (ended.code, ended.said.count("\n")) == (5, 1), (
+            undisturbed.events[number],
+            ended.said,
+        )
         assert "No space left on device" in ended.said
         assert not list(out.rglob(f"{durable.TEMPORARY}*"))
         assert tiny_run(out).code == 0
         assert differences(out, undisturbed.out) == [], undisturbed.events[number]
 
 
-def test_K5_a_folder_that_may_not_be_written(tmp_path: Path, tiny_run: Run, stopped: Path) -> None:
+def test_K5_a_folder_that_may_not_be_written(
+    tmp_path: Path, tiny_run: Run, stopped: Path
+) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     out = tmp_path / "out"
@@ -331,23 +415,35 @@ def test_K5_a_folder_that_may_not_be_written(tmp_path: Path, tiny_run: Run, stop
     assert tiny_run(out).code == 5
 
 
-def test_K6_rotation_never_takes_the_best_or_the_last_sound_one(undisturbed: Undisturbed) -> None:
+def test_K6_rotation_never_takes_the_best_or_the_last_sound_one(
+    undisturbed: Undisturbed,
+) -> None:
     """keep_checkpoints = 1; the best is of step 5 or 8, the newest of step 8."""
-    checkpoints, best = undisturbed.out / "run" / "checkpoints", verdict(undisturbed.out)["best_step"]
+    checkpoints, best = (
+        undisturbed.out / "run" / "checkpoints",
+        verdict(undisturbed.out)["best_step"],
+    )
     assert {p.name for p in checkpoints.glob("step-*")} == {"step-8", f"step-{best}"}
     for path in checkpoints.glob("step-*"):
         durable.read_manifest(path)
 
 
-def test_K6_weights_that_are_not_finite_are_never_saved(tmp_path: Path, tiny_run: Run) -> None:
-    """An optimizer's step can overflow though loss and gradient are finite: the good checkpoint stays."""
+def test_K6_weights_that_are_not_finite_are_never_saved(
+    tmp_path: Path, tiny_run: Run
+) -> None:
+    """An optimizer's step can overflow though loss and gradient are finite: the good checkpoint
+    stays.
+    """
     out = tmp_path / "out"
     ended = tiny_run(out, **{"break": "overflow in step 5"})
     assert ended.code == 4, ended.said
     assert "holds numbers that are not finite, which were not saved" in ended.said
     (kept,) = (out / "run" / "checkpoints").glob("step-*")
     assert kept.name == "step-3"
-    assert all(tensor.isfinite().all() for tensor in load_file(kept / "model.safetensors").values())
+    assert all(
+        tensor.isfinite().all()
+        for tensor in load_file(kept / "model.safetensors").values()
+    )
 
 
 def test_K6_a_damaged_best_checkpoint_gives_way_to_the_newest(
@@ -359,7 +455,10 @@ def test_K6_a_damaged_best_checkpoint_gives_way_to_the_newest(
     checkpoints = out / "run" / "checkpoints"
     flip_bit(checkpoints / "step-5" / "model.safetensors")
     progress = json.loads((checkpoints / "step-7" / "progress.json").read_bytes())
-    progress |= {"best_step": 5, "best_scores": {"dev_bleu": 99.0, "dev_loss": 0.1, "dev_perplexity": 1.1}}
+    progress |= {
+        "best_step": 5,
+        "best_scores": {"dev_bleu": 99.0, "dev_loss": 0.1, "dev_perplexity": 1.1},
+    }
     durable.write_json(checkpoints / "step-7" / "progress.json", progress)
     manifest = json.loads((checkpoints / "step-7" / "manifest.json").read_bytes())
     listed = manifest.pop("files")
@@ -397,15 +496,21 @@ PARTS = (
     "evaluations_since_best",
     "evaluation_due",
 )
-RIGGED = {"break": "falling scores"}  # so that the best step, the first, is never chosen again
+# so that the best step, the first, is never chosen again
+RIGGED = {"break": "falling scores"}
 
 
 @pytest.fixture(scope="session")
 def rigged(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run) -> Undisturbed:
     folder = tmp_path_factory.mktemp("rigged")
-    ended = tiny_run(folder / "out", "training.eval_every=2", events=str(folder / "events"), **RIGGED)
+    ended = tiny_run(
+        folder / "out", "training.eval_every=2", events=str(folder / "events"), **RIGGED
+    )
     assert ended.code == 0, ended.said
-    assert (verdict(folder / "out")["best_step"], verdict(folder / "out")["evaluations_since_best"]) == (2, 3)
+    assert (
+        verdict(folder / "out")["best_step"],
+        verdict(folder / "out")["evaluations_since_best"],
+    ) == (2, 3)
     return Undisturbed(folder / "out", ended.events)
 
 
@@ -413,10 +518,14 @@ def rigged(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run) -> Undisturb
 def test_K9_each_item_of_the_state_is_needed(
     tmp_path: Path, tiny_run: Run, rigged: Undisturbed, part: str | None
 ) -> None:
-    """As it was when the run began, it leads to another end; with none of them touched, the end is the same."""
+    """As it was when the run began, it leads to another end; with none of them touched, the end is
+    the same.
+    """
     out, stops = tmp_path / "out", {"evaluation_due": rigged.numbers("^evaluate")[2]}
     number = stops.get(str(part), rigged.numbers("^between")[12])
-    ended = tiny_run(out, "training.eval_every=2", signal_at={number: int(signal.SIGINT)}, **RIGGED)
+    ended = tiny_run(
+        out, "training.eval_every=2", signal_at={number: int(signal.SIGINT)}, **RIGGED
+    )
     assert ended.code == 75
     newest = max((out / "run" / "checkpoints").glob("step-*"))
     assert newest.name == ("step-6" if part == "evaluation_due" else "step-7")
@@ -446,14 +555,19 @@ def test_K9_a_checkpoint_that_lacks_an_item_is_refused(
     if part in ("model", "optimizer"):
         assert ended.code == 5, ended.said
     else:
-        assert any("damaged-step-7" in note and part in note for note in verdict(out)["notes"])
+        assert any(
+            "damaged-step-7" in note and part in note for note in verdict(out)["notes"]
+        )
 
 
 def set_back(path: Path, part: str) -> None:
     """Put an item as it was when the run began, and list it as if that were right."""
     if part in ("model", "optimizer"):
         tensors = load_file(path / f"{part}.safetensors")
-        save_file({name: torch.zeros_like(t) for name, t in tensors.items()}, path / f"{part}.safetensors")
+        save_file(
+            {name: torch.zeros_like(t) for name, t in tensors.items()},
+            path / f"{part}.safetensors",
+        )
     else:
         facts = json.loads((path / "progress.json").read_bytes())
         start = vars(Progress())[part]
@@ -468,8 +582,12 @@ def list_anew(path: Path) -> None:
     durable.write_manifest(path, listed, manifest)
 
 
-def test_K10_a_second_run_in_one_folder_is_refused(tmp_path: Path, forks: Forks, tiny_run: Run) -> None:
-    """By a lock that names the process; once that one is dead, killed or not, the folder is free."""
+def test_K10_a_second_run_in_one_folder_is_refused(
+    tmp_path: Path, forks: Forks, tiny_run: Run
+) -> None:
+    """By a lock that names the process; once that one is dead, killed or not, the folder is
+    free.
+    """
     out = tmp_path / "out"
     (out / "run").mkdir(parents=True)
     lock = out / "run" / "lock"
@@ -492,7 +610,9 @@ def test_K10_a_second_run_in_one_folder_is_refused(tmp_path: Path, forks: Forks,
 
 
 @pytest.mark.parametrize("name", ["with spaces", "größer 中文", "quo'te\"s"])
-def test_K10_odd_paths(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, name: str) -> None:
+def test_K10_odd_paths(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, name: str
+) -> None:
     out = tmp_path / name / "out"
     number = undisturbed.numbers("^between")[6]
     assert tiny_run(out, signal_at={number: int(signal.SIGINT)}).code == 75
@@ -500,8 +620,12 @@ def test_K10_odd_paths(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, 
     assert differences(out, undisturbed.out) == []
 
 
-def test_K10_a_link_to_a_folder_on_another_device(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed) -> None:
-    """Temporary names stand beside their targets, so nothing is ever renamed from one device to another."""
+def test_K10_a_link_to_a_folder_on_another_device(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    """Temporary names stand beside their targets, so nothing is ever renamed from one device to
+    another.
+    """
     elsewhere = Path("/dev/shm")
     if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("no second file system at hand")

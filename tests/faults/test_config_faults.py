@@ -1,4 +1,6 @@
-"""Broken recipes: whatever is wrong, a UsageError with one line for each problem, and nothing else."""
+"""Broken recipes: whatever is wrong, a UsageError with one line for each problem, and nothing
+else.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from weft.recipes.file import build_recipe, load_recipe
 
 SECTIONS = ["task", "data", "tokenizer", "batches", "model", "training", "decoding"]
 DOTTED = [
-    f"{name}.{key}" for name in SECTIONS[1:] for key in type(getattr(TranslationRecipe(), name)).model_fields
+    f"{name}.{key}"
+    for name in SECTIONS[1:]
+    for key in type(getattr(TranslationRecipe(), name)).model_fields
 ]
 KEYS = sorted({dotted.partition(".")[2] for dotted in DOTTED})
 
@@ -24,11 +28,16 @@ scalars = st.one_of(
     st.floats(),
     st.text(st.characters(), max_size=8),
     st.dates(),
-    st.sampled_from(["none", "auto", "yes", "no", "nan", 10**400, -(10**20), "\ud800", "\0", 1e308]),
+    st.sampled_from(
+        ["none", "auto", "yes", "no", "nan", 10**400, -(10**20), "\ud800", "\0", 1e308]
+    ),
 )
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 keys = st.one_of(st.sampled_from(KEYS), st.text(max_size=6))
@@ -43,7 +52,9 @@ known_settings = st.sampled_from(DOTTED)
 def assert_readable(error: UsageError, where: str = "recipe") -> None:
     assert error.exit_code == 2
     for line in str(error).split("\n"):
-        assert line.startswith(f"{where}: ") or (where == "recipe" and line.startswith("--set "))
+        assert line.startswith(f"{where}: ") or (
+            where == "recipe" and line.startswith("--set ")
+        )
         assert len(line) < 1500
         assert line.isprintable()
 
@@ -60,7 +71,12 @@ def test_C1_any_tree_is_a_recipe_or_a_usage_error(tree: dict[str, Any]) -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.tuples(known_settings | st.text(max_size=12), st.text(max_size=12)), max_size=3))
+@given(
+    st.lists(
+        st.tuples(known_settings | st.text(max_size=12), st.text(max_size=12)),
+        max_size=3,
+    )
+)
 def test_C1_any_setting_is_taken_or_a_usage_error(pairs: list[tuple[str, str]]) -> None:
     try:
         recipe = load_recipe(None, [f"{key}={value}" for key, value in pairs])
@@ -70,9 +86,18 @@ def test_C1_any_setting_is_taken_or_a_usage_error(pairs: list[tuple[str, str]]) 
         assert isinstance(recipe, TranslationRecipe)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=40) | st.text(max_size=40).map(lambda t: t.encode("utf-8", "replace")))
-def test_C1_any_file_is_a_recipe_or_a_usage_error(tmp_path: Path, content: bytes) -> None:
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    content=st.binary(max_size=40)
+    | st.text(max_size=40).map(lambda t: t.encode("utf-8", "replace"))
+)
+def test_C1_any_file_is_a_recipe_or_a_usage_error(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "my.toml"
     path.write_bytes(content)
     try:
@@ -96,12 +121,16 @@ def test_C1_each_wrong_value_is_listed(wrong: set[str]) -> None:
     lines = str(caught.value).split("\n")
     for dotted in wrong:
         assert sum(line.startswith(f"recipe: {dotted}") for line in lines) >= 1
-    assert all(any(line.startswith(f"recipe: {dotted}") for dotted in wrong) for line in lines)
+    assert all(
+        any(line.startswith(f"recipe: {dotted}") for dotted in wrong) for line in lines
+    )
 
 
 @settings(max_examples=100, deadline=None)
 @given(known_settings, st.sampled_from(["drop", "double", "swap"]), st.integers(0, 30))
-def test_C1_a_slip_of_the_keys_names_the_right_one(dotted: str, slip: str, at: int) -> None:
+def test_C1_a_slip_of_the_keys_names_the_right_one(
+    dotted: str, slip: str, at: int
+) -> None:
     section, key = dotted.split(".")
     assume(len(key) >= 6)
     i = at % (len(key) - 1)
@@ -114,8 +143,14 @@ def test_C1_a_slip_of_the_keys_names_the_right_one(dotted: str, slip: str, at: i
     with pytest.raises(UsageError) as caught:
         build_recipe({section: {wrong: 1}})
     # "num_ecoder_layers" is as near to the encoder's key as to the decoder's.
-    nearest = {dotted, dotted.replace("decoder", "encoder"), dotted.replace("encoder", "decoder")}
-    assert str(caught.value) in {f"recipe: unknown key {section}.{wrong}; did you mean {key}?" for key in nearest}
+    nearest = {
+        dotted,
+        dotted.replace("decoder", "encoder"),
+        dotted.replace("encoder", "decoder"),
+    }
+    assert str(caught.value) in {
+        f"recipe: unknown key {section}.{wrong}; did you mean {key}?" for key in nearest
+    }
 
 
 @pytest.mark.parametrize(
@@ -153,7 +188,11 @@ def test_C1_broken_files(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [".".join(["a"] * 3000) + "=1", "training.seed=" + "9" * 5000, "training.seed=0x" + "f" * 5000],
+    [
+        ".".join(["a"] * 3000) + "=1",
+        "training.seed=" + "9" * 5000,
+        "training.seed=0x" + "f" * 5000,
+    ],
     ids=["deep key", "long number", "long hexadecimal"],
 )
 def test_C1_broken_settings(setting: str) -> None:
@@ -168,13 +207,17 @@ def test_C1_no_such_recipe(name: str) -> None:
         load_recipe(name)
 
 
-def test_C1_recipe_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_C1_recipe_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: Path) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     (tmp_path / "my.toml").write_text("")
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(UsageError, match=r"my\.toml: cannot be read \(Permission denied\)"):
+    with pytest.raises(
+        UsageError, match=r"my\.toml: cannot be read \(Permission denied\)"
+    ):
         load_recipe(str(tmp_path / "my.toml"))
 
 

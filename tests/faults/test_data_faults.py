@@ -1,4 +1,6 @@
-"""Bad data, row by row of the fault table: refused in one line with its place and exit code 3, or counted."""
+"""Bad data, row by row of the fault table: refused in one line with its place and exit code 3, or
+counted.
+"""
 
 import gzip
 import io
@@ -29,7 +31,9 @@ WORDS = ("red", "green", "a", "wonderful", "house", "stands", "incomprehensibly"
 
 def sentences(count: int) -> list[str]:
     chance = random.Random(1)
-    return [" ".join(chance.choices(WORDS, k=chance.randint(3, 20))) for _ in range(count)]
+    return [
+        " ".join(chance.choices(WORDS, k=chance.randint(3, 20))) for _ in range(count)
+    ]
 
 
 def write_aligned(folder: Path, src: list[str], tgt: list[str]) -> str:
@@ -53,7 +57,11 @@ def refusal(data: str) -> str:
 
 
 def warnings(text: ParallelText) -> dict[str, str]:
-    return {finding.code: finding.message for finding in look_over(text) if finding.severity == "warning"}
+    return {
+        finding.code: finding.message
+        for finding in look_over(text)
+        if finding.severity == "warning"
+    }
 
 
 def tree(folder: Path) -> set[str]:
@@ -73,54 +81,72 @@ def test_D1_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
     assert "has 1000" in refusal(write_aligned(tmp_path, lines[1:], lines))
 
 
-def test_D1_pairs_with_an_empty_side_are_dropped_together_and_counted(tmp_path: Path) -> None:
+def test_D1_pairs_with_an_empty_side_are_dropped_together_and_counted(
+    tmp_path: Path,
+) -> None:
     src = [f"source {i}" for i in range(300)]
     tgt = [f"target {i}" for i in range(300)]
     src[10], src[20], tgt[30], src[40], tgt[40] = "", " \t", "\u3000", "", ""
     text = read_pairs([write_aligned(tmp_path, src, tgt)])
     assert text.dropped == {"empty side": 3, "both sides empty": 1}
     assert len(text) == 296
-    assert all(s.split()[1] == t.split()[1] for s, t in zip(text.src, text.tgt, strict=True))
+    assert all(
+        s.split()[1] == t.split()[1] for s, t in zip(text.src, text.tgt, strict=True)
+    )
     assert text.where(text.src.index("source 299")).endswith("train.en:300")
 
 
 @pytest.mark.parametrize("start", [0, 1, 600, 900])
-def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(tmp_path: Path, start: int) -> None:
+def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(
+    tmp_path: Path, start: int
+) -> None:
     src = sentences(1000)
     tgt = [line.replace("e", "ee") for line in src]
-    assert warnings(read_pairs([write_aligned(tmp_path, src, tgt)])).keys() == {"other-language"}, (
-        "as it is made up"
-    )
+    assert warnings(read_pairs([write_aligned(tmp_path, src, tgt)])).keys() == {
+        "other-language"
+    }, "as it is made up"
     rotated = tgt[:start] + tgt[start + 1 :] + tgt[start : start + 1]
     found = look_over(read_pairs([write_aligned(tmp_path, src, rotated)]))
     (finding,) = [finding for finding in found if finding.severity == "fatal"]
     assert finding.code == "shifted-lines"
     line = int(finding.message.split("train.en:")[1].split(":")[0])
-    assert abs(line - (start + 1)) <= 3, "only the lengths say where; lines count from 1"
+    assert abs(line - (start + 1)) <= 3, (
+        "only the lengths say where; lines count from 1"
+    )
 
 
 @pytest.mark.parametrize("start", [200, 1234])
 @pytest.mark.parametrize("lang", ["de", "zh"])
-def test_D1_in_sentences_the_very_line_is_named(tmp_path: Path, start: int, lang: str) -> None:
-    src, tgt = map(list, zip(*builtin.pairs("everyday", "en", lang).train[:2000], strict=True))
+def test_D1_in_sentences_the_very_line_is_named(
+    tmp_path: Path, start: int, lang: str
+) -> None:
+    src, tgt = map(
+        list, zip(*builtin.pairs("everyday", "en", lang).train[:2000], strict=True)
+    )
     del tgt[start]
     found = look_over(read_pairs([write_aligned(tmp_path, src[:-1], tgt)]))
     (finding,) = [finding for finding in found if finding.severity == "fatal"]
     assert finding.code == "shifted-lines"
     assert f"train.en:{start + 1}: from here to " in finding.message
     assert finding.examples[0].text.startswith(src[start])
-    (finding,) = check_up(load_recipe(None), Sources((write_aligned(tmp_path, src, tgt),))).findings
+    (finding,) = check_up(
+        load_recipe(None), Sources((write_aligned(tmp_path, src, tgt),))
+    ).findings
     assert finding.code == "unequal-lines"
     assert finding.message.endswith(f"train.en:{start + 1}")
 
 
-def test_D1_a_few_shifted_lines_are_warned_of_and_each_stretch_is_known(tmp_path: Path) -> None:
+def test_D1_a_few_shifted_lines_are_warned_of_and_each_stretch_is_known(
+    tmp_path: Path,
+) -> None:
     src = sentences(3000)
     tgt = [line.replace("e", "ee") for line in src]
     for start, end in ((500, 540), (2000, 2030)):
         tgt[start:end] = [*tgt[start + 1 : end], "a stray line"]
     (finding,) = [
-        f for f in look_over(read_pairs([write_aligned(tmp_path, src, tgt)])) if f.code == "shifted-lines"
+        f
+        for f in look_over(read_pairs([write_aligned(tmp_path, src, tgt)]))
+        if f.code == "shifted-lines"
     ]
     assert finding.severity == "warning"
     assert "train.en:501: from here" in finding.message
@@ -142,18 +168,32 @@ def test_D1_of_unequal_files_the_place_where_they_part_is_named(tmp_path: Path) 
     assert abs(line - 500) <= 3
 
 
-@pytest.mark.parametrize("character", ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"])
-def test_D2_only_line_feeds_end_a_line_equally_in_all_readers(tmp_path: Path, character: str) -> None:
+@pytest.mark.parametrize(
+    "character",
+    ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"],
+)
+def test_D2_only_line_feeds_end_a_line_equally_in_all_readers(
+    tmp_path: Path, character: str
+) -> None:
     side = f"one{character}two"
-    assert len(side.splitlines()) == 2, "the character must be one that careless readers split at"
+    assert len(side.splitlines()) == 2, (
+        "the character must be one that careless readers split at"
+    )
     tsv = read_pairs([write(tmp_path / "p.tsv", f"{side}\tx\r\nlast\ty\n")])
     aligned = read_pairs([write_aligned(tmp_path, [side, "last"], ["x", "y"])])
-    assert tsv.src == aligned.src == list(read_lines(tmp_path / "train.en")) == [side, "last"]
+    assert (
+        tsv.src
+        == aligned.src
+        == list(read_lines(tmp_path / "train.en"))
+        == [side, "last"]
+    )
     assert tsv.tgt == aligned.tgt == ["x", "y"]
     if character in "\r\u2028\u2029\x85":  # XML 1.0 does not admit the others
         written = side.replace("\r", "&#13;")
         units = f'<tu><tuv xml:lang="en"><seg>{written}</seg></tuv><tuv xml:lang="de"><seg>x</seg></tuv></tu>'
-        assert read_pairs([write(tmp_path / "p.tmx", f"<tmx><body>{units}</body></tmx>")]).src == [side]
+        assert read_pairs(
+            [write(tmp_path / "p.tmx", f"<tmx><body>{units}</body></tmx>")]
+        ).src == [side]
 
 
 def test_D2_a_byte_order_mark_and_crlf_leave_no_trace(tmp_path: Path) -> None:
@@ -164,39 +204,56 @@ def test_D2_a_byte_order_mark_and_crlf_leave_no_trace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_D2_wide_encodings_are_refused(tmp_path: Path, encoding: str) -> None:
-    message = refusal(write(tmp_path / "p.tsv", "hello\thallo\nworld\twelt\n".encode(encoding)))
+    message = refusal(
+        write(tmp_path / "p.tsv", "hello\thallo\nworld\twelt\n".encode(encoding))
+    )
     assert f"UTF-{encoding[4:6]}" in message
     assert "byte" in message
 
 
-def test_D2_latin_1_and_invalid_bytes_are_refused_with_offset_and_line(tmp_path: Path) -> None:
+def test_D2_latin_1_and_invalid_bytes_are_refused_with_offset_and_line(
+    tmp_path: Path,
+) -> None:
     data = "dog\tHund\nmouse\tMäuse\n".encode("latin-1")
-    assert f"p.tsv:2: not UTF-8 at the text's byte {data.index(0xE4)} (0xE4)" in refusal(
-        write(tmp_path / "p.tsv", data)
+    assert (
+        f"p.tsv:2: not UTF-8 at the text's byte {data.index(0xE4)} (0xE4)"
+        in refusal(write(tmp_path / "p.tsv", data))
     )
     good = "".join(f"{i}\té\n" for i in range(300_000)).encode()
     assert len(good) > 2 * source.CHUNK_BYTES
     message = refusal(write(tmp_path / "p.tsv", good + b"x\t\xc3\x28\n"))
     assert f"p.tsv:300001: not UTF-8 at the text's byte {len(good) + 2}" in message
-    assert f"at the text's byte {len(good) + 2}" in refusal(write(tmp_path / "p.tsv", good + b"x\t\xe2\x82"))
+    assert f"at the text's byte {len(good) + 2}" in refusal(
+        write(tmp_path / "p.tsv", good + b"x\t\xe2\x82")
+    )
 
 
 def test_D2_nul_is_refused_with_its_offset(tmp_path: Path) -> None:
-    assert "p.tsv:2: NUL at the text's byte 7" in refusal(write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n"))
+    assert "p.tsv:2: NUL at the text's byte 7" in refusal(
+        write(tmp_path / "p.tsv", b"ab\tcd\nx\0\ty\n")
+    )
 
 
 def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
     tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
 ) -> None:
-    """A third of the test pairs are in the training text: half to the letter, half in other case and marks."""
+    """A third of the test pairs are in the training text: half to the letter, half in other case
+    and marks.
+    """
     lines = Path(write_pairs(216)).read_text().split("\n")[:-1]
     train, test = lines[:156], lines[156:]
     shouted = [line.upper().replace(".", " !") for line in test[10:20]]
     clean = write(tmp_path / "clean.tsv", "".join(f"{line}\n" for line in train))
-    leaky = write(tmp_path / "leaky.tsv", "".join(f"{line}\n" for line in [*train, *test[:10], *shouted]))
+    leaky = write(
+        tmp_path / "leaky.tsv",
+        "".join(f"{line}\n" for line in [*train, *test[:10], *shouted]),
+    )
     held = write(tmp_path / "test.tsv", "".join(f"{line}\n" for line in test))
 
-    found = {f.code: f for f in check_up(load_recipe(), Sources((leaky,), test=held)).findings}
+    found = {
+        f.code: f
+        for f in check_up(load_recipe(), Sources((leaky,), test=held)).findings
+    }
     overlap = found["test-in-training"]
     assert (overlap.count, overlap.rows) == (20, tuple(range(20)))
     assert "20 of 60 pairs of test (33.3 %)" in overlap.message
@@ -207,11 +264,15 @@ def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
 
     settings = (*tiny_settings, "training.max_steps=2")
     mark = "contaminated: 20 of 60 pairs (33.3 %) are in the training text as well"
-    verdict = weft.train(out=tmp_path / "leaky", train=leaky, test=held, settings=settings, quiet=True)
+    verdict = weft.train(
+        out=tmp_path / "leaky", train=leaky, test=held, settings=settings, quiet=True
+    )
     assert verdict.test["contaminated"].startswith(mark)
     assert mark in verdict.test_summary
     assert mark in (tmp_path / "leaky" / "README.md").read_text()
-    verdict = weft.train(out=tmp_path / "clean", train=clean, test=held, settings=settings, quiet=True)
+    verdict = weft.train(
+        out=tmp_path / "clean", train=clean, test=held, settings=settings, quiet=True
+    )
     assert verdict.test["contaminated"] is None
     assert "contaminated" not in (tmp_path / "clean" / "README.md").read_text()
 
@@ -229,7 +290,11 @@ def test_D6_a_line_of_50_mb_is_dropped_in_bounded_memory(tmp_path: Path) -> None
     text = read_pairs([f"{tmp_path / 'train.en'},{tmp_path / 'train.de'}"])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (text.src, text.tgt, text.lines) == (["first", "third"], ["erster", "dritter"], [1, 3])
+    assert (text.src, text.tgt, text.lines) == (
+        ["first", "third"],
+        ["erster", "dritter"],
+        [1, 3],
+    )
     assert text.dropped == {"line too long": 1}
     assert peak < 16 << 20
 
@@ -275,9 +340,17 @@ def _zip() -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("name", ["p.tsv", "p.tsv.gz", "p.tmx", "p.tar", "p.zip", "p.tgz"])
-@pytest.mark.parametrize("make", [_zip, lambda: _tar("w"), lambda: _tar("w:gz")], ids=["zip", "tar", "tar.gz"])
-def test_D9_archives_are_refused_by_content_and_nothing_is_written(tmp_path: Path, name: str, make) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "name", ["p.tsv", "p.tsv.gz", "p.tmx", "p.tar", "p.zip", "p.tgz"]
+)
+@pytest.mark.parametrize(
+    "make",
+    [_zip, lambda: _tar("w"), lambda: _tar("w:gz")],
+    ids=["zip", "tar", "tar.gz"],
+)
+def test_D9_archives_are_refused_by_content_and_nothing_is_written(
+    tmp_path: Path, name: str, make
+) -> None:  # type: ignore[no-untyped-def]
     inner = tmp_path / "inner"
     inner.mkdir()
     path = write(inner / name, make())
@@ -291,7 +364,9 @@ def test_D9_a_decompression_bomb_is_refused_early(tmp_path: Path) -> None:
     with gzip.open(path, "wb") as file:
         for _ in range(160):
             file.write(b"ab\tcd\n" * 200_000)
-    assert path.stat().st_size * source.MAX_RATIO < 160 * 1_200_000, "the bomb must exceed the ratio"
+    assert path.stat().st_size * source.MAX_RATIO < 160 * 1_200_000, (
+        "the bomb must exceed the ratio"
+    )
     start = time.perf_counter()
     tracemalloc.start()
     assert "decompression bomb" in refusal(str(path))
@@ -301,7 +376,9 @@ def test_D9_a_decompression_bomb_is_refused_early(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 5
 
 
-def test_D9_the_unpacked_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_D9_the_unpacked_size_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = "".join(f"{line}\t{line}\n" for line in sentences(5000)).encode()
     path = write(tmp_path / "p.tsv.gz", gzip.compress(data))
     assert len(read_pairs([path])) == 5000
@@ -309,23 +386,31 @@ def test_D9_the_unpacked_size_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     assert "unpacks to more than" in refusal(path)
 
 
-def test_D9_a_ratio_that_text_reaches_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_D9_a_ratio_that_text_reaches_is_no_bomb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source, "RATIO_FREE_BYTES", 1000)
     data = "".join(f"{line}\t{line}\n" for line in sentences(5000)).encode()
     assert len(read_pairs([write(tmp_path / "p.tsv.gz", gzip.compress(data))])) == 5000
 
 
 def test_D9_damaged_gzip_is_refused(tmp_path: Path) -> None:
-    whole = gzip.compress("".join(f"{line}\t{line}\n" for line in sentences(5000)).encode())
+    whole = gzip.compress(
+        "".join(f"{line}\t{line}\n" for line in sentences(5000)).encode()
+    )
     with pytest.raises(EOFError):
         gzip.decompress(whole[: len(whole) // 2])
     assert "cut off" in refusal(write(tmp_path / "p.tsv.gz", whole[: len(whole) // 2]))
     assert "cut off" in refusal(write(tmp_path / "p.tsv.gz", whole[:-4]))
     middle = len(whole) // 2
-    flipped = whole[:middle] + bytes(byte ^ 0xFF for byte in whole[middle : middle + 8]) + whole[middle + 8 :]
-    assert "damaged" in refusal(write(tmp_path / "p.tsv.gz", flipped)) or "cut off" in refusal(
-        str(tmp_path / "p.tsv.gz")
+    flipped = (
+        whole[:middle]
+        + bytes(byte ^ 0xFF for byte in whole[middle : middle + 8])
+        + whole[middle + 8 :]
     )
+    assert "damaged" in refusal(
+        write(tmp_path / "p.tsv.gz", flipped)
+    ) or "cut off" in refusal(str(tmp_path / "p.tsv.gz"))
     assert "damaged" in refusal(write(tmp_path / "p.tsv.gz", whole + b"garbage"))
     assert "twice" in refusal(write(tmp_path / "p.tsv.gz", gzip.compress(whole)))
 
@@ -348,9 +433,13 @@ def test_D9_external_entities_are_never_opened(tmp_path: Path) -> None:
         assert "top secret" not in message
 
 
-def test_D9_what_a_document_type_names_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_D9_what_a_document_type_names_is_never_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declarations = write(tmp_path / "tmx14.dtd", '<!ENTITY x "top secret">')
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was asked for"))
+    monkeypatch.setattr(
+        "socket.socket.connect", lambda *_: pytest.fail("a connection was asked for")
+    )
     opened: list[object] = []
 
     def listen(event: str, arguments: tuple[object, ...]) -> None:
@@ -359,15 +448,26 @@ def test_D9_what_a_document_type_names_is_never_opened(tmp_path: Path, monkeypat
 
     listening = True
     sys.addaudithook(listen)  # it stays for as long as the process lives
-    for place in (declarations, f"file://{declarations}", "http://127.0.0.1:9/tmx14.dtd", "tmx14.dtd"):
+    for place in (
+        declarations,
+        f"file://{declarations}",
+        "http://127.0.0.1:9/tmx14.dtd",
+        "tmx14.dtd",
+    ):
         doctype = f'<!DOCTYPE tmx SYSTEM "{place}">'
-        path = write(tmp_path / "p.tmx", f"{doctype}<tmx><body>{UNITS.format('a')}</body></tmx>")
+        path = write(
+            tmp_path / "p.tmx", f"{doctype}<tmx><body>{UNITS.format('a')}</body></tmx>"
+        )
         assert read_pairs([path]).src == ["a"]
         for reference in ("&x;", "&nbsp;"):
             path = write(
-                tmp_path / "p.tmx", f"{doctype}\n<tmx><body>{UNITS.format(f'b{reference}c')}</body></tmx>"
+                tmp_path / "p.tmx",
+                f"{doctype}\n<tmx><body>{UNITS.format(f'b{reference}c')}</body></tmx>",
             )
-            assert f"p.tmx:2: the entity {reference}, which XML does not define" in refusal(path)
+            assert (
+                f"p.tmx:2: the entity {reference}, which XML does not define"
+                in refusal(path)
+            )
     listening = False
     assert str(tmp_path / "p.tmx") in map(str, opened), "the hook does listen"
     assert not any(str(name).endswith(".dtd") for name in opened)

@@ -11,7 +11,9 @@ TEXT = ["The cat sat on the mat.", "It rains, but we go.", "Nobody knows why."]
 
 @pytest.mark.parametrize(("hypotheses", "references"), [(2, 3), (3, 2), (0, 3), (3, 0)])
 def test_x2_other_counts_are_an_error_with_both_counts(hypotheses, references):
-    with pytest.raises(DataError, match=f"^{hypotheses} hypotheses and {references} references: .*") as error:
+    with pytest.raises(
+        DataError, match=f"^{hypotheses} hypotheses and {references} references: .*"
+    ) as error:
         translation_scores(TEXT[:hypotheses], TEXT[:references], "en")
     assert error.value.exit_code == 3
     assert "\n" not in str(error.value)
@@ -41,9 +43,14 @@ def test_x2_tokenised_text_is_scored_with_a_warning(name, tokenised, caplog):
 
 def test_x2_a_stray_mark_is_no_reason_to_warn():
     texts = TEXT * 20
-    assert translation_scores([*texts[:-1], "Nobody knows why ."], texts, "en").notes == ()
     assert (
-        translation_scores(["It costs .5 euros ... or not."], ["It costs .5 euros ... or so."], "en").notes == ()
+        translation_scores([*texts[:-1], "Nobody knows why ."], texts, "en").notes == ()
+    )
+    assert (
+        translation_scores(
+            ["It costs .5 euros ... or not."], ["It costs .5 euros ... or so."], "en"
+        ).notes
+        == ()
     )
 
 

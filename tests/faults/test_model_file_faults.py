@@ -1,6 +1,8 @@
-"""Model folders that are damaged, or made by somebody else to do harm: refused in one line, and nothing runs.
+"""Model folders that are damaged, or made by somebody else to do harm: refused in one line, and
+nothing runs.
 
-Unless a test says otherwise the manifest is made to match, so that it is the inner check which refuses.
+Unless a test says otherwise the manifest is made to match, so that it is the inner check which
+refuses.
 """
 
 import json
@@ -27,13 +29,24 @@ from weft.folder import durable
 from weft.folder.model_folder import TranslationConfig
 
 Change = Callable[[dict[str, Any]], object]
-FILES = ("model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json", "words.safetensors")
-MEMORY = 3 * 2**30  # address space of a process that opens a hostile folder; torch alone takes about a third
+FILES = (
+    "model.safetensors",
+    "config.json",
+    "tokenizer.src.json",
+    "tokenizer.tgt.json",
+    "words.safetensors",
+)
+# address space of a process that opens a hostile folder; torch alone takes about a third
+MEMORY = 3 * 2**30
 
 
 @pytest.fixture
 def folder(tiny_folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_folder, tmp_path / "model", ignore=shutil.ignore_patterns("run")))
+    return Path(
+        shutil.copytree(
+            tiny_folder, tmp_path / "model", ignore=shutil.ignore_patterns("run")
+        )
+    )
 
 
 def match(folder: Path) -> None:
@@ -92,8 +105,13 @@ def test_M1_a_pickle_in_place_of_the_manifest(folder: Path, canary: bytes) -> No
     assert not (folder.parent / "canary").exists()
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "checkpoint.pth", "weights.pkl", "last.ckpt"])
-def test_M1_a_folder_of_pickles_is_named_as_such(tmp_path: Path, canary: bytes, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["pytorch_model.bin", "model.pt", "checkpoint.pth", "weights.pkl", "last.ckpt"],
+)
+def test_M1_a_folder_of_pickles_is_named_as_such(
+    tmp_path: Path, canary: bytes, name: str
+) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / name).write_bytes(canary)
@@ -101,7 +119,9 @@ def test_M1_a_folder_of_pickles_is_named_as_such(tmp_path: Path, canary: bytes, 
     assert not (tmp_path / "canary").exists()
 
 
-def test_M1_pickles_beside_a_sound_model_stay_untouched(folder: Path, canary: bytes) -> None:
+def test_M1_pickles_beside_a_sound_model_stay_untouched(
+    folder: Path, canary: bytes
+) -> None:
     (folder / "run").mkdir()
     for name in ("model.bin", "optimizer.pt", "run/random.pkl", "run/train-hashes.npy"):
         (folder / name).write_bytes(canary)
@@ -116,7 +136,11 @@ def test_M1_a_pickled_array_of_training_hashes(folder: Path, canary: bytes) -> N
     from weft.data.overlap import TextHashes
 
     path = folder / "hashes.npy"
-    np.save(path, np.array([Canary(folder.parent / "canary")], dtype=object), allow_pickle=True)
+    np.save(
+        path,
+        np.array([Canary(folder.parent / "canary")], dtype=object),
+        allow_pickle=True,
+    )
     with pytest.raises(FolderError, match="cannot be read as hashes"):
         TextHashes.load(path)
     assert not (folder.parent / "canary").exists()
@@ -138,17 +162,28 @@ def with_header(content: bytes, change: Change) -> bytes:
 
 def first(tree: dict[str, Any]) -> dict[str, Any]:
     """The entry whose data comes first."""
-    return min((e for n, e in tree.items() if n != "__metadata__"), key=lambda e: e["data_offsets"])
+    return min(
+        (e for n, e in tree.items() if n != "__metadata__"),
+        key=lambda e: e["data_offsets"],
+    )
 
 
 def overlap(tree: dict[str, Any]) -> None:
-    entries = sorted((e for n, e in tree.items() if n != "__metadata__"), key=lambda e: e["data_offsets"])
+    entries = sorted(
+        (e for n, e in tree.items() if n != "__metadata__"),
+        key=lambda e: e["data_offsets"],
+    )
     size = entries[1]["data_offsets"][1] - entries[1]["data_offsets"][0]
     entries[1]["data_offsets"] = [0, size]
 
 
 def many(tree: dict[str, Any]) -> None:
-    tree.update({f"x{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(100_000)})
+    tree.update(
+        {
+            f"x{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+            for i in range(100_000)
+        }
+    )
 
 
 MALFORMED: dict[str, Callable[[bytes], bytes]] = {
@@ -157,7 +192,9 @@ MALFORMED: dict[str, Callable[[bytes], bytes]] = {
     "header of 2^60 bytes": lambda content: struct.pack("<Q", 2**60) + content[8:],
     "header of 2^64 - 1 bytes": lambda content: b"\xff" * 8 + content[8:],
     "header of 200 MB": lambda content: struct.pack("<Q", 200_000_000) + content[8:],
-    "header beyond the end": lambda content: struct.pack("<Q", len(content)) + content[8:],
+    "header beyond the end": lambda content: (
+        struct.pack("<Q", len(content)) + content[8:]
+    ),
     "header is a list": lambda content: struct.pack("<Q", 2) + b"[]" + content,
     "header is not UTF-8": lambda content: content[:9] + b"\xff" + content[10:],
     "header nested deeply": lambda content: struct.pack("<Q", 100_000) + b"[" * 100_000,
@@ -165,17 +202,27 @@ MALFORMED: dict[str, Callable[[bytes], bytes]] = {
     "truncated in the middle": lambda content: content[: len(content) // 2],
     "a byte too many": lambda content: content + b"\0",
     "overlap": lambda content: with_header(content, overlap),
-    "a hole": lambda content: with_header(content, lambda t: first(t).update(data_offsets=[4, 8], shape=[1])),
-    "end before start": lambda content: with_header(content, lambda t: first(t).update(data_offsets=[64, 0])),
+    "a hole": lambda content: with_header(
+        content, lambda t: first(t).update(data_offsets=[4, 8], shape=[1])
+    ),
+    "end before start": lambda content: with_header(
+        content, lambda t: first(t).update(data_offsets=[64, 0])
+    ),
     "offsets beyond 2^63": lambda content: with_header(
         content, lambda t: first(t).update(data_offsets=[0, 2**64 - 1])
     ),
-    "a negative offset": lambda content: with_header(content, lambda t: first(t).update(data_offsets=[-4, 0])),
+    "a negative offset": lambda content: with_header(
+        content, lambda t: first(t).update(data_offsets=[-4, 0])
+    ),
     "a shape that overflows": lambda content: with_header(
         content, lambda t: first(t).update(shape=[2**32, 2**32, 2**32])
     ),
-    "an unknown dtype": lambda content: with_header(content, lambda t: first(t).update(dtype="PICKLE")),
-    "an entry that is no object": lambda content: with_header(content, lambda t: t.update(x=[1])),
+    "an unknown dtype": lambda content: with_header(
+        content, lambda t: first(t).update(dtype="PICKLE")
+    ),
+    "an entry that is no object": lambda content: with_header(
+        content, lambda t: t.update(x=[1])
+    ),
     "100,000 entries": lambda content: with_header(content, many),
 }
 
@@ -193,7 +240,10 @@ def test_M2_malformed_safetensors(folder: Path, kind: str) -> None:
 def change_tensors(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
     tensors = load_file(folder / "model.safetensors")
     change(tensors)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()},
+        folder / "model.safetensors",
+    )
     match(folder)
 
 
@@ -219,7 +269,9 @@ def test_M2_tensors_of_another_model(folder: Path, kind: str) -> None:
 
 
 def write_config(folder: Path, content: str | bytes) -> None:
-    (folder / "config.json").write_bytes(content.encode() if isinstance(content, str) else content)
+    (folder / "config.json").write_bytes(
+        content.encode() if isinstance(content, str) else content
+    )
     match(folder)
 
 
@@ -273,7 +325,9 @@ HOSTILE: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), HOSTILE, ids=[f"{k}={str(v)[:20]}" for k, v in HOSTILE])
+@pytest.mark.parametrize(
+    ("key", "value"), HOSTILE, ids=[f"{k}={str(v)[:20]}" for k, v in HOSTILE]
+)
 def test_M3_a_hostile_value(folder: Path, key: str, value: Any) -> None:
     write_config(folder, changed_config(folder, key, value))
     assert "config.json" in refusal(folder) or key == "joint"
@@ -301,11 +355,23 @@ def test_M3_no_config_at_all(folder: Path, kind: str) -> None:
 def test_M3_a_config_without_a_key(folder: Path) -> None:
     """Those that came later have a default, which means what was meant before."""
     tree = json.loads((folder / "config.json").read_bytes())
-    later = {key for key, field in TranslationConfig.model_fields.items() if not field.is_required()}
-    assert later == {"format", "single_sentences", "least_ratio", "low_confidence", "known_words"}
+    later = {
+        key
+        for key, field in TranslationConfig.model_fields.items()
+        if not field.is_required()
+    }
+    assert later == {
+        "format",
+        "single_sentences",
+        "least_ratio",
+        "low_confidence",
+        "known_words",
+    }
     for key in tree:
         if key not in later:
-            write_config(folder, json.dumps({k: v for k, v in tree.items() if k != key}))
+            write_config(
+                folder, json.dumps({k: v for k, v in tree.items() if k != key})
+            )
             assert "config.json" in refusal(folder)
             assert key in refusal(folder)
 
@@ -325,10 +391,14 @@ except weft.WeftError as error:
 
 
 def refusal_in_little_memory(folder: Path) -> str:
-    """The same in a process of its own, which is killed where it takes more than a little memory."""
+    """The same in a process of its own, which is killed where it takes more than a little
+    memory.
+    """
     assert resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY
     command = [sys.executable, "-c", LOAD, str(folder), str(MEMORY)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     kind, seconds, message = done.stdout.rstrip("\n").split("\t")
     assert kind == "FolderError"
@@ -337,28 +407,47 @@ def refusal_in_little_memory(folder: Path) -> str:
 
 
 BIG: dict[str, dict[str, Any]] = {
-    "large but allowed": {"d_model": 8192, "d_ff": 8192, "num_encoder_layers": 9, "num_decoder_layers": 9},
-    "positions": {"max_len": 300_000, "d_model": 16384, "num_heads": 1, "head_dim": 1, "d_ff": 1},
+    "large but allowed": {
+        "d_model": 8192,
+        "d_ff": 8192,
+        "num_encoder_layers": 9,
+        "num_decoder_layers": 9,
+    },
+    "positions": {
+        "max_len": 300_000,
+        "d_model": 16384,
+        "num_heads": 1,
+        "head_dim": 1,
+        "d_ff": 1,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", BIG)
-def test_M3_a_size_within_the_schema_is_checked_before_memory_is_taken(folder: Path, kind: str) -> None:
+def test_M3_a_size_within_the_schema_is_checked_before_memory_is_taken(
+    folder: Path, kind: str
+) -> None:
     """The weights beside it are small: what they do not hold must not be allocated."""
     tree = json.loads((folder / "config.json").read_bytes())
     tree["model"] |= BIG[kind]
     write_config(folder, json.dumps(tree))
-    assert ("positions" if kind == "positions" else "weights") in refusal_in_little_memory(folder)
+    assert (
+        "positions" if kind == "positions" else "weights"
+    ) in refusal_in_little_memory(folder)
 
 
 def test_M3_a_deep_list_does_not_grow_in_memory(folder: Path) -> None:
     """Indented, 900 levels around half a million numbers would take a gigabyte."""
-    write_config(folder, '{"format": ' + "[" * 900 + ",".join("1" * 500_000) + "]" * 900 + "}")
+    write_config(
+        folder, '{"format": ' + "[" * 900 + ",".join("1" * 500_000) + "]" * 900 + "}"
+    )
     assert "config.json" in refusal_in_little_memory(folder)
 
 
 @pytest.fixture
-def other(write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...], tmp_path: Path) -> Path:
+def other(
+    write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...], tmp_path: Path
+) -> Path:
     """A model of the same shape from other text: fewer words, so smaller vocabularies."""
     out = tmp_path / "other"
     settings = (*tiny_settings, "training.max_steps=1", "model.d_model=32")
@@ -366,17 +455,27 @@ def other(write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...], tmp
     return out
 
 
-@pytest.mark.parametrize("matching", [False, True], ids=["manifest as it was", "manifest made to match"])
-def test_M5_the_tokenizer_of_another_model(folder: Path, other: Path, matching: bool) -> None:
+@pytest.mark.parametrize(
+    "matching", [False, True], ids=["manifest as it was", "manifest made to match"]
+)
+def test_M5_the_tokenizer_of_another_model(
+    folder: Path, other: Path, matching: bool
+) -> None:
     assert (folder / FILES[2]).read_bytes() != (other / FILES[2]).read_bytes()
     shutil.copy(other / FILES[2], folder / FILES[2])
     if matching:
         match(folder)
-    expected = "the files belong to different models" if matching else f"{FILES[2]}: differs from the manifest"
+    expected = (
+        "the files belong to different models"
+        if matching
+        else f"{FILES[2]}: differs from the manifest"
+    )
     assert expected in refusal(folder)
 
 
-@pytest.mark.parametrize("matching", [False, True], ids=["manifest as it was", "manifest made to match"])
+@pytest.mark.parametrize(
+    "matching", [False, True], ids=["manifest as it was", "manifest made to match"]
+)
 def test_M5_swapped_source_and_target_tokenizers(folder: Path, matching: bool) -> None:
     src, tgt = folder / FILES[2], folder / FILES[3]
     src_content, tgt_content = src.read_bytes(), tgt.read_bytes()
@@ -385,7 +484,11 @@ def test_M5_swapped_source_and_target_tokenizers(folder: Path, matching: bool) -
     tgt.write_bytes(src_content)
     if matching:
         match(folder)
-    expected = "the files belong to different models" if matching else "differs from the manifest"
+    expected = (
+        "the files belong to different models"
+        if matching
+        else "differs from the manifest"
+    )
     assert expected in refusal(folder)
 
 

@@ -16,10 +16,17 @@ Write = Callable[[int], str]
 
 
 @pytest.fixture(scope="session")
-def begun(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run, undisturbed: Undisturbed) -> Path:
+def begun(
+    tmp_path_factory: pytest.TempPathFactory, tiny_run: Run, undisturbed: Undisturbed
+) -> Path:
     """A run that was stopped in step 4."""
     out = tmp_path_factory.mktemp("begun") / "out"
-    assert tiny_run(out, signal_at={undisturbed.numbers("^between")[6]: int(signal.SIGINT)}).code == 75
+    assert (
+        tiny_run(
+            out, signal_at={undisturbed.numbers("^between")[6]: int(signal.SIGINT)}
+        ).code
+        == 75
+    )
     return out
 
 
@@ -63,20 +70,34 @@ def test_C2_other_text_is_refused_unless_it_is_allowed_and_then_on_record(
     assert differences(out, begun) == []
     ended = tiny_run(out, train=str(other), allow_data_change=True)
     assert ended.code == 0, ended.said
-    (note,) = (note for note in verdict(out)["notes"] if note.startswith("--allow-data-change: the "))
+    (note,) = (
+        note
+        for note in verdict(out)["notes"]
+        if note.startswith("--allow-data-change: the ")
+    )
     assert "at step 4" in note
     assert note in (out / "README.md").read_text()
-    assert (out / "tokenizer.src.json").read_bytes() == (begun / "run" / "tokenizers" / "0.json").read_bytes()
-    before, after = (TextHashes.load(folder / "run" / "train-hashes.npy") for folder in (begun, out))
+    assert (out / "tokenizer.src.json").read_bytes() == (
+        begun / "run" / "tokenizers" / "0.json"
+    ).read_bytes()
+    before, after = (
+        TextHashes.load(folder / "run" / "train-hashes.npy") for folder in (begun, out)
+    )
     assert set(before.rows) < set(after.rows)
-    assert tiny_run(out, train=str(other)).code == 0  # from here on it is the run's own text
+    # from here on it is the run's own text
+    assert tiny_run(out, train=str(other)).code == 0
 
 
 def test_C2_settings_of_a_start_that_never_saved_a_step_bind_nobody(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    ended = tiny_run(out, "model.d_model=32", "training.seed=3", **{"break": "no memory for encoding"})
+    ended = tiny_run(
+        out,
+        "model.d_model=32",
+        "training.seed=3",
+        **{"break": "no memory for encoding"},
+    )
     assert ended.code == 6
     assert tiny_run(out).code == 0
     assert differences(out, undisturbed.out) == []
@@ -96,31 +117,51 @@ def test_C2_a_finished_model_whose_checkpoints_are_gone_is_not_begun_anew(
     assert differences(out, undisturbed.out) == before
 
 
-def test_C2_a_run_whose_checkpoints_are_gone_is_not_begun_anew(tmp_path: Path, tiny_run: Run, begun: Path) -> None:
+def test_C2_a_run_whose_checkpoints_are_gone_is_not_begun_anew(
+    tmp_path: Path, tiny_run: Run, begun: Path
+) -> None:
     out = copied(begun, tmp_path)
     assert verdict(out)["saved_step"] == 4
     shutil.rmtree(out / "run" / "checkpoints")
     for _ in range(2):
         ended = tiny_run(out)
         assert (ended.code, ended.said.count("\n")) == (5, 1), ended.said
-        assert "its checkpoints are gone; restore them, begin anew with --fresh" in ended.said
+        assert (
+            "its checkpoints are gone; restore them, begin anew with --fresh"
+            in ended.said
+        )
 
 
 def test_C2_a_killed_run_tells_its_checkpoints_and_is_not_begun_anew_without_them(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    assert tiny_run(out, kill_at=undisturbed.numbers("^between")[12]).code == -signal.SIGKILL
-    assert (verdict(out)["outcome"], verdict(out)["step"], verdict(out)["saved_step"]) == ("running", 6, 6)
+    assert (
+        tiny_run(out, kill_at=undisturbed.numbers("^between")[12]).code
+        == -signal.SIGKILL
+    )
+    assert (
+        verdict(out)["outcome"],
+        verdict(out)["step"],
+        verdict(out)["saved_step"],
+    ) == ("running", 6, 6)
     shutil.rmtree(out / "run" / "checkpoints")
     ended = tiny_run(out)
     assert (ended.code, ended.said.count("\n")) == (5, 1), ended.said
     assert "its checkpoints are gone" in ended.said
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no hashes")], ids=["gone", "cut"])
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, lambda path: path.write_bytes(b"no hashes")],
+    ids=["gone", "cut"],
+)
 def test_C2_lost_hashes_of_the_training_text_are_made_anew(
-    tmp_path: Path, tiny_run: Run, begun: Path, undisturbed: Undisturbed, damage: Callable[[Path], object]
+    tmp_path: Path,
+    tiny_run: Run,
+    begun: Path,
+    undisturbed: Undisturbed,
+    damage: Callable[[Path], object],
 ) -> None:
     out = copied(begun, tmp_path)
     damage(out / "run" / "train-hashes.npy")
@@ -153,9 +194,15 @@ STAGES = {
 def test_X3_a_failed_step_is_named_and_the_next_start_goes_on_there(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, stage: str
 ) -> None:
-    """Killed, terminated, or out of disk: never 0, never "done", and verdict.json names the step."""
+    """Killed, terminated, or out of disk: never 0, never "done", and verdict.json names the
+    step.
+    """
     number = undisturbed.numbers(STAGES[stage])[0]
-    faults = {"kill_at": number}, {"fail_at": number}, {"signal_at": {number: int(signal.SIGTERM)}}
+    faults = (
+        {"kill_at": number},
+        {"fail_at": number},
+        {"signal_at": {number: int(signal.SIGTERM)}},
+    )
     for count, fault in enumerate(faults):
         out, events = tmp_path / f"{stage}-{count}", str(tmp_path / "events")
         ended = tiny_run(out, **fault)
@@ -163,17 +210,29 @@ def test_X3_a_failed_step_is_named_and_the_next_start_goes_on_there(
         said = verdict(out)
         assert said["outcome"] in ("running", "failed", "interrupted")
         assert said["stage"] == stage
-        assert said["exit_code"] == (75 if ended.code == 75 else 1)  # with a full disk, the one before stands
+        # with a full disk, the one before stands
+        assert said["exit_code"] == (75 if ended.code == 75 else 1)
         assert not (out / "manifest.json").exists()
         again = tiny_run(out, events=events)
         assert again.code == 0
         assert differences(out, undisturbed.out) == []
         if stage == "publishing":
-            assert not [event for event in again.events if event.startswith("step")], "trained again"
+            assert not [event for event in again.events if event.startswith("step")], (
+                "trained again"
+            )
 
 
-def test_X3_a_full_disk_spoils_no_verdict(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed) -> None:
-    """Where not even the verdict can be written, the old one says "running", which is no success."""
-    out, number = tmp_path / "out", undisturbed.numbers("^os.rename run/checkpoints/latest")[1]
+def test_X3_a_full_disk_spoils_no_verdict(
+    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
+) -> None:
+    """Where not even the verdict can be written, the old one says "running", which is no
+    success.
+    """
+    out, number = (
+        tmp_path / "out",
+        undisturbed.numbers("^os.rename run/checkpoints/latest")[1],
+    )
     assert tiny_run(out, fail_at=number).code == 5
-    assert json.loads((out / "run" / "verdict.json").read_bytes())["outcome"] == "running"
+    assert (
+        json.loads((out / "run" / "verdict.json").read_bytes())["outcome"] == "running"
+    )

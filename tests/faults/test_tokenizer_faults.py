@@ -1,4 +1,6 @@
-"""Text that imitates pieces, vocabularies larger than the data, and tokenizer files made to do harm."""
+"""Text that imitates pieces, vocabularies larger than the data, and tokenizer files made to do
+harm.
+"""
 
 import json
 import time
@@ -13,7 +15,12 @@ from weft.config import SideSection, TokenizerSection
 from weft.data import tokenizer as tokenizer_module
 from weft.data import tokenizer_file, vocabulary
 from weft.data.pipeline import BYTE_PIECES, SMALLEST, SPECIALS
-from weft.data.tokenizer import Tokenizer, build_tokenizers, load_tokenizer, train_tokenizer
+from weft.data.tokenizer import (
+    Tokenizer,
+    build_tokenizers,
+    load_tokenizer,
+    train_tokenizer,
+)
 from weft.errors import DataError, FolderError, UsageError
 
 KINDS = ("bpe", "unigram", "character", "word")
@@ -23,19 +30,30 @@ TEXTS = ["the dog sees the hen", "the hen sees the dog", "der Hund 狗", *IMITAT
 
 @cache
 def _tokenizer(kind: str) -> Tokenizer:
-    return train_tokenizer(TEXTS, SideSection.model_validate({"kind": kind, "vocab_size": 400}))
+    return train_tokenizer(
+        TEXTS, SideSection.model_validate({"kind": kind, "vocab_size": 400})
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", IMITATIONS)
 def test_D7_names_of_pieces_in_text_are_ordinary_text(kind: str, name: str) -> None:
-    """They stand in the training text too, so that each had its chance to become a piece under its own name."""
+    """They stand in the training text too, so that each had its chance to become a piece under its
+    own name.
+    """
     tokenizer = _tokenizer(kind)
-    for text in (name, f"a {name} b", f"{name}{name}", f"{name[:3]} {name[3:]}", f"  {name}"):
+    for text in (
+        name,
+        f"a {name} b",
+        f"{name}{name}",
+        f"{name[:3]} {name[3:]}",
+        f"  {name}",
+    ):
         ids = tokenizer.encode(text)
         assert min(ids) >= 4
         assert tokenizer.decode(ids) == text
-        if kind in ("character", "word"):  # all its characters were seen: no byte piece may occur
+        # all its characters were seen: no byte piece may occur
+        if kind in ("character", "word"):
             assert min(ids) >= SMALLEST
 
 
@@ -43,7 +61,10 @@ def test_D7_names_of_special_pieces_have_an_inner_space_that_no_pre_token_has() 
     for kind in ("bpe", "unigram", "word"):
         pre_tokenizer = RustTokenizer.from_str(_tokenizer(kind).to_json()).pre_tokenizer
         for text in (*SPECIALS, " ".join(SPECIALS), "a  b\t c"):
-            assert not any(" " in piece[1:] and piece.strip() for piece, _ in pre_tokenizer.pre_tokenize_str(text))
+            assert not any(
+                " " in piece[1:] and piece.strip()
+                for piece, _ in pre_tokenizer.pre_tokenize_str(text)
+            )
     assert all(" " in name[1:-1] for name in SPECIALS)
 
 
@@ -58,9 +79,13 @@ def test_D7_a_byte_piece_stands_for_its_byte_and_its_name_for_text(kind: str) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_D8_a_vocabulary_larger_than_the_text_allows_is_reduced_and_reported(kind: str) -> None:
+def test_D8_a_vocabulary_larger_than_the_text_allows_is_reduced_and_reported(
+    kind: str,
+) -> None:
     section = SideSection.model_validate({"kind": kind, "vocab_size": 32_000})
-    tokenizer = train_tokenizer([f"line {i} of one hundred" for i in range(100)], section)
+    tokenizer = train_tokenizer(
+        [f"line {i} of one hundred" for i in range(100)], section
+    )
     assert SMALLEST < tokenizer.vocab_size < 1000
     assert len(tokenizer.notes) == 1
     assert "32,000" in tokenizer.notes[0]
@@ -70,7 +95,9 @@ def test_D8_a_vocabulary_larger_than_the_text_allows_is_reduced_and_reported(kin
 @pytest.mark.parametrize("kind", KINDS)
 def test_D8_a_size_that_was_chosen_automatically_needs_no_report(kind: str) -> None:
     side = SideSection.model_validate({"kind": kind})
-    src, tgt = build_tokenizers(TokenizerSection(joint=False, src=side, tgt=side), TEXTS, TEXTS)
+    src, tgt = build_tokenizers(
+        TokenizerSection(joint=False, src=side, tgt=side), TEXTS, TEXTS
+    )
     assert src.notes == tgt.notes == []
 
 
@@ -84,9 +111,17 @@ def test_D8_one_short_text_is_enough_for_a_tokenizer(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_D8_too_small_a_vocabulary_is_refused_with_the_smallest(kind: str) -> None:
     side = SideSection.model_validate({"kind": kind, "vocab_size": SMALLEST - 1})
-    with pytest.raises(UsageError, match=rf"tokenizer\.tgt\.vocab_size = {SMALLEST - 1} .* {SMALLEST} or more"):
+    with pytest.raises(
+        UsageError,
+        match=rf"tokenizer\.tgt\.vocab_size = {SMALLEST - 1} .* {SMALLEST} or more",
+    ):
         build_tokenizers(TokenizerSection(joint=False, tgt=side), TEXTS, TEXTS)
-    assert train_tokenizer(TEXTS, side.model_copy(update={"vocab_size": SMALLEST})).vocab_size == SMALLEST
+    assert (
+        train_tokenizer(
+            TEXTS, side.model_copy(update={"vocab_size": SMALLEST})
+        ).vocab_size
+        == SMALLEST
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,7 +132,9 @@ def test_D8_unseen_scripts_and_emoji_need_no_unknown_id(kind: str) -> None:
         assert 1 not in tokenizer.encode(text)
 
 
-def test_D8_a_panic_in_training_is_an_ordinary_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_D8_a_panic_in_training_is_an_ordinary_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class PanicException(BaseException):
         pass
 
@@ -114,32 +151,47 @@ Change = Callable[[Tree], object]
 
 
 def _shift_ids(tree: Tree) -> None:
-    tree["model"]["vocab"] = {piece: number + 1 for piece, number in tree["model"]["vocab"].items()}
+    tree["model"]["vocab"] = {
+        piece: number + 1 for piece, number in tree["model"]["vocab"].items()
+    }
 
 
 def _swap(tree: Tree, a: int, b: int) -> None:
     vocab = tree["model"]["vocab"]
     numbers = {a: b, b: a}
-    tree["model"]["vocab"] = {piece: numbers.get(number, number) for piece, number in vocab.items()}
+    tree["model"]["vocab"] = {
+        piece: numbers.get(number, number) for piece, number in vocab.items()
+    }
 
 
 def _add_piece(piece: str) -> Change:
-    return lambda tree: tree["model"]["vocab"].update({piece: len(tree["model"]["vocab"])})
+    return lambda tree: tree["model"]["vocab"].update(
+        {piece: len(tree["model"]["vocab"])}
+    )
 
 
 def _set_model(**values: Any) -> Change:
     return lambda tree: tree["model"].update(values)
 
 
-NESTED = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+NESTED = {
+    "type": "Split",
+    "pattern": {"Regex": "(a+)+$"},
+    "behavior": "Isolated",
+    "invert": False,
+}
 BOMB = {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}
 CHANGES: dict[str, Change] = {
-    "nested quantifier in the pre-tokenizer": lambda tree: tree.update(pre_tokenizer=NESTED),
+    "nested quantifier in the pre-tokenizer": lambda tree: tree.update(
+        pre_tokenizer=NESTED
+    ),
     "foreign normalizer": lambda tree: tree.update(normalizer=BOMB),
     "foreign decoder": lambda tree: tree.update(decoder=BOMB),
     "post-processor": lambda tree: tree.update(post_processor={"type": "ByteLevel"}),
     "truncation": lambda tree: tree.update(truncation={"max_length": 1}),
-    "added token": lambda tree: tree["added_tokens"].append({"id": 4, "content": "a", "special": True}),
+    "added token": lambda tree: tree["added_tokens"].append(
+        {"id": 4, "content": "a", "special": True}
+    ),
     "unknown part": lambda tree: tree.update(extra=1),
     "missing part": lambda tree: tree.pop("decoder"),
     "no model": lambda tree: tree.update(model=None),
@@ -159,12 +211,18 @@ CHANGES: dict[str, Change] = {
     "empty piece": _add_piece(""),
     "piece outside the alphabet": _add_piece("a b"),
     "piece with a surrogate": _add_piece("\ud800"),
-    "merge of unknown pieces": lambda tree: tree["model"]["merges"].append(["no", "piece"]),
-    "merge into an unknown piece": lambda tree: tree["model"]["merges"].append(["!", "#"]),
+    "merge of unknown pieces": lambda tree: tree["model"]["merges"].append(
+        ["no", "piece"]
+    ),
+    "merge into an unknown piece": lambda tree: tree["model"]["merges"].append(
+        ["!", "#"]
+    ),
     "merge of itself": lambda tree: tree["model"]["merges"].append(["", "a"]),
     "merge of three": lambda tree: tree["model"]["merges"].append(["t", "h", "e"]),
     "merge as string": lambda tree: tree["model"]["merges"].append("t h"),
-    "merge twice": lambda tree: tree["model"]["merges"].append(tree["model"]["merges"][0]),
+    "merge twice": lambda tree: tree["model"]["merges"].append(
+        tree["model"]["merges"][0]
+    ),
     "merges as object": _set_model(merges={}),
 }
 
@@ -182,18 +240,25 @@ def _refused(content: str | bytes, kind: str) -> str:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_M4_a_changed_bpe_file_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_M4_a_changed_bpe_file_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = _tokenizer("bpe").to_json()
     assert load_tokenizer(whole, _tokenizer("bpe").settings, "here").to_json() == whole
     tree = json.loads(whole)
     CHANGES[name](tree)
     assert json.dumps(tree) != json.dumps(json.loads(whole))  # the fault has landed
-    monkeypatch.setattr(tokenizer_module, "Tokenizer", None)  # nothing may be built from it
+    # nothing may be built from it
+    monkeypatch.setattr(tokenizer_module, "Tokenizer", None)
     _refused(json.dumps(tree), "bpe")
 
 
-@pytest.mark.parametrize("score", ["0.5", "1e999", "-1e9", "NaN", "true", '"0"', "null", "-" + "9" * 400])
-def test_M4_unigram_scores_that_are_no_log_probabilities_are_refused(score: str) -> None:
+@pytest.mark.parametrize(
+    "score", ["0.5", "1e999", "-1e9", "NaN", "true", '"0"', "null", "-" + "9" * 400]
+)
+def test_M4_unigram_scores_that_are_no_log_probabilities_are_refused(
+    score: str,
+) -> None:
     tree = json.loads(_tokenizer("unigram").to_json())
     tree["model"]["vocab"][-1][1] = "SCORE"
     _refused(json.dumps(tree).replace('"SCORE"', score), "unigram")
@@ -201,7 +266,12 @@ def test_M4_unigram_scores_that_are_no_log_probabilities_are_refused(score: str)
 
 def test_M4_unigram_pieces_are_checked_like_others() -> None:
     whole = json.loads(_tokenizer("unigram").to_json())
-    for number, entry in ((-1, ["a" * 100_000, -1.0]), (-1, ["a b", -1.0]), (0, ["x", 0.0]), (-2, ["!", -1.0])):
+    for number, entry in (
+        (-1, ["a" * 100_000, -1.0]),
+        (-1, ["a b", -1.0]),
+        (0, ["x", 0.0]),
+        (-2, ["!", -1.0]),
+    ):
         tree = json.loads(json.dumps(whole))
         tree["model"]["vocab"][number] = entry
         _refused(json.dumps(tree), "unigram")
@@ -282,7 +352,9 @@ def test_M4_other_normalization_than_the_settings_say_is_refused() -> None:
         load_tokenizer(tokenizer.to_json(), SideSection(), "tokenizer.json")
 
 
-def test_M4_a_panic_while_loading_is_an_ordinary_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_M4_a_panic_while_loading_is_an_ordinary_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class PanicException(BaseException):
         pass
 
@@ -296,7 +368,9 @@ def test_M4_a_panic_while_loading_is_an_ordinary_error(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("unit", ["a", " ", "\u0301", "語", "a ", " \n", "1", "-", "\0", "aaaaaaab"])
+@pytest.mark.parametrize(
+    "unit", ["a", " ", "\u0301", "語", "a ", " \n", "1", "-", "\0", "aaaaaaab"]
+)
 def test_M4_long_runs_are_encoded_in_linear_time(kind: str, unit: str) -> None:
     tokenizer = _tokenizer(kind)
     text = unit * (100_000 // len(unit))

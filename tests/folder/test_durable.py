@@ -69,16 +69,23 @@ def test_json_has_no_nan(tmp_path: Path, number: float) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     durable.write_text(tmp_path / "a", "old")
     monkeypatch.setattr(os, step, no_space)
-    with pytest.raises(FolderError, match=r"a: cannot be written \(No space left on device\); make room"):
+    with pytest.raises(
+        FolderError,
+        match=r"a: cannot be written \(No space left on device\); make room",
+    ):
         durable.write_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
 
 
-def test_content_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The order is: flush the content, take the name, flush the folder's entries."""
     events: list[str] = []
     sync, replace = durable.sync, os.replace
@@ -97,7 +104,9 @@ def test_content_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pyt
     assert events == ["sync new", "replace", "sync folder"]
 
 
-def test_every_entry_of_a_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_entry_of_a_folder_is_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flushed: list[str] = []
     sync = durable.sync
 
@@ -114,7 +123,9 @@ def test_every_entry_of_a_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    "place", ["missing/a", "file/a", "folder"], ids=["no such folder", "inside a file", "a folder"]
+    "place",
+    ["missing/a", "file/a", "folder"],
+    ids=["no such folder", "inside a file", "a folder"],
 )
 def test_impossible_places(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("x")
@@ -144,9 +155,15 @@ def test_every_file_has_the_usual_mode(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_a_write_leaves_the_umask_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It belongs to the whole process: what another thread makes meanwhile would be open to everybody."""
-    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("set the umask of the process"))
+def test_a_write_leaves_the_umask_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It belongs to the whole process: what another thread makes meanwhile would be open to
+    everybody.
+    """
+    monkeypatch.setattr(
+        os, "umask", lambda mask: pytest.fail("set the umask of the process")
+    )
     durable.write_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "new"
 
@@ -161,7 +178,9 @@ def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, mask: int) ->
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_system_without_file_locks_can_write_and_says_that_nothing_is_locked(tmp_path: Path) -> None:
+def test_a_system_without_file_locks_can_write_and_says_that_nothing_is_locked(
+    tmp_path: Path,
+) -> None:
     """As Windows, which has no fcntl: the module is hidden from a process of its own."""
     script = """
 import sys
@@ -175,7 +194,9 @@ with durable.growing(folder / "b", {}) as (file, lines):
     file.write(b"line")
 print(locked)
 """
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True
+    )
     assert done.stdout == b"False\n"
     assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "newline"
 
@@ -185,19 +206,25 @@ def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
     durable.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(FolderError, match=r"file/x: cannot be written \(Not a directory\)"):
+    with pytest.raises(
+        FolderError, match=r"file/x: cannot be written \(Not a directory\)"
+    ):
         durable.make_folder(tmp_path / "file" / "x")
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        FolderError, match=r"new/a\.txt: cannot be written \(there is no folder .*new\); make it first"
+        FolderError,
+        match=r"new/a\.txt: cannot be written \(there is no folder .*new\); make it first",
     ):
         durable.write_text(tmp_path / "new" / "a.txt", "x")
 
 
 def test_nothing_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match="cannot be written"), durable.replacing(tmp_path / "a"):
+    with (
+        pytest.raises(FolderError, match="cannot be written"),
+        durable.replacing(tmp_path / "a"),
+    ):
         pass
     assert names(tmp_path) == []
 
@@ -256,7 +283,9 @@ def test_folder_appears_only_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_failed_folder_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_failed_folder_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     def write() -> None:
         with durable.writing_folder(tmp_path / "model") as temporary:
             (temporary / "a").write_text("x")
@@ -383,7 +412,9 @@ with durable.writing_folder(folder / "model") as temporary:
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_a_killed_writer_leaves_the_old_state(tmp_path: Path, what: str) -> None:
     (tmp_path / "a").write_text("old")
-    code = subprocess.run([sys.executable, "-c", STOP, str(tmp_path), what], timeout=60, check=False).returncode
+    code = subprocess.run(
+        [sys.executable, "-c", STOP, str(tmp_path), what], timeout=60, check=False
+    ).returncode
     assert code == 9
     assert (tmp_path / "a").read_text() == "old"
     assert not (tmp_path / "model").exists()
@@ -398,15 +429,20 @@ def test_leftovers_of_a_missing_folder(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-# A file that grows -----------------------------------------------------------------------------------------------
+# A file that grows
+# --------------------------------------------------------------------------------------
 
 
 class StoppedError(Exception):
     """What ends a writer before its file is whole."""
 
 
-def grown(path: Path, lines: list[str], facts: dict[str, Any], stop_after: int | None = None) -> int:
-    """Write the lines that are not there yet; how many were. Stops in the midst of a line, where asked."""
+def grown(
+    path: Path, lines: list[str], facts: dict[str, Any], stop_after: int | None = None
+) -> int:
+    """Write the lines that are not there yet; how many were. Stops in the midst of a line, where
+    asked.
+    """
     with durable.growing(path, facts) as (file, done):
         for number, line in enumerate(lines[done:], start=done):
             if number == stop_after:
@@ -421,7 +457,9 @@ LINES = ["eins", "zwei", "文字", "vier", "fünf"]
 
 
 @pytest.mark.parametrize("stop_after", range(5))
-def test_a_growing_file_goes_on_after_its_last_whole_line(tmp_path: Path, stop_after: int) -> None:
+def test_a_growing_file_goes_on_after_its_last_whole_line(
+    tmp_path: Path, stop_after: int
+) -> None:
     with pytest.raises(StoppedError):
         grown(tmp_path / "a", LINES, {"of": 1}, stop_after)
     assert names(tmp_path) == ["a.partial", "a.partial.json"]
@@ -431,22 +469,34 @@ def test_a_growing_file_goes_on_after_its_last_whole_line(tmp_path: Path, stop_a
 
 
 @pytest.mark.parametrize("damage", ["another", "broken", "absent", "list"])
-def test_what_began_with_other_facts_is_kept_and_said(tmp_path: Path, damage: str) -> None:
+def test_what_began_with_other_facts_is_kept_and_said(
+    tmp_path: Path, damage: str
+) -> None:
     with pytest.raises(StoppedError):
         grown(tmp_path / "a", LINES, {"of": 1, "by": 2}, 3)
     partial, record = tmp_path / "a.partial", tmp_path / "a.partial.json"
-    before, facts = partial.read_bytes(), {"of": 1, "by": 3 if damage == "another" else 2}
+    before, facts = (
+        partial.read_bytes(),
+        {"of": 1, "by": 3 if damage == "another" else 2},
+    )
     if damage == "absent":
         record.unlink()
     elif damage != "another":
         record.write_text("{" if damage == "broken" else "[]", "utf-8")
-    said = {"another": "begun with another by; give the same, or", "list": "another of, by"}
-    with pytest.raises(UsageError, match=said.get(damage, "what it was begun with is not known")):
+    said = {
+        "another": "begun with another by; give the same, or",
+        "list": "another of, by",
+    }
+    with pytest.raises(
+        UsageError, match=said.get(damage, "what it was begun with is not known")
+    ):
         grown(tmp_path / "a", LINES[::-1], facts)
     assert partial.read_bytes() == before
     partial.unlink()
     assert grown(tmp_path / "a", LINES[::-1], facts) == 0
-    assert (tmp_path / "a").read_text("utf-8") == "".join(f"{line}\n" for line in LINES[::-1])
+    assert (tmp_path / "a").read_text("utf-8") == "".join(
+        f"{line}\n" for line in LINES[::-1]
+    )
     assert names(tmp_path) == ["a"]
 
 
@@ -454,16 +504,21 @@ def test_two_writers_do_not_mix(tmp_path: Path) -> None:
     with durable.growing(tmp_path / "a", {}) as (file, _):
         file.write(b"mine\n")
         with pytest.raises(
-            UsageError, match="another process is writing it; wait for it, or give another --output"
+            UsageError,
+            match="another process is writing it; wait for it, or give another --output",
         ):
             grown(tmp_path / "a", LINES, {})
     assert (tmp_path / "a").read_bytes() == b"mine\n"
 
 
-def test_a_full_disk_leaves_what_is_there_to_go_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_what_is_there_to_go_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", no_space)
-        with pytest.raises(FolderError, match=r"cannot be written \(No space left on device\)"):
+        with pytest.raises(
+            FolderError, match=r"cannot be written \(No space left on device\)"
+        ):
             grown(tmp_path / "a", LINES, {})
     assert not (tmp_path / "a").exists()
 

@@ -16,13 +16,23 @@ from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
 
 PLAIN = Machine("cpu", "float32", 1, "")
-FILES = {"model.safetensors", "config.json", "tokenizer.src.json", "tokenizer.tgt.json", "words.safetensors"}
+FILES = {
+    "model.safetensors",
+    "config.json",
+    "tokenizer.src.json",
+    "tokenizer.tgt.json",
+    "words.safetensors",
+}
 
 
 @pytest.fixture
 def folder(tiny_folder: Path, tmp_path: Path) -> Path:
     """A copy of the trained folder without its run."""
-    return Path(shutil.copytree(tiny_folder, tmp_path / "model", ignore=shutil.ignore_patterns("run")))
+    return Path(
+        shutil.copytree(
+            tiny_folder, tmp_path / "model", ignore=shutil.ignore_patterns("run")
+        )
+    )
 
 
 def refusal(folder: Path) -> str:
@@ -34,7 +44,11 @@ def refusal(folder: Path) -> str:
 
 
 def test_the_files_and_what_the_manifest_lists(tiny_folder: Path) -> None:
-    assert {p.name for p in tiny_folder.iterdir()} == FILES | {"README.md", "manifest.json", "run"}
+    assert {p.name for p in tiny_folder.iterdir()} == FILES | {
+        "README.md",
+        "manifest.json",
+        "run",
+    }
     assert set(durable.read_manifest(tiny_folder)["files"]) == FILES
 
 
@@ -47,7 +61,9 @@ def test_saved_again_it_is_the_same(folder: Path, tmp_path: Path) -> None:
     task = Translation.load(folder, PLAIN)
     task.save(tmp_path / "again", {"steps": 1}, "the card")
     for name in FILES:
-        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+        assert (tmp_path / "again" / name).read_bytes() == (
+            folder / name
+        ).read_bytes(), name
     assert (tmp_path / "again" / "README.md").read_text() == "the card"
     assert durable.read_manifest(tmp_path / "again")["steps"] == 1
 
@@ -59,7 +75,10 @@ def test_saving_over_a_model_leaves_what_else_is_there(folder: Path) -> None:
         next(task.model.parameters()).add_(1.0)
     task.save(folder, {}, "")
     again = Translation.load(folder, PLAIN)
-    assert all(torch.equal(a, b) for a, b in zip(task.model.parameters(), again.model.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(task.model.parameters(), again.model.parameters(), strict=True)
+    )
     assert (folder / "notes.txt").read_text() == "mine"
 
 
@@ -81,7 +100,12 @@ def test_a_joint_tokenizer_is_one_file(
     tmp_path: Path, write_pairs: Callable[[int], str], tiny_settings: tuple[str, ...]
 ) -> None:
     joint = ("tokenizer.joint=true", "training.max_steps=1")
-    weft.train(out=tmp_path / "m", train=write_pairs(40), settings=(*tiny_settings, *joint), quiet=True)
+    weft.train(
+        out=tmp_path / "m",
+        train=write_pairs(40),
+        settings=(*tiny_settings, *joint),
+        quiet=True,
+    )
     assert (tmp_path / "m" / "tokenizer.json").is_file()
     assert not (tmp_path / "m" / "tokenizer.src.json").exists()
     task = Translation.load(tmp_path / "m", PLAIN)
@@ -96,8 +120,13 @@ def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) ->
     run_files(tmp_path).folder.mkdir()
     run_files(tmp_path).recipe.write_text("{}")
     assert "training has not finished; the same call goes on" in refusal(tmp_path)
-    run_files(tmp_path).recipe.write_text('{"command": "weft train a.tsv --fresh --output x"}')
-    assert "training has not finished; the same command goes on: weft train a.tsv --output x" in refusal(tmp_path)
+    run_files(tmp_path).recipe.write_text(
+        '{"command": "weft train a.tsv --fresh --output x"}'
+    )
+    assert (
+        "training has not finished; the same command goes on: weft train a.tsv --output x"
+        in refusal(tmp_path)
+    )
     (run_files(tmp_path).checkpoints / "step-3").mkdir(parents=True)
     assert f"x; to use what there is: weft finish {tmp_path}" in refusal(tmp_path)
 
@@ -128,14 +157,21 @@ def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> 
     verdict = json.loads(run_files(tiny_folder).verdict.read_bytes())
     assert "Translation, en to de" in card
     assert "pairs.en-de.tsv" in card
-    assert f"BLEU  {verdict['test']['bleu']:6.2f}  {verdict['test']['bleu_signature']}" in card
+    assert (
+        f"BLEU  {verdict['test']['bleu']:6.2f}  {verdict['test']['bleu_signature']}"
+        in card
+    )
     assert all(note in card for note in verdict["notes"])
 
 
 def test_a_folder_of_a_later_format_says_so(folder: Path) -> None:
     """And not which of its keys is unknown: a later format may differ in anything."""
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    config |= {"format": model_folder.FORMAT + 1, "weft_version": "9.9", "unheard_of": True}
+    config |= {
+        "format": model_folder.FORMAT + 1,
+        "weft_version": "9.9",
+        "unheard_of": True,
+    }
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     durable.write_manifest(folder, sorted(FILES))
     said = refusal(folder)

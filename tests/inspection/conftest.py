@@ -1,4 +1,6 @@
-"""A tiny translator with random weights, far enough from zero that every head looks somewhere else."""
+"""A tiny translator with random weights, far enough from zero that every head looks somewhere
+else.
+"""
 
 import pytest
 import torch
@@ -11,7 +13,11 @@ from weft.inspection.translation import TranslationInspection, inspect_translati
 from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
 
-SRC = ["Ich möchte eine Tasse Tee .", "Wir gehen nach Hause .", "Der Tee ist heiß ."] * 4
+SRC = [
+    "Ich möchte eine Tasse Tee .",
+    "Wir gehen nach Hause .",
+    "Der Tee ist heiß .",
+] * 4
 TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
 
 
@@ -19,7 +25,11 @@ TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
 def task() -> Translation:
     recipe = TranslationRecipe.model_validate(
         {
-            "tokenizer": {"joint": False, "src": {"kind": "bpe", "vocab_size": 310}, "tgt": {"kind": "character"}},
+            "tokenizer": {
+                "joint": False,
+                "src": {"kind": "bpe", "vocab_size": 310},
+                "tgt": {"kind": "character"},
+            },
             "model": {
                 "d_model": 22,
                 "d_ff": 29,
@@ -37,7 +47,9 @@ def task() -> Translation:
     tokenizers = build_tokenizers(recipe.tokenizer, SRC, TGT)
     text = from_pairs(zip(SRC, TGT, strict=True), "text", "de", "zh")
     texts = Texts(text, None, None, "pairs", fingerprint)
-    task = Translation.build(recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small"))
+    task = Translation.build(
+        recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
+    )
     with torch.no_grad():
         generator = torch.Generator().manual_seed(5)
         for parameter in task.model.parameters():

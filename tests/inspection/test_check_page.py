@@ -1,4 +1,6 @@
-"""The data doctor's page: one file, nothing of the text acts in it, and in a real browser it fits any width."""
+"""The data doctor's page: one file, nothing of the text acts in it, and in a real browser it fits
+any width.
+"""
 
 import base64
 import hashlib
@@ -15,15 +17,25 @@ from weft.inspection.check_page import page, write_checkup
 from weft.recipes.file import load_recipe
 
 CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 HOSTILE = "</style><script>window.hacked=1</script><img src=x onerror=hack()>{{parts}}"
 
 
 @pytest.fixture(scope="module")
 def checkup(tmp_path_factory: pytest.TempPathFactory) -> Checkup:
-    """Of text in which some lines are hostile to a page, and one is of a kilobyte without a space."""
+    """Of text in which some lines are hostile to a page, and one is of a kilobyte without a
+    space.
+    """
     path = tmp_path_factory.mktemp("text") / "p.en-de.tsv"
-    rows = [(f"{HOSTILE} {i % 3}", f"{HOSTILE} {i % 3}") for i in range(9)] + [("x" * 1000, "y" * 2500)]
+    rows = [(f"{HOSTILE} {i % 3}", f"{HOSTILE} {i % 3}") for i in range(9)] + [
+        ("x" * 1000, "y" * 2500)
+    ]
     path.write_bytes("".join(f"{a}\t{b}\n" for a, b in rows).encode())
     return check_up(load_recipe(None), Sources((str(path),), test=str(path)))
 
@@ -65,7 +77,9 @@ def test_text_that_looks_like_a_part_of_the_page_is_text(checkup: Checkup) -> No
 @pytest.mark.parametrize("name", ["r.json", "R.JSON"])
 def test_as_data(checkup: Checkup, tmp_path: Path, name: str) -> None:
     write_checkup(checkup, tmp_path / name)
-    assert json.loads((tmp_path / name).read_bytes()) == json.loads(json.dumps(checkup.to_json()))
+    assert json.loads((tmp_path / name).read_bytes()) == json.loads(
+        json.dumps(checkup.to_json())
+    )
 
 
 def test_another_suffix_is_refused(checkup: Checkup, tmp_path: Path) -> None:
@@ -76,27 +90,46 @@ def test_another_suffix_is_refused(checkup: Checkup, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
 @pytest.mark.parametrize("width", [360, 1280])
-def test_in_a_browser_it_fits_and_asks_for_nothing(checkup: Checkup, tmp_path: Path, width: int) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def test_in_a_browser_it_fits_and_asks_for_nothing(
+    checkup: Checkup, tmp_path: Path, width: int
+) -> None:
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     write_checkup(checkup, tmp_path / "page.html")
     address, problems, colours = (tmp_path / "page.html").as_uri(), [], []
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
         for scheme in ("light", "dark"):
-            opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            opened = browser.new_page(
+                viewport={"width": width, "height": 800}, color_scheme=scheme
+            )
             opened.on("console", lambda message: problems.append(message.text))
             opened.on("pageerror", lambda error: problems.append(str(error)))
-            opened.on("request", lambda request: request.url == address or problems.append(request.url))
+            opened.on(
+                "request",
+                lambda request: request.url == address or problems.append(request.url),
+            )
             opened.goto(address)
-            widths = opened.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]")
+            widths = opened.evaluate(
+                "[document.documentElement.scrollWidth, document.body.scrollWidth]"
+            )
             assert max(widths) <= width
             assert opened.evaluate("window.hacked") is None
-            assert opened.locator("article.fatal .severity").first.inner_text() == "Fatal"
-            bars = opened.locator("rect").evaluate_all("all => all.map(r => r.getBoundingClientRect().width)")
+            assert (
+                opened.locator("article.fatal .severity").first.inner_text() == "Fatal"
+            )
+            bars = opened.locator("rect").evaluate_all(
+                "all => all.map(r => r.getBoundingClientRect().width)"
+            )
             assert max(bars) > 20
-            heights = opened.locator("td:last-child").evaluate_all("all => all.map(t => t.clientHeight)")
+            heights = opened.locator("td:last-child").evaluate_all(
+                "all => all.map(t => t.clientHeight)"
+            )
             assert max(heights) < 40, "a number stands on one line"
-            colours.append(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+            colours.append(
+                opened.evaluate("getComputedStyle(document.body).backgroundColor")
+            )
         browser.close()
     assert problems == []
     assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]

@@ -1,4 +1,6 @@
-"""Models broken on purpose, each by one known cause, and healthy ones: what diagnose says of them."""
+"""Models broken on purpose, each by one known cause, and healthy ones: what diagnose says of
+them.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,11 @@ from weft.tasks.language_modelling import LanguageModelling
 Pair = tuple[str, str]
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
-PLAIN_RUN = ("training.precision=float32", "training.kernels=torch", "training.threads=1")
+PLAIN_RUN = (
+    "training.precision=float32",
+    "training.kernels=torch",
+    "training.threads=1",
+)
 OTHER_WORDS = ("stone", "river", "cloud", "bread", "light", "house")
 
 
@@ -32,7 +38,9 @@ def shifted(pairs: list[Pair]) -> list[Pair]:
 
 def with_one_target(pairs: list[Pair]) -> list[Pair]:
     """Most sources with the same target."""
-    return [(a, b if i % 8 == 0 else "Maus mag Maus.") for i, (a, b) in enumerate(pairs)]
+    return [
+        (a, b if i % 8 == 0 else "Maus mag Maus.") for i, (a, b) in enumerate(pairs)
+    ]
 
 
 def running_on(pairs: list[Pair]) -> list[Pair]:
@@ -47,7 +55,10 @@ def cut_off(pairs: list[Pair]) -> list[Pair]:
 
 def stammering(pairs: list[Pair]) -> list[Pair]:
     """Targets that say their last word seven times."""
-    return [(a, " ".join([*b.rstrip(".").split(), *b.rstrip(".").split()[-1:] * 6])) for a, b in pairs]
+    return [
+        (a, " ".join([*b.rstrip(".").split(), *b.rstrip(".").split()[-1:] * 6]))
+        for a, b in pairs
+    ]
 
 
 def few(pairs: list[Pair]) -> list[Pair]:
@@ -62,7 +73,10 @@ def exchanged(pairs: list[Pair]) -> list[Pair]:
 
 def of_other_words(pairs: list[Pair]) -> list[Pair]:
     """Sources of words that stand nowhere in training."""
-    return [(f"{OTHER_WORDS[i % 6]} {OTHER_WORDS[i % 5]}", b) for i, (_, b) in enumerate(pairs)]
+    return [
+        (f"{OTHER_WORDS[i % 6]} {OTHER_WORDS[i % 5]}", b)
+        for i, (_, b) in enumerate(pairs)
+    ]
 
 
 def of_two_sentences(pairs: list[Pair]) -> list[Pair]:
@@ -95,13 +109,23 @@ BROKEN = {
     "no-end-symbol": Broken(running_on),
     "repetition": Broken(stammering),
     "too-short": Broken(cut_off),
-    "cut-at-limit": Broken(settings=["decoding.max_len_ratio=0.4", "decoding.max_len_extra=0"]),
+    "cut-at-limit": Broken(
+        settings=["decoding.max_len_ratio=0.4", "decoding.max_len_extra=0"]
+    ),
     "wrong-direction": Broken(tried_with=exchanged),
     "unknown-words": Broken(tried_with=of_other_words),
-    "longer-than-trained": Broken(settings=["data.max_len=5"], tried_with=of_two_sentences),
+    "longer-than-trained": Broken(
+        settings=["data.max_len=5"], tried_with=of_two_sentences
+    ),
 }
 HELD_OUT = {"wrong-direction", "unknown-words", "longer-than-trained"}
-OF_RUNS = {"too-few-steps", "not-learning", "unstable", "over-fitting", "too-little-text"}
+OF_RUNS = {
+    "too-few-steps",
+    "not-learning",
+    "unstable",
+    "over-fitting",
+    "too-little-text",
+}
 
 
 def write(path: Path, pairs: list[Pair]) -> str:
@@ -124,7 +148,10 @@ def codes(causes: list[Cause]) -> list[str]:
 
 @pytest.mark.parametrize("code", BROKEN)
 def test_names_the_cause_of_a_broken_translator(
-    code: str, tmp_path: Path, parts: tuple[list[Pair], ...], tiny_settings: tuple[str, ...]
+    code: str,
+    tmp_path: Path,
+    parts: tuple[list[Pair], ...],
+    tiny_settings: tuple[str, ...],
 ) -> None:
     broken = BROKEN[code]
     train, dev, data = parts
@@ -143,15 +170,23 @@ def test_names_the_cause_of_a_broken_translator(
         allow_bad_data=True,
         quiet=True,
     )
-    found = diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", broken.tried_with(data))], PLAIN)
+    found = diagnose(
+        tmp_path / "model",
+        [write(tmp_path / "x.en-de.tsv", broken.tried_with(data))],
+        PLAIN,
+    )
     assert code in codes(found)
     assert all(cause.evidence and cause.remedy for cause in found)
     if code in HELD_OUT:
-        assert not OF_RUNS & set(codes(found)), "the run is sound: only the text is another"
+        assert not OF_RUNS & set(codes(found)), (
+            "the run is sound: only the text is another"
+        )
         assert diagnose(tmp_path / "model", [], PLAIN) == []
 
 
-def test_names_a_text_that_was_trained_on(tiny_folder: Path, write_pairs: Callable[[int], str]) -> None:
+def test_names_a_text_that_was_trained_on(
+    tiny_folder: Path, write_pairs: Callable[[int], str]
+) -> None:
     (cause,) = diagnose(tiny_folder, [write_pairs(216)], PLAIN)
     assert cause.code == "contaminated-test"
     assert "of 216 pairs" in cause.evidence
@@ -165,12 +200,22 @@ def test_a_model_of_one_target_is_not_taken_for_one_of_the_other_direction(
     joint = ("tokenizer.joint=true", "tokenizer.src.kind=bpe", "tokenizer.tgt.kind=bpe")
     weft.train(
         out=tmp_path / "model",
-        train=write(tmp_path / "train.en-de.tsv", [(a, "Maus mag Maus.") for a, _ in train]),
-        settings=(*tiny_settings, *joint, "training.max_steps=100", "data.dev_size=0", "data.test_size=0"),
+        train=write(
+            tmp_path / "train.en-de.tsv", [(a, "Maus mag Maus.") for a, _ in train]
+        ),
+        settings=(
+            *tiny_settings,
+            *joint,
+            "training.max_steps=100",
+            "data.dev_size=0",
+            "data.test_size=0",
+        ),
         allow_bad_data=True,
         quiet=True,
     )
-    found = codes(diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN))
+    found = codes(
+        diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN)
+    )
     assert "one-translation" in found
     assert "wrong-direction" not in found
     (cause,) = diagnose(tmp_path / "model", [], PLAIN)
@@ -208,7 +253,12 @@ def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
         out=tmp_path / "model",
         train=write(tmp_path / "train.en-de.tsv", train),
         dev=write(tmp_path / "dev.en-de.tsv", dev),
-        settings=(*tiny_settings, "training.max_steps=20", "training.warmup_steps=4000", "data.test_size=0"),
+        settings=(
+            *tiny_settings,
+            "training.max_steps=20",
+            "training.warmup_steps=4000",
+            "data.test_size=0",
+        ),
         quiet=True,
     )
     found = diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN)
@@ -216,7 +266,12 @@ def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
     assert "the warm-up (4,000) takes 20 of the 20 steps" in found[0].evidence
     assert "--set training.warmup_steps=2, or raise" in found[0].remedy
     assert "long-warm-up" not in codes(found)
-    blaming_else = {"not-learning", "knows-nothing-of-this", "source-ignored", "no-end-symbol"}
+    blaming_else = {
+        "not-learning",
+        "knows-nothing-of-this",
+        "source-ignored",
+        "no-end-symbol",
+    }
     assert not blaming_else & set(codes(found))
 
 
@@ -230,11 +285,17 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def causes_of(folder: Path, *data: str) -> dict[str, Cause]:
-    return {cause.code: cause for cause in diagnose(folder, data, PLAIN) if cause.code != "contaminated-test"}
+    return {
+        cause.code: cause
+        for cause in diagnose(folder, data, PLAIN)
+        if cause.code != "contaminated-test"
+    }
 
 
 def test_empty_translations_are_named_as_such(
-    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer_with(monkeypatch, "")
     found = causes_of(tiny_folder, write_pairs(40))
@@ -243,7 +304,9 @@ def test_empty_translations_are_named_as_such(
 
 
 def test_advises_nothing_that_is_set_already(
-    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer_with(monkeypatch, "Maus.")
     cause = causes_of(tiny_folder, write_pairs(40))["too-short"]
@@ -253,7 +316,9 @@ def test_advises_nothing_that_is_set_already(
 
 
 def test_shows_no_text_that_breaks_off_inside_characters(
-    tiny_folder: Path, write_pairs: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer_with(monkeypatch, "\ufffd" * 9)
     cause = causes_of(tiny_folder, write_pairs(40))["one-translation"]
@@ -261,7 +326,9 @@ def test_shows_no_text_that_breaks_off_inside_characters(
     assert "\ufffd" not in cause.evidence
 
 
-def test_says_that_few_rows_tell_little(tiny_folder: Path, write_pairs: Callable[[int], str]) -> None:
+def test_says_that_few_rows_tell_little(
+    tiny_folder: Path, write_pairs: Callable[[int], str]
+) -> None:
     found = diagnose(tiny_folder, [write_pairs(3)], PLAIN)
     assert found[-1].code == "few-rows-given"
     assert "3 pairs" in found[-1].evidence
@@ -276,7 +343,12 @@ def test_names_how_a_run_ended_that_left_no_model(
     settings = (*tiny_settings, "training.max_steps=20", "data.test_size=0")
     broken = (*settings, "training.learning_rate=1e30")
     with pytest.raises(DivergedError):
-        weft.train(out=tmp_path / "diverged", train=write_pairs(90), settings=broken, quiet=True)
+        weft.train(
+            out=tmp_path / "diverged",
+            train=write_pairs(90),
+            settings=broken,
+            quiet=True,
+        )
     (cause,) = diagnose(tmp_path / "diverged", [], PLAIN)
     assert cause.code == "diverged"
     assert "learning_rate" in cause.remedy
@@ -286,7 +358,12 @@ def test_names_how_a_run_ended_that_left_no_model(
 
     monkeypatch.setattr("weft.training.trainer.Trainer.run", stop)
     with pytest.raises(Interrupted):
-        weft.train(out=tmp_path / "unfinished", train=write_pairs(90), settings=settings, quiet=True)
+        weft.train(
+            out=tmp_path / "unfinished",
+            train=write_pairs(90),
+            settings=settings,
+            quiet=True,
+        )
     (cause,) = diagnose(tmp_path / "unfinished", [], PLAIN)
     assert cause.code == "unfinished"
     assert "stopped by SIGINT" in cause.evidence
@@ -295,32 +372,71 @@ def test_names_how_a_run_ended_that_left_no_model(
 
 
 def train_classifier(here: Path, rare_share: int) -> tuple[Path, str]:
-    """A model of texts whose last word says their label, one in `rare_share` of which is "no"; and even data."""
+    """A model of texts whose last word says their label, one in `rare_share` of which is "no"; and
+    even data.
+    """
     words = [f"the {a} {b} was" for a, b in product(OTHER_WORDS, repeat=2)]
     rows = [
-        (f"{text} {'bad' if i % rare_share == 0 else 'good'}", i % rare_share == 0) for i, text in enumerate(words)
+        (f"{text} {'bad' if i % rare_share == 0 else 'good'}", i % rare_share == 0)
+        for i, text in enumerate(words)
     ]
-    even = [(f"then {text} {'bad' if i % 2 else 'good'}", bool(i % 2)) for i, text in enumerate(words)]
+    even = [
+        (f"then {text} {'bad' if i % 2 else 'good'}", bool(i % 2))
+        for i, text in enumerate(words)
+    ]
     for name, some in ("train", rows * 6), ("data", even):
-        lines = [f"{text}{i // 36},{'no' if no else 'yes'}\n" for i, (text, no) in enumerate(some)]
+        lines = [
+            f"{text}{i // 36},{'no' if no else 'yes'}\n"
+            for i, (text, no) in enumerate(some)
+        ]
         (here / f"{name}.csv").write_text("text,label\n" + "".join(lines))
-    shape = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2", "model.num_encoder_layers=0")
-    steps = ("training.max_steps=60", "training.learning_rate=0.02", "training.warmup_steps=5", "data.dev_size=20")
+    shape = (
+        "model.d_model=16",
+        "model.d_ff=24",
+        "model.num_heads=2",
+        "model.num_encoder_layers=0",
+    )
+    steps = (
+        "training.max_steps=60",
+        "training.learning_rate=0.02",
+        "training.warmup_steps=5",
+        "data.dev_size=20",
+    )
     settings = ("task=classification", "data.test_size=0", *PLAIN_RUN, *shape, *steps)
     weft.train(
-        out=here / "model", train=str(here / "train.csv"), settings=settings, quiet=True, allow_bad_data=True
+        out=here / "model",
+        train=str(here / "train.csv"),
+        settings=settings,
+        quiet=True,
+        allow_bad_data=True,
     )
     return here / "model", str(here / "data.csv")
 
 
 def train_language_model(here: Path, steps: int, warmup: int = 5) -> tuple[Path, str]:
-    sentences = [f"the {a} {b} was {c}." for a, b, c in product(OTHER_WORDS, OTHER_WORDS, ("warm", "cold", "new"))]
+    sentences = [
+        f"the {a} {b} was {c}."
+        for a, b, c in product(OTHER_WORDS, OTHER_WORDS, ("warm", "cold", "new"))
+    ]
     Random(2).shuffle(sentences)
     (here / "train.txt").write_text("\n\n".join(sentences[:90]))
     (here / "data.txt").write_text("\n\n".join(sentences[90:]))
-    shape = ("model.d_model=24", "model.d_ff=48", "model.num_heads=2", "model.num_decoder_layers=1")
-    of_text = ("tokenizer.kind=character", "batches.window_len=30", "batches.batch_size=8")
-    schedule = ("training.learning_rate=0.01", f"training.warmup_steps={warmup}", f"training.max_steps={steps}")
+    shape = (
+        "model.d_model=24",
+        "model.d_ff=48",
+        "model.num_heads=2",
+        "model.num_decoder_layers=1",
+    )
+    of_text = (
+        "tokenizer.kind=character",
+        "batches.window_len=30",
+        "batches.batch_size=8",
+    )
+    schedule = (
+        "training.learning_rate=0.01",
+        f"training.warmup_steps={warmup}",
+        f"training.max_steps={steps}",
+    )
     settings = (
         "task=language-modelling",
         *PLAIN_RUN,
@@ -329,7 +445,9 @@ def train_language_model(here: Path, steps: int, warmup: int = 5) -> tuple[Path,
         *schedule,
         f"training.eval_every={max(steps // 6, 1)}",
     )
-    weft.train(out=here / "model", train=str(here / "train.txt"), settings=settings, quiet=True)
+    weft.train(
+        out=here / "model", train=str(here / "train.txt"), settings=settings, quiet=True
+    )
     return here / "model", str(here / "data.txt")
 
 
@@ -339,13 +457,16 @@ def test_names_a_classifier_with_one_answer(tmp_path: Path) -> None:
 
 
 def train_three_labels(here: Path, *settings: str) -> tuple[Path, str]:
-    """A model of texts in which a word, now and then missing, says one of three labels; and such data."""
+    """A model of texts in which a word, now and then missing, says one of three labels; and such
+    data.
+    """
     draw = Random(3)
 
     def rows(count: int) -> list[tuple[str, str]]:
         found = []
         for number in range(count):
-            label = ("red", "green", "blue")[min(number % 10 // 4, 2)]  # 4, 4 and 2 of 10
+            # 4, 4 and 2 of 10
+            label = ("red", "green", "blue")[min(number % 10 // 4, 2)]
             words = draw.choices(OTHER_WORDS, k=4)
             words[draw.randrange(4)] = label if draw.random() < 0.6 else "grey"
             found.append((" ".join([*words, f"n{number}"]), label))
@@ -355,11 +476,23 @@ def train_three_labels(here: Path, *settings: str) -> tuple[Path, str]:
         lines = "".join(f"{text},{label}\n" for text, label in some)
         (here / f"{name}.csv").write_text("text,label\n" + lines)
     shape = ("model.d_model=16", "model.num_encoder_layers=0", "tokenizer.kind=word")
-    steps = ("training.max_steps=80", "training.learning_rate=0.02", "training.warmup_steps=5", "data.dev_size=20")
+    steps = (
+        "training.max_steps=80",
+        "training.learning_rate=0.02",
+        "training.warmup_steps=5",
+        "data.dev_size=20",
+    )
     weft.train(
         out=here / "model",
         train=str(here / "train.csv"),
-        settings=("task=classification", "data.test_size=0", *PLAIN_RUN, *shape, *steps, *settings),
+        settings=(
+            "task=classification",
+            "data.test_size=0",
+            *PLAIN_RUN,
+            *shape,
+            *steps,
+            *settings,
+        ),
         quiet=True,
         allow_bad_data=True,
     )
@@ -367,7 +500,9 @@ def train_three_labels(here: Path, *settings: str) -> tuple[Path, str]:
 
 
 def test_names_weights_that_make_a_label_be_named_everywhere(tmp_path: Path) -> None:
-    folder, data = train_three_labels(tmp_path, "training.class_weights={red=1.0, green=1.0, blue=60.0}")
+    folder, data = train_three_labels(
+        tmp_path, "training.class_weights={red=1.0, green=1.0, blue=60.0}"
+    )
     cause = causes_of(folder, data)["labels-out-of-balance"]
     assert '"blue" is named' in cause.evidence
     assert "is the label of 24 of 120 rows" in cause.evidence
@@ -392,31 +527,64 @@ def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
     wanted = [["Billing"]] * 24 + [["billing "]] * 16
     given = [["Billing"]] * 38 + [["billing "]] * 2
     (cause,) = diagnosis._of_balance(given, wanted, Run(None, None, None, None))
-    assert cause.remedy == "first write labels alike that mean the same: 'Billing' and 'billing '"
+    assert (
+        cause.remedy
+        == "first write labels alike that mean the same: 'Billing' and 'billing '"
+    )
 
 
-def test_names_labels_that_are_alike_and_those_that_dev_or_the_text_lacks(tmp_path: Path) -> None:
+def test_names_labels_that_are_alike_and_those_that_dev_or_the_text_lacks(
+    tmp_path: Path,
+) -> None:
     draw, words = Random(1), {"order": "late", "Order": "lost", "return": "send"}
     rows = [
-        (" ".join([*draw.choices(OTHER_WORDS, k=3), words[label]]), label) for label in words for _ in range(90)
+        (" ".join([*draw.choices(OTHER_WORDS, k=3), words[label]]), label)
+        for label in words
+        for _ in range(90)
     ]
     rows.append(("hello there", "greeting"))
     path, few = tmp_path / "train.csv", tmp_path / "few.csv"
-    path.write_text("text,label\n" + "".join(f"{text} {i},{label}\n" for i, (text, label) in enumerate(rows)))
-    few.write_text("text,label\n" + "".join(f"we send it {i},return\n" for i in range(30)))
-    shape = ("task=classification", "model.d_model=16", "model.num_encoder_layers=0", "tokenizer.kind=word")
-    steps = ("training.max_steps=30", "training.learning_rate=0.02", "training.warmup_steps=5", "data.dev_size=30")
+    path.write_text(
+        "text,label\n"
+        + "".join(f"{text} {i},{label}\n" for i, (text, label) in enumerate(rows))
+    )
+    few.write_text(
+        "text,label\n" + "".join(f"we send it {i},return\n" for i in range(30))
+    )
+    shape = (
+        "task=classification",
+        "model.d_model=16",
+        "model.num_encoder_layers=0",
+        "tokenizer.kind=word",
+    )
+    steps = (
+        "training.max_steps=30",
+        "training.learning_rate=0.02",
+        "training.warmup_steps=5",
+        "data.dev_size=30",
+    )
     settings = (*shape, *steps, *PLAIN_RUN, "data.test_size=0")
     weft.train(out=tmp_path / "model", train=str(path), settings=settings, quiet=True)
-    by_run, with_text = causes_of(tmp_path / "model"), causes_of(tmp_path / "model", str(few))
+    by_run, with_text = (
+        causes_of(tmp_path / "model"),
+        causes_of(tmp_path / "model", str(few)),
+    )
     for found in (by_run, with_text):
         assert "'Order' and 'order'" in found["label-variants"].evidence
         assert "write them alike" in found["label-variants"].remedy
-    assert "dev text has no row of 'greeting' (1 of 4 labels)" in by_run["labels-not-judged"].evidence
-    assert "the text has no row of 'Order', 'greeting', 'order' (3 of 4" in with_text["labels-not-judged"].evidence
+    assert (
+        "dev text has no row of 'greeting' (1 of 4 labels)"
+        in by_run["labels-not-judged"].evidence
+    )
+    assert (
+        "the text has no row of 'Order', 'greeting', 'order' (3 of 4"
+        in with_text["labels-not-judged"].evidence
+    )
 
 
-def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(tmp_path: Path) -> None:
+def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(
+    tmp_path: Path,
+) -> None:
     wanted = [["red"]] * 20 + [["blue"]] * 20
     given = [["red"], ["blue"]] * 20
     assert list(diagnosis._of_balance(given, wanted, Run(None, None, None, None))) == []
@@ -438,12 +606,16 @@ def test_a_language_model_of_few_steps_is_not_said_to_learn_nothing(
     assert codes(diagnose(folder, [data], PLAIN)) == ["too-few-steps"]
 
 
-def test_a_long_document_is_tried_by_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_document_is_tried_by_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, data = train_language_model(tmp_path, 12)
     read: list[str] = []
     evaluate = LanguageModelling.evaluate
     monkeypatch.setattr(
-        LanguageModelling, "evaluate", lambda task, text: read.extend(text.texts) or evaluate(task, text)
+        LanguageModelling,
+        "evaluate",
+        lambda task, text: read.extend(text.texts) or evaluate(task, text),
     )
     monkeypatch.setattr(diagnosis, "MOST_CHARACTERS", 100)
     sentences = Path(data).read_text().split("\n\n")
@@ -460,15 +632,21 @@ def test_names_labels_that_the_model_does_not_know(tmp_path: Path) -> None:
     assert cause.code == "unknown-labels"
     assert "'de' (18 rows" in cause.evidence
     none = tmp_path / "none.csv"
-    none.write_text(some.read_text().replace(",yes", ",en").replace("bread", "Brötchen überhaupt"))
+    none.write_text(
+        some.read_text().replace(",yes", ",en").replace("bread", "Brötchen überhaupt")
+    )
     found = causes_of(folder, str(none))
     assert "1 other label" in found["unknown-labels"].evidence
     assert "one-label" not in found
 
 
-def test_does_not_advise_the_kind_of_tokenizer_that_the_model_has(tmp_path: Path) -> None:
+def test_does_not_advise_the_kind_of_tokenizer_that_the_model_has(
+    tmp_path: Path,
+) -> None:
     folder, data = train_classifier(tmp_path, 2)
-    rows = "".join(f"Grüße über Überdruß №{i},{'no' if i % 2 else 'yes'}\n" for i in range(30))
+    rows = "".join(
+        f"Grüße über Überdruß №{i},{'no' if i % 2 else 'yes'}\n" for i in range(30)
+    )
     Path(data).write_text(f"text,label\n{rows}")
     cause = causes_of(folder, data)["unknown-words"]
     assert "the tokenizer (bpe" in cause.evidence
@@ -478,9 +656,18 @@ def test_does_not_advise_the_kind_of_tokenizer_that_the_model_has(tmp_path: Path
 def test_finds_nothing_in_a_healthy_translator(
     tmp_path: Path, parts: tuple[list[Pair], ...], tiny_settings: tuple[str, ...]
 ) -> None:
-    train, dev, data = (write(tmp_path / f"{i}.en-de.tsv", some) for i, some in enumerate(parts))
-    settings = (*tiny_settings, "model.d_model=32", "training.max_steps=150", "data.test_size=0")
-    weft.train(out=tmp_path / "model", train=train, dev=dev, settings=settings, quiet=True)
+    train, dev, data = (
+        write(tmp_path / f"{i}.en-de.tsv", some) for i, some in enumerate(parts)
+    )
+    settings = (
+        *tiny_settings,
+        "model.d_model=32",
+        "training.max_steps=150",
+        "data.test_size=0",
+    )
+    weft.train(
+        out=tmp_path / "model", train=train, dev=dev, settings=settings, quiet=True
+    )
     assert diagnose(tmp_path / "model", [data], PLAIN) == []
     assert diagnose(tmp_path / "model", [], PLAIN) == []
 
@@ -498,7 +685,11 @@ def test_finds_nothing_in_a_healthy_language_model(tmp_path: Path) -> None:
 def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
     files = run_files(tmp_path)
     files.folder.mkdir()
-    files.recipe.write_text('{"recipe": {"training": {"warmup_steps": 400, "learning_rate": 0.001}}}')
+    files.recipe.write_text(
+        '{"recipe": {"training": {"warmup_steps": 400, "learning_rate": 0.001}}}'
+    )
     assert Run.of(tmp_path).training["warmup_steps"] == 400
-    files.plan.write_text('{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}')
+    files.plan.write_text(
+        '{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}'
+    )
     assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}

@@ -32,7 +32,11 @@ def test_maps_have_every_layer_head_query_and_key(inspection):
 def test_maps_are_those_of_the_model_in_their_order(task, inspection):
     record = AttentionRecord()
     with torch.no_grad():
-        task.model(torch.tensor([inspection.src_ids]), torch.tensor([tgt_in(inspection)]), record)
+        task.model(
+            torch.tensor([inspection.src_ids]),
+            torch.tensor([tgt_in(inspection)]),
+            record,
+        )
     for mine, layers in (
         (inspection.encoder, record.encoder),
         (inspection.decoder, record.decoder),
@@ -42,7 +46,8 @@ def test_maps_are_those_of_the_model_in_their_order(task, inspection):
         for of_mine, layer in zip(mine, layers, strict=True):
             torch.testing.assert_close(of_mine, layer[0])
         heads = mine.flatten(0, 1)
-        assert len(torch.unique(heads, dim=0)) == len(heads)  # or a wrong order would pass
+        # or a wrong order would pass
+        assert len(torch.unique(heads, dim=0)) == len(heads)
 
 
 def test_rows_sum_to_one_and_the_future_is_unseen(inspection):
@@ -53,12 +58,20 @@ def test_rows_sum_to_one_and_the_future_is_unseen(inspection):
 
 def test_probabilities_are_the_softmax_of_the_logits(task, inspection):
     with torch.no_grad():
-        logits = task.model(torch.tensor([inspection.src_ids]), torch.tensor([tgt_in(inspection)]))[0]
+        logits = task.model(
+            torch.tensor([inspection.src_ids]), torch.tensor([tgt_in(inspection)])
+        )[0]
     expected = logits.softmax(-1)
-    for place, (chosen, row) in enumerate(zip(inspection.chosen, inspection.alternatives, strict=True)):
+    for place, (chosen, row) in enumerate(
+        zip(inspection.chosen, inspection.alternatives, strict=True)
+    ):
         assert chosen.id == inspection.tgt_ids[place]
-        assert chosen.probability == pytest.approx(expected[place, chosen.id].item(), rel=1e-4)
-        assert [c.probability for c in row] == pytest.approx(expected[place].topk(5).values.tolist(), rel=1e-4)
+        assert chosen.probability == pytest.approx(
+            expected[place, chosen.id].item(), rel=1e-4
+        )
+        assert [c.probability for c in row] == pytest.approx(
+            expected[place].topk(5).values.tolist(), rel=1e-4
+        )
         assert [c.id for c in row] == expected[place].topk(5).indices.tolist()
 
 
@@ -68,7 +81,9 @@ def test_pieces_align_with_ids(task, inspection):
     assert inspection.tgt_pieces == task.tokenizers[1].pieces(inspection.tgt_ids)
     assert inspection.src_pieces[-1] == "<eos>"
     for row in inspection.alternatives:
-        assert [c.piece for c in row] == [task.tokenizers[1].pieces([c.id])[0] for c in row]
+        assert [c.piece for c in row] == [
+            task.tokenizers[1].pieces([c.id])[0] for c in row
+        ]
 
 
 @pytest.mark.parametrize("beam_size", [None, 1, 4])
@@ -76,10 +91,13 @@ def test_pieces_align_with_ids(task, inspection):
 def test_translation_is_the_translators(task, text, beam_size):
     found = inspect_translation(task, text, beam_size)
     prediction = task.predictor().translate(text, beam_size=beam_size)[0]
-    assert found.translation == prediction.text.strip()  # an indent is the text's, not the model's
+    # an indent is the text's, not the model's
+    assert found.translation == prediction.text.strip()
     assert found.finished is not prediction.truncated
     log_probs = torch.tensor([c.probability for c in found.chosen]).log()
-    torch.testing.assert_close(log_probs, torch.tensor(prediction.token_log_probs), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        log_probs, torch.tensor(prediction.token_log_probs), rtol=1e-3, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("bias", [-100.0, 100.0])
@@ -111,13 +129,17 @@ def test_long_text_is_cut_and_that_is_said(task):
 @pytest.mark.parametrize("room", [0, 1])
 def test_text_is_cut_exactly_where_it_does_not_fit(task, room):
     ids = task.tokenizers[0].encode("Der Tee ist heiß .")
-    narrow = replace(task, config=task.config.model_copy(update={"max_src_len": len(ids) + room}))
+    narrow = replace(
+        task, config=task.config.model_copy(update={"max_src_len": len(ids) + room})
+    )
     found = inspect_translation(narrow, "Der Tee ist heiß .")
     assert found.max_src_len == len(found.src_ids) == len(ids) + room
     assert found.cut is (room == 0)
 
 
-def test_model_in_training_is_inspected_without_dropout_and_goes_on_training(task, inspection):
+def test_model_in_training_is_inspected_without_dropout_and_goes_on_training(
+    task, inspection
+):
     task.model.train()
     try:
         found = inspect_translation(task, inspection.text)
@@ -150,16 +172,26 @@ def test_json_holds_the_same_rounded(inspection):
     assert data["source"]["pieces"] == inspection.src_pieces
     assert data["source"]["ids"] == inspection.src_ids
     assert data["target"]["pieces"] == inspection.tgt_pieces
-    assert data["target"]["probabilities"] == [round(c.probability, 4) for c in inspection.chosen]
-    assert [len(row) for row in data["target"]["alternatives"]] == [5] * len(inspection.tgt_ids)
+    assert data["target"]["probabilities"] == [
+        round(c.probability, 4) for c in inspection.chosen
+    ]
+    assert [len(row) for row in data["target"]["alternatives"]] == [5] * len(
+        inspection.tgt_ids
+    )
 
 
 def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
     decoding = DecodingSection(beam_size=1, max_len_extra=2, max_len_ratio=0.5)
     greedy = replace(task, config=task.config.model_copy(update={"decoding": decoding}))
     text = "Wir gehen nach Hause ."
-    assert inspect_translation(greedy, text).tgt_ids == inspect_translation(task, text, beam_size=1).tgt_ids
-    assert inspect_translation(greedy, text).tgt_ids != inspect_translation(task, text).tgt_ids
+    assert (
+        inspect_translation(greedy, text).tgt_ids
+        == inspect_translation(task, text, beam_size=1).tgt_ids
+    )
+    assert (
+        inspect_translation(greedy, text).tgt_ids
+        != inspect_translation(task, text).tgt_ids
+    )
 
 
 @pytest.fixture(scope="module", params=["additive", "dot"])
@@ -171,10 +203,20 @@ def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
         "d_hidden": 7,
         "num_decoder_layers": 2,
     }
-    recipe = TranslationRecipe.model_validate({"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}})
-    texts = Texts(from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"), None, None, "pairs", fingerprint)
+    recipe = TranslationRecipe.model_validate(
+        {"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}}
+    )
+    texts = Texts(
+        from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"),
+        None,
+        None,
+        "pairs",
+        fingerprint,
+    )
     tokenizers = Translation.learn_tokenizers(recipe, texts)
-    task = Translation.build(recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small"))
+    task = Translation.build(
+        recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
+    )
     found = inspect_translation(task, "ein Haus", beam_size=1)
     assert found.family == found.to_json()["family"] == request.param
     return found
@@ -191,10 +233,13 @@ def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) 
 def test_a_picture_of_one_head_is_no_mean(
     inspection: TranslationInspection, recurrent: TranslationInspection
 ) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
+    pytest.importorskip(
+        "matplotlib", reason="matplotlib (the extra plot) is not installed"
+    )
     from weft.inspection.pictures import draw_inspection
 
     assert "the mean of the heads" in draw_inspection(inspection).get_suptitle()
     alone = draw_inspection(recurrent)
     assert "mean" not in alone.get_suptitle()
-    assert [panel.get_title() for panel in alone.axes[:1]] == [""]  # nor is there a layer to be told from others
+    # nor is there a layer to be told from others
+    assert [panel.get_title() for panel in alone.axes[:1]] == [""]

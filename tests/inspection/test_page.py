@@ -1,4 +1,6 @@
-"""The page in a real browser: by pointer and by keyboard, on any width, and without a request to any network."""
+"""The page in a real browser: by pointer and by keyboard, on any width, and without a request to
+any network.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,9 +27,13 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
+HOSTILE = (
+    "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
+)
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed"
+)
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
 
 
@@ -44,15 +50,22 @@ def open_page(browser, tmp_path):
     """Write an inspection and open it; at the end nothing may have gone wrong or been asked for."""
     problems, contexts = [], []
 
-    def opened(inspection: TranslationInspection, width: int = 1280, scheme: str = "light"):
+    def opened(
+        inspection: TranslationInspection, width: int = 1280, scheme: str = "light"
+    ):
         write_report(inspection, tmp_path / "page.html")
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        )
         contexts.append(context)
         page = context.new_page()
         address = (tmp_path / "page.html").as_uri()
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: request.url == address or problems.append(request.url))
+        page.on(
+            "request",
+            lambda request: request.url == address or problems.append(request.url),
+        )
         page.goto(address)
         return page
 
@@ -75,7 +88,8 @@ def shades(page) -> list[float]:
 
 def weight_in(text: str):
     """The weight that a reading ends with."""
-    return pytest.approx(float(text.rsplit(": ", 1)[1]), abs=0.0006)  # rounded to four decimals, then to three
+    # rounded to four decimals, then to three
+    return pytest.approx(float(text.rsplit(": ", 1)[1]), abs=0.0006)
 
 
 def expected_shades(weights) -> list[float]:
@@ -86,17 +100,23 @@ def test_page_starts_with_the_mean_of_the_last_layer(page, inspection):
     assert page.title() == f"How the model translated this: {inspection.text}"
     labels = page.locator("#source button bdi").all_inner_texts()
     assert labels == inspection.src_pieces
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[-1].mean(0)), abs=0.01
+    )
 
 
 def test_head_and_layer_change_by_keyboard(page, inspection):
     page.get_by_role("radio", name="mean", exact=True).focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1, 1]), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[-1, 1]), abs=0.01
+    )
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("ArrowLeft")
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-2, 1]), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[-2, 1]), abs=0.01
+    )
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
@@ -106,7 +126,8 @@ def test_kind_changes_by_keyboard_and_keeps_the_focus(page, inspection, kind):
         page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.value") == kind
     maps = getattr(inspection, kind)
-    last = len(inspection.encoder) - 1  # the way led past the encoder, which has fewer layers than the decoder
+    # the way led past the encoder, which has fewer layers than the decoder
+    last = len(inspection.encoder) - 1
     assert shades(page) == pytest.approx(expected_shades(maps[last].mean(0)), abs=0.01)
     assert "section 3.2.3" in page.locator("#map-caption").inner_text()
 
@@ -116,16 +137,22 @@ def test_overview_has_every_head_of_every_layer_and_chooses(page, inspection):
     layers, heads = inspection.cross.shape[:2]
     assert pictures.count() == layers * (heads + 1)
     page.get_by_role("radio", name="Layer 2, head 3", exact=True).click()
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[1, 2]), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[1, 2]), abs=0.01
+    )
     page.keyboard.press("ArrowUp")
     assert page.evaluate("document.activeElement.title") == "Layer 1, head 3"
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[0, 2]), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[0, 2]), abs=0.01
+    )
 
 
 def test_thumbnails_show_their_weights(page, inspection):
     script = """canvas => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data]
         .filter((_, i) => i % 4 === 3)"""
-    canvas = page.get_by_role("radio", name="Layer 3, head 2", exact=True).locator("canvas")
+    canvas = page.get_by_role("radio", name="Layer 3, head 2", exact=True).locator(
+        "canvas"
+    )
     expected = [255 * shade for shade in expected_shades(inspection.cross[2, 1])]
     assert canvas.evaluate(script) == pytest.approx(expected, abs=3)
 
@@ -142,7 +169,14 @@ def test_pointing_at_a_cell_tells_its_weight_and_marks_both_tokens(page, inspect
 
 def test_arrow_keys_move_through_the_map(page, inspection):
     page.locator("#map td[tabindex='0']").focus()
-    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowUp", "ArrowUp"):
+    for key in (
+        "ArrowDown",
+        "ArrowRight",
+        "ArrowRight",
+        "ArrowLeft",
+        "ArrowUp",
+        "ArrowUp",
+    ):
         page.keyboard.press(key)
     weight = inspection.cross[-1].mean(0)[0, 1].item()
     cell = page.locator("#map td:focus")
@@ -165,7 +199,9 @@ def test_target_token_shows_what_else_the_model_considered(page, inspection):
     page.locator("#target button").nth(1).focus()
     numbers = page.locator("#considered li span:not(.bar, .space)").all_inner_texts()
     listed = [c.probability for c in inspection.alternatives[1]]
-    assert numbers[:5] == ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in (round(p, 4) for p in listed)]
+    assert numbers[:5] == [
+        "< 0.001" if p < 0.001 else f"{p:.3f}" for p in (round(p, 4) for p in listed)
+    ]
     assert page.locator("#considered li.chosen").count() == 1
     page.locator("#target button").nth(2).hover()
     title = page.locator("#considered-title").inner_text()
@@ -208,8 +244,12 @@ def test_the_tab_key_comes_to_one_token_of_a_side_and_arrows_lead_on(page, inspe
 
 
 def test_everything_that_can_be_used_has_a_name(page):
-    used = page.locator("button, input, [tabindex='0'], [role=grid], [role=radiogroup], [role=tree]")
-    names = used.evaluate_all("all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)")
+    used = page.locator(
+        "button, input, [tabindex='0'], [role=grid], [role=radiogroup], [role=tree]"
+    )
+    names = used.evaluate_all(
+        "all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)"
+    )
     assert len(names) > 20
     assert all(name.strip() for name in names)
 
@@ -217,12 +257,24 @@ def test_everything_that_can_be_used_has_a_name(page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_narrow_screen_scrolls_downwards_only(open_page, inspection, scheme):
     long = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen" * 3
-    sides = {"src_pieces": [long] * len(inspection.src_ids), "tgt_pieces": [long] * len(inspection.tgt_ids)}
-    alternatives = [[Choice(long, c.id, c.probability) for c in row] for row in inspection.alternatives]
-    page = open_page(replace(inspection, **sides, alternatives=alternatives), width=360, scheme=scheme)
+    sides = {
+        "src_pieces": [long] * len(inspection.src_ids),
+        "tgt_pieces": [long] * len(inspection.tgt_ids),
+    }
+    alternatives = [
+        [Choice(long, c.id, c.probability) for c in row]
+        for row in inspection.alternatives
+    ]
+    page = open_page(
+        replace(inspection, **sides, alternatives=alternatives),
+        width=360,
+        scheme=scheme,
+    )
     for kind in ("Cross", "Encoder", "Decoder"):
         page.get_by_role("radio", name=kind, exact=True).check(force=True)
-        widths = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]")
+        widths = page.evaluate(
+            "[document.documentElement.scrollWidth, document.body.scrollWidth]"
+        )
         assert max(widths) <= 360
     page.locator("#map td").last.scroll_into_view_if_needed()
     assert page.evaluate("window.scrollX") == 0
@@ -230,15 +282,25 @@ def test_narrow_screen_scrolls_downwards_only(open_page, inspection, scheme):
 
 def test_dark_and_light_differ(open_page, inspection):
     colours = [
-        open_page(inspection, scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor")
+        open_page(inspection, scheme=scheme).evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        )
         for scheme in ("light", "dark")
     ]
     assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]
 
 
 def test_what_was_cut_is_said(open_page, inspection):
-    assert open_page(replace(inspection, cut=False, finished=True)).locator("#notes").is_hidden()
-    notes = open_page(replace(inspection, cut=True, finished=False)).locator("#notes").inner_text()
+    assert (
+        open_page(replace(inspection, cut=False, finished=True))
+        .locator("#notes")
+        .is_hidden()
+    )
+    notes = (
+        open_page(replace(inspection, cut=True, finished=False))
+        .locator("#notes")
+        .inner_text()
+    )
     assert "the answer too, is of its first 127 tokens alone" in notes
     assert "no end" in notes
 
@@ -276,31 +338,57 @@ def test_policy_stops_what_is_added_to_the_page(browser, inspection, tmp_path):
 def test_a_model_that_looks_across_alone_offers_nothing_else(open_page, inspection):
     nothing = inspection.encoder[:0]
     page = open_page(replace(inspection, encoder=nothing, decoder=nothing))
-    kinds = page.locator("input[name=kind]").evaluate_all("inputs => inputs.map(i => i.value)")
+    kinds = page.locator("input[name=kind]").evaluate_all(
+        "inputs => inputs.map(i => i.value)"
+    )
     assert kinds == ["cross"]
-    assert shades(page) == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(inspection.cross[-1].mean(0)), abs=0.01
+    )
 
 
 @pytest.mark.parametrize(
     ("family", "paper", "others"),
     [
-        ("additive", ("Bahdanau et al. 2015, section 3.1", "Bahdanau 等 2015，3.1 节"), "Luong"),
-        ("dot", ("Luong et al. 2015, section 3.1", "Luong 等 2015，3.1 节"), "Bahdanau"),
+        (
+            "additive",
+            ("Bahdanau et al. 2015, section 3.1", "Bahdanau 等 2015，3.1 节"),
+            "Luong",
+        ),
+        (
+            "dot",
+            ("Luong et al. 2015, section 3.1", "Luong 等 2015，3.1 节"),
+            "Bahdanau",
+        ),
     ],
 )
-def test_one_head_has_no_mean_and_its_own_paper(open_page, inspection, family, paper, others):
-    """A recurrent model: one map, so there is nothing to choose, and no word of heads in either language."""
+def test_one_head_has_no_mean_and_its_own_paper(
+    open_page, inspection, family, paper, others
+):
+    """A recurrent model: one map, so there is nothing to choose, and no word of heads in either
+    language.
+    """
     nothing = inspection.encoder[:0]
-    vectors = {side: replace(getattr(inspection, side), positions=None) for side in ("src_vectors", "tgt_vectors")}
+    vectors = {
+        side: replace(getattr(inspection, side), positions=None)
+        for side in ("src_vectors", "tgt_vectors")
+    }
     maps = {"encoder": nothing, "decoder": nothing, "cross": inspection.cross[-1:, :1]}
     alone = replace(inspection, **maps, **vectors, family=family)
     page = open_page(alone)
-    for words, cited in zip((["mean", "head", "Head"], ["平均", "各头", "个头", "的头"]), paper, strict=True):
+    for words, cited in zip(
+        (["mean", "head", "Head"], ["平均", "各头", "个头", "的头"]), paper, strict=True
+    ):
         shown = page.locator("main").inner_text()
         assert not [word for word in words if word in shown]
         assert cited in page.locator("#map-caption").inner_text()
-        captions = [page.locator(f"#{name}-caption").inner_text() for name in ("tokens", "vectors", "map")]
-        assert not [caption for caption in captions if "Vaswani" in caption or others in caption]
+        captions = [
+            page.locator(f"#{name}-caption").inner_text()
+            for name in ("tokens", "vectors", "map")
+        ]
+        assert not [
+            caption for caption in captions if "Vaswani" in caption or others in caption
+        ]
         choose(page, "中文")
     assert page.locator("#overview-box").is_hidden()
     assert page.locator("#keep").is_hidden()
@@ -308,7 +396,10 @@ def test_one_head_has_no_mean_and_its_own_paper(open_page, inspection, family, p
 
 
 def test_layers_of_one_head_are_chosen_without_a_mean(open_page, inspection):
-    one = {kind: getattr(inspection, kind)[:, :1] for kind in ("cross", "encoder", "decoder")}
+    one = {
+        kind: getattr(inspection, kind)[:, :1]
+        for kind in ("cross", "encoder", "decoder")
+    }
     page = open_page(replace(inspection, **one))
     assert page.locator("#overview button").count() == len(inspection.cross)
     assert page.locator("input[name=head]").count() == 0
@@ -323,7 +414,11 @@ def test_layers_of_one_head_are_chosen_without_a_mean(open_page, inspection):
 
 
 def test_one_token_after_the_other_is_section_3(page):
-    assert page.locator("#steps-section .caption").inner_text().endswith("(Vaswani et al. 2017, section 3).")
+    assert (
+        page.locator("#steps-section .caption")
+        .inner_text()
+        .endswith("(Vaswani et al. 2017, section 3).")
+    )
 
 
 def choose(page, name: str) -> None:
@@ -336,7 +431,11 @@ def test_the_page_speaks_chinese(page, inspection):
     assert page.locator("html").get_attribute("lang") == "zh"
     shown = page.locator("main").inner_text()
     assert "交叉注意力" in page.locator("#map").get_attribute("aria-label")
-    assert not [word for word in ("Vectors", "Attention", "Each row", "Step ", "Show") if word in shown]
+    assert not [
+        word
+        for word in ("Vectors", "Attention", "Each row", "Step ", "Show")
+        if word in shown
+    ]
     choose(page, "English")
     assert "Each row" in page.locator("main").inner_text()
 
@@ -351,13 +450,21 @@ def test_both_languages_say_the_same_things(page):
 def test_vectors_of_each_side_and_part(page, inspection):
     script = """canvases => canvases.map(canvas =>
         [...canvas.getContext("2d").getImageData(0, 0, canvas.width, 1).data].filter((_, i) => i % 4 === 3))"""
-    for side, vectors in (("source", inspection.src_vectors), ("target", inspection.tgt_vectors)):
-        for part, numbers in (("token", vectors.tokens), ("sum", vectors.tokens + vectors.positions)):
+    for side, vectors in (
+        ("source", inspection.src_vectors),
+        ("target", inspection.tgt_vectors),
+    ):
+        for part, numbers in (
+            ("token", vectors.tokens),
+            ("sum", vectors.tokens + vectors.positions),
+        ):
             choose(page, side)
             choose(page, part)
             expected = 255 * (numbers.abs() / numbers.abs().max()).sqrt()
             drawn = page.locator("#vectors canvas").evaluate_all(script)
-            assert [number for row in drawn for number in row] == pytest.approx(expected.flatten().tolist(), abs=4)
+            assert [number for row in drawn for number in row] == pytest.approx(
+                expected.flatten().tolist(), abs=4
+            )
     assert "arrow keys" in page.locator("#vectors-reading").inner_text()
     page.locator("#vectors canvas").first.hover()
     assert "number" in page.locator("#vectors-reading").inner_text()
@@ -365,26 +472,42 @@ def test_vectors_of_each_side_and_part(page, inspection):
 
 def test_vectors_are_read_by_keyboard(page, inspection):
     page.locator("#vectors-box").focus()
-    numbers = (inspection.src_vectors.tokens + inspection.src_vectors.positions).tolist()
+    numbers = (
+        inspection.src_vectors.tokens + inspection.src_vectors.positions
+    ).tolist()
     row, column = 0, 0
-    for key, down, right in (("ArrowDown", 1, 0), ("ArrowRight", 0, 1), ("ArrowUp", -1, 0), ("End", 0, 20)):
+    for key, down, right in (
+        ("ArrowDown", 1, 0),
+        ("ArrowRight", 0, 1),
+        ("ArrowUp", -1, 0),
+        ("End", 0, 20),
+    ):
         page.keyboard.press(key)
         row, column = row + down, column + right
         reading = page.locator("#vectors-reading").inner_text()
         assert f"number {column + 1}: " in reading
         value = float(reading.rsplit(": ", 1)[1])
-        assert value == pytest.approx(numbers[row][column], abs=0.0021)  # two summands, each of three decimals
+        # two summands, each of three decimals
+        assert value == pytest.approx(numbers[row][column], abs=0.0021)
     frame = page.locator("#vectors .frame").bounding_box()
     canvas = page.locator("#vectors canvas").first.bounding_box()
-    assert frame["x"] + frame["width"] == pytest.approx(canvas["x"] + canvas["width"], abs=1)
+    assert frame["x"] + frame["width"] == pytest.approx(
+        canvas["x"] + canvas["width"], abs=1
+    )
     page.keyboard.press("Home")
     assert "number 1: " in page.locator("#vectors-reading").inner_text()
 
 
 def test_many_vectors_scroll_in_a_box(open_page, inspection):
     count = 127
-    vectors = Vectors(torch.randn(count, 30, generator=torch.Generator().manual_seed(4)), None)
-    source = {"src_ids": [5] * count, "src_pieces": ["▁word"] * count, "src_vectors": vectors}
+    vectors = Vectors(
+        torch.randn(count, 30, generator=torch.Generator().manual_seed(4)), None
+    )
+    source = {
+        "src_ids": [5] * count,
+        "src_pieces": ["▁word"] * count,
+        "src_vectors": vectors,
+    }
     maps = {
         "encoder": torch.full((1, 1, count, count), 1 / count),
         "cross": torch.full((1, 1, len(inspection.tgt_ids), count), 1 / count),
@@ -394,12 +517,16 @@ def test_many_vectors_scroll_in_a_box(open_page, inspection):
     page.locator("#vectors-box").focus()
     for _ in range(count):
         page.keyboard.press("ArrowDown")
-    assert is_inside(page.locator("#vectors .frame").bounding_box(), page.locator("#vectors-box").bounding_box())
+    assert is_inside(
+        page.locator("#vectors .frame").bounding_box(),
+        page.locator("#vectors-box").bounding_box(),
+    )
 
 
 def is_inside(inner, outer) -> bool:
     return all(
-        outer[at] - 3 <= inner[at] and inner[at] + inner[size] <= outer[at] + outer[size] + 3
+        outer[at] - 3 <= inner[at]
+        and inner[at] + inner[size] <= outer[at] + outer[size] + 3
         for at, size in (("x", "width"), ("y", "height"))
     )
 
@@ -410,10 +537,16 @@ def test_a_map_is_kept_beside_another(page, inspection):
     kept = page.locator("#kept td:not(.corner)").evaluate_all(
         "cells => cells.map(c => Number(c.style.getPropertyValue('--shade')))"
     )
-    assert kept == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    assert kept == pytest.approx(
+        expected_shades(inspection.cross[-1].mean(0)), abs=0.01
+    )
     assert shades(page) != pytest.approx(kept, abs=0.01)
     page.locator("#map tbody tr").nth(1).locator("td").nth(2).hover()
-    assert page.locator("#kept td.here").count() == page.locator("#map td.here").count() == 1
+    assert (
+        page.locator("#kept td.here").count()
+        == page.locator("#map td.here").count()
+        == 1
+    )
     page.locator("#keep").click()
     assert page.locator("#kept-box").is_hidden()
 
@@ -427,13 +560,21 @@ def test_a_map_is_kept_beside_one_of_another_kind(page, inspection, kind):
     kept = page.locator("#kept td:not(.corner)").evaluate_all(
         "cells => cells.map(c => Number(c.style.getPropertyValue('--shade')))"
     )
-    assert kept == pytest.approx(expected_shades(inspection.cross[-1].mean(0)), abs=0.01)
+    assert kept == pytest.approx(
+        expected_shades(inspection.cross[-1].mean(0)), abs=0.01
+    )
     names = "all => all.map(e => e.title)"
-    assert page.locator("#kept th[scope=row]").evaluate_all(names) == inspection.tgt_pieces
-    assert page.locator("#kept th[scope=col]").evaluate_all(names) == inspection.src_pieces
+    assert (
+        page.locator("#kept th[scope=row]").evaluate_all(names) == inspection.tgt_pieces
+    )
+    assert (
+        page.locator("#kept th[scope=col]").evaluate_all(names) == inspection.src_pieces
+    )
     page.locator("#map tbody tr").nth(3).locator("td").nth(2).click()
     marked = page.locator("#kept th.marked").evaluate_all(names)
-    assert marked == [inspection.src_pieces[2] if kind == "Encoder" else inspection.tgt_pieces[3]]
+    assert marked == [
+        inspection.src_pieces[2] if kind == "Encoder" else inspection.tgt_pieces[3]
+    ]
     choose(page, "中文")
     assert "交叉注意力" in page.locator("#kept-caption").inner_text()
     page.locator("#keep").click()
@@ -444,7 +585,10 @@ def test_a_map_is_kept_beside_one_of_another_kind(page, inspection, kind):
 def places(page) -> dict[str, list[int]]:
     """Which tokens are marked above, and which steps are shown below."""
     script = "all => all.map(t => [...t.parentNode.children].indexOf(t))"
-    return {side: page.locator(f"#{side} .marked").evaluate_all(script) for side in ("source", "target")}
+    return {
+        side: page.locator(f"#{side} .marked").evaluate_all(script)
+        for side in ("source", "target")
+    }
 
 
 def test_all_pictures_speak_of_the_same_place(page, inspection):
@@ -453,10 +597,17 @@ def test_all_pictures_speak_of_the_same_place(page, inspection):
         choose(page, kind)
         page.mouse.move(1, 1)
         assert places(page)["target"] == [2]
-        assert f"“{inspection.tgt_pieces[2]}”" in page.locator("#considered-title").inner_text()
+        assert (
+            f"“{inspection.tgt_pieces[2]}”"
+            in page.locator("#considered-title").inner_text()
+        )
         assert page.locator("#step").input_value() == "3"
         if kind != "Encoder":
-            assert page.locator("#reading").inner_text().startswith(f"“{inspection.tgt_pieces[2]}” looks")
+            assert (
+                page.locator("#reading")
+                .inner_text()
+                .startswith(f"“{inspection.tgt_pieces[2]}” looks")
+            )
     choose(page, "Encoder")
     page.locator("#target button").nth(4).click()
     assert page.locator("#step").input_value() == "5"
@@ -465,7 +616,10 @@ def test_all_pictures_speak_of_the_same_place(page, inspection):
     choose(page, "Cross")
     page.locator("#step-before").click()
     assert places(page)["target"] == [2]
-    assert page.locator("#map th[scope=row].marked").get_attribute("title") == inspection.tgt_pieces[2]
+    assert (
+        page.locator("#map th[scope=row].marked").get_attribute("title")
+        == inspection.tgt_pieces[2]
+    )
 
 
 def test_a_source_token_is_carried_to_the_encoder(page, inspection):
@@ -482,8 +636,13 @@ def test_the_decoder_step_by_step(page, inspection):
         weights = page.locator("#step-source .token").evaluate_all(
             "tokens => tokens.map(t => Number(t.style.getPropertyValue('--shade')))"
         )
-        assert weights == pytest.approx(expected_shades(inspection.cross[-1].mean(0)[step - 1]), abs=0.01)
-        assert page.locator("#step-choices li.chosen b").inner_text() == inspection.tgt_pieces[step - 1]
+        assert weights == pytest.approx(
+            expected_shades(inspection.cross[-1].mean(0)[step - 1]), abs=0.01
+        )
+        assert (
+            page.locator("#step-choices li.chosen b").inner_text()
+            == inspection.tgt_pieces[step - 1]
+        )
         page.locator("#step-after").click()
     page.locator("#step").focus()
     page.keyboard.press("End")
@@ -505,20 +664,28 @@ def test_the_beam_is_a_tree_with_every_branch(page, inspection):
         assert f"{node.log_prob:.3f}" in reading
     assert "ended with score" in reading or "still open" in reading
     page.keyboard.press("ArrowLeft")
-    assert page.locator("#beam-reading").inner_text().startswith(f"Step {best[-2].step}, ")
+    assert (
+        page.locator("#beam-reading").inner_text().startswith(f"Step {best[-2].step}, ")
+    )
     choose(page, "branches of two steps and more")
     assert page.locator("#beam g.best").count() == len(inspection.tgt_ids)
     assert page.locator("#beam [role=treeitem]").count() <= len(nodes)
 
 
 @pytest.mark.parametrize("shown", ["all branches", "branches of two steps and more"])
-def test_branches_of_the_beam_stand_close_but_never_on_each_other(page, inspection, shown):
+def test_branches_of_the_beam_stand_close_but_never_on_each_other(
+    page, inspection, shown
+):
     choose(page, shown)
     boxes = page.locator("#beam g text").evaluate_all(
         "all => all.map(text => text.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
     )
     places = sorted((round(y), x, width) for x, y, width, _ in boxes)
-    assert all(x + width <= next_x for (y, x, width), (next_y, next_x, _) in pairwise(places) if y == next_y)
+    assert all(
+        x + width <= next_x
+        for (y, x, width), (next_y, next_x, _) in pairwise(places)
+        if y == next_y
+    )
     ends = sum(node.fate != "goes on" for node in inspection.beam.nodes)
     assert len({y for y, _, _ in places}) < ends
 
@@ -529,14 +696,26 @@ def test_the_node_of_the_beam_is_in_view(open_page, inspection):
     best = [number for number, node in enumerate(nodes) if node.is_best]
     assert box.evaluate("box => box.scrollWidth > box.clientWidth")
     assert page.evaluate("window.scrollY") == 0
-    assert page.locator("#beam [tabindex='0']").get_attribute("data-node") == str(best[0])
+    assert page.locator("#beam [tabindex='0']").get_attribute("data-node") == str(
+        best[0]
+    )
     choose(page, "all branches")
     page.locator("#beam [tabindex='0']").focus()
-    for key in ("End", "Home", *["ArrowRight"] * (len(best) - 1), *["ArrowDown"] * 5, "Home", "ArrowDown", "End"):
+    for key in (
+        "End",
+        "Home",
+        *["ArrowRight"] * (len(best) - 1),
+        *["ArrowDown"] * 5,
+        "Home",
+        "ArrowDown",
+        "End",
+    ):
         page.keyboard.press(key)
         at = page.locator("#beam g:focus")
         assert is_inside(at.bounding_box(), box.bounding_box())
-        assert is_inside(at.bounding_box(), {"x": 0, "y": 0, "width": 360, "height": 800})
+        assert is_inside(
+            at.bounding_box(), {"x": 0, "y": 0, "width": 360, "height": 800}
+        )
         if key == "End":
             assert nodes[int(at.get_attribute("data-node"))].fate != "goes on"
         if key == "Home":
@@ -549,13 +728,23 @@ def test_the_beam_begins_on_the_best_way(open_page, inspection):
     nodes = [replace(node, is_best=False) for node in inspection.beam.nodes]
     nodes[1] = replace(second, is_best=True)
     page = open_page(replace(inspection, beam=replace(inspection.beam, nodes=nodes)))
-    assert page.locator("#beam-reading").inner_text().startswith(f"Step 1, “{second.piece}”")
+    assert (
+        page.locator("#beam-reading")
+        .inner_text()
+        .startswith(f"Step 1, “{second.piece}”")
+    )
 
 
 def test_the_texts_stand_at_the_top(page, inspection):
-    assert page.locator("#texts dd").all_inner_texts() == [inspection.text, inspection.translation]
+    assert page.locator("#texts dd").all_inner_texts() == [
+        inspection.text,
+        inspection.translation,
+    ]
     assert page.locator("#texts dd").nth(1).get_attribute("lang") == "zh"
-    assert "The stronger the colour of a token" in page.locator("#tokens-caption").inner_text()
+    assert (
+        "The stronger the colour of a token"
+        in page.locator("#tokens-caption").inner_text()
+    )
 
 
 def test_words_that_belong_together(page, inspection):
@@ -564,8 +753,14 @@ def test_words_that_belong_together(page, inspection):
 
 @pytest.fixture(scope="module")
 def language() -> LanguageInspection:
-    pieces, generator = ["<eos>", "▁To", "▁be", ",", "▁or"], torch.Generator().manual_seed(1)
-    choices = [Choice(f"▁{word}", i, 0.4 / (i + 1)) for i, word in enumerate(("not", "to", "be"), start=10)]
+    pieces, generator = (
+        ["<eos>", "▁To", "▁be", ",", "▁or"],
+        torch.Generator().manual_seed(1),
+    )
+    choices = [
+        Choice(f"▁{word}", i, 0.4 / (i + 1))
+        for i, word in enumerate(("not", "to", "be"), start=10)
+    ]
     return LanguageInspection(
         text="To be, or",
         lang="en",
@@ -589,19 +784,32 @@ def test_a_language_model_shows_what_comes_next(open_page, language):
     assert page.locator("#next li b").all_inner_texts() == ["▁not", "▁to", "▁be"]
     assert page.locator("#text button bdi").all_inner_texts() == language.pieces
     assert page.locator("#text .bar").count() == 4  # the first token is given
-    assert shades(page) == pytest.approx(expected_shades(language.decoder[-1].mean(0)), abs=0.01)
+    assert shades(page) == pytest.approx(
+        expected_shades(language.decoder[-1].mean(0)), abs=0.01
+    )
     page.locator("#text button").nth(2).focus()
     assert "be" in page.locator("#considered-title").inner_text()
     page.locator("#text button").first.focus()
-    assert page.locator("#considered-title").inner_text() == "“<eos>” is given: the model did not choose it"
+    assert (
+        page.locator("#considered-title").inner_text()
+        == "“<eos>” is given: the model did not choose it"
+    )
     assert page.locator("#considered li").count() == 0
-    hidden = ["labels-section", "reasons-section", "steps-section", "beam-section", "alignment-section"]
+    hidden = [
+        "labels-section",
+        "reasons-section",
+        "steps-section",
+        "beam-section",
+        "alignment-section",
+    ]
     assert all(page.locator(f"#{section}").is_hidden() for section in hidden)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_a_line_break_is_seen(open_page, language):
-    page = open_page(replace(language, next=[Choice("\n", 4, 0.6), *language.next], lang="und"))
+    page = open_page(
+        replace(language, next=[Choice("\n", 4, 0.6), *language.next], lang="und")
+    )
     assert page.locator("#next li b").first.inner_text() == "↵"
     assert page.locator(".sentence .lang").inner_text() == ""
 
@@ -620,20 +828,31 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         labels=["good", "bad"],
         probabilities=[0.8, 0.2],
         contributions=reasons,
-        encoder=torch.rand(layers, 2, 3, 3, generator=torch.Generator().manual_seed(2)).softmax(-1),
+        encoder=torch.rand(
+            layers, 2, 3, 3, generator=torch.Generator().manual_seed(2)
+        ).softmax(-1),
         vectors=Vectors(torch.ones(3, 5), torch.zeros(3, 5)),
         max_len=128,
         cut=True,
     )
     page = open_page(inspection, width=360)
     assert page.locator("#labels li").all_inner_texts() == ["good\n0.800", "bad\n0.200"]
-    assert page.locator("#reasons td span:last-child").all_inner_texts()[:2] == ["0.100", "0.000"]
+    assert page.locator("#reasons td span:last-child").all_inner_texts()[:2] == [
+        "0.100",
+        "0.000",
+    ]
     assert "0.97" in page.locator("#agreement").inner_text()
     choose(page, "bad")
-    assert page.locator("#reasons tbody tr").nth(2).inner_text().split() == ["▁film", "-1.000", "-0.800"]
+    assert page.locator("#reasons tbody tr").nth(2).inner_text().split() == [
+        "▁film",
+        "-1.000",
+        "-0.800",
+    ]
     assert "cannot be compared" in page.locator("#agreement").inner_text()
     assert page.locator("#attention-section").is_visible() == (layers > 0)
     assert "first 128 tokens" in page.locator("#notes").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    names = page.locator("#reasons tbody th").evaluate_all("all => all.map(e => [e.clientWidth, e.clientHeight])")
+    names = page.locator("#reasons tbody th").evaluate_all(
+        "all => all.map(e => [e.clientWidth, e.clientHeight])"
+    )
     assert all(width > 30 and height < 40 for width, height in names)

@@ -1,4 +1,6 @@
-"""Every picture shows the project's own numbers, is written whole, and never shows a box for a letter."""
+"""Every picture shows the project's own numbers, is written whole, and never shows a box for a
+letter.
+"""
 
 import json
 import re
@@ -23,7 +25,9 @@ from weft.training.loss import smoothed_target
 from weft.training.schedule import learning_rate
 from weft.training.trainer import rank
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
+matplotlib = pytest.importorskip(
+    "matplotlib", reason="matplotlib (the extra plot) is not installed"
+)
 plots = pytest.importorskip("weft.inspection.plots")
 figures = pytest.importorskip("weft.inspection.figure")
 pictures = pytest.importorskip("weft.inspection.pictures")
@@ -41,7 +45,11 @@ def texts_of(svg: bytes) -> list[str]:
     """What stands in the text elements of an SVG."""
     root = ElementTree.fromstring(svg)
     assert root.tag.endswith("svg")
-    return ["".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("}text")]
+    return [
+        "".join(element.itertext()).strip()
+        for element in root.iter()
+        if element.tag.endswith("}text")
+    ]
 
 
 def lines_of(axes: Any, gid: str) -> list[Any]:
@@ -49,7 +57,10 @@ def lines_of(axes: Any, gid: str) -> list[Any]:
 
 
 def points(line: Any) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+    return [
+        (float(x), float(y))
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    ]
 
 
 def write_run(folder: Path, lines: list[dict[str, Any]], tail: bytes = b"") -> Path:
@@ -61,13 +72,25 @@ def write_run(folder: Path, lines: list[dict[str, Any]], tail: bytes = b"") -> P
 
 def steps(*losses: float, every: int = 50) -> list[dict[str, Any]]:
     return [
-        {"step": every * number, "epoch": 0, "loss": loss, "learning_rate": 0.1, "tokens_per_second": 7}
+        {
+            "step": every * number,
+            "epoch": 0,
+            "loss": loss,
+            "learning_rate": 0.1,
+            "tokens_per_second": 7,
+        }
         for number, loss in enumerate(losses, start=1)
     ]
 
 
 def evaluation(step: int, bleu: float, loss: float) -> dict[str, Any]:
-    return {"step": step, "epoch": 1, "dev_bleu": bleu, "dev_loss": loss, "dev_perplexity": 2.0**loss}
+    return {
+        "step": step,
+        "epoch": 1,
+        "dev_bleu": bleu,
+        "dev_loss": loss,
+        "dev_perplexity": 2.0**loss,
+    }
 
 
 # --- what is drawn
@@ -79,13 +102,21 @@ def test_positions_are_the_models_table() -> None:
     table = sinusoids(100, 20).numpy()
     np.testing.assert_array_equal(above.images[0].get_array(), table.T)
     labels = [line.get_label() for line in below.get_lines()]
-    assert labels == ["dimension 4 (sine)", "dimension 5 (cosine)", "dimension 6 (sine)", "dimension 7 (cosine)"]
+    assert labels == [
+        "dimension 4 (sine)",
+        "dimension 5 (cosine)",
+        "dimension 6 (sine)",
+        "dimension 7 (cosine)",
+    ]
     for line, dim in zip(below.get_lines(), (4, 5, 6, 7), strict=True):
         np.testing.assert_array_equal(line.get_ydata(), table[:, dim])
 
 
 def waves_of(d_model: int, max_len: int) -> list[int]:
-    labels = [line.get_label() for line in plots.draw_positions(d_model, max_len).axes[1].get_lines()]
+    labels = [
+        line.get_label()
+        for line in plots.draw_positions(d_model, max_len).axes[1].get_lines()
+    ]
     return [int(re.findall(r"\d+", label)[0]) for label in labels]
 
 
@@ -97,8 +128,13 @@ def test_waves_are_as_long_as_a_reader_can_follow(d_model: int, max_len: int) ->
     assert lengths == pytest.approx([max_len / 2.5, max_len], rel=0.1)
 
 
-@pytest.mark.parametrize(("d_model", "max_len", "dims"), [(2, 3, [0, 1]), (6, 100, [2, 3]), (4, 10**6, [2, 3])])
-def test_a_narrow_table_shows_no_wave_twice(d_model: int, max_len: int, dims: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("d_model", "max_len", "dims"),
+    [(2, 3, [0, 1]), (6, 100, [2, 3]), (4, 10**6, [2, 3])],
+)
+def test_a_narrow_table_shows_no_wave_twice(
+    d_model: int, max_len: int, dims: list[int]
+) -> None:
     assert plots._wave_dims(d_model, max_len) == dims
 
 
@@ -109,7 +145,9 @@ def test_odd_width_is_refused() -> None:
 
 def test_mask_lets_nobody_see_the_future() -> None:
     axes = plots.draw_mask(7).axes[0]
-    np.testing.assert_array_equal(axes.images[0].get_array(), np.tril(np.ones((7, 7), dtype=bool)))
+    np.testing.assert_array_equal(
+        axes.images[0].get_array(), np.tril(np.ones((7, 7), dtype=bool))
+    )
     see, hidden = axes.get_legend().get_patches()
     colors = axes.images[0].get_cmap()
     assert see.get_facecolor() == colors(1)
@@ -119,7 +157,9 @@ def test_mask_lets_nobody_see_the_future() -> None:
 def test_smoothing_is_the_losss_own_target() -> None:
     axes = plots.draw_smoothing().axes[0]
     drawn = axes.images[0].get_array()
-    np.testing.assert_array_equal(drawn, smoothed_target(torch.tensor([2, 1, 0, 3, 3]), 5, 0.4).numpy())
+    np.testing.assert_array_equal(
+        drawn, smoothed_target(torch.tensor([2, 1, 0, 3, 3]), 5, 0.4).numpy()
+    )
     third = pytest.approx(0.4 / 3)
     assert drawn[0].tolist() == [0, third, pytest.approx(0.6), third, third]
     assert drawn[2].tolist() == [0] * 5
@@ -132,8 +172,12 @@ def test_smoothing_is_the_losss_own_target() -> None:
 def test_schedules_are_the_trainers_own() -> None:
     axes = plots.draw_schedule(plots.paper_schedules()).axes[0]
     assert len(axes.get_lines()) == 3
-    for line, (d_model, warmup) in zip(axes.get_lines(), ((512, 4000), (512, 8000), (256, 4000)), strict=True):
-        settings = TrainingSection(schedule="noam", learning_rate=1.0, warmup_steps=warmup)
+    for line, (d_model, warmup) in zip(
+        axes.get_lines(), ((512, 4000), (512, 8000), (256, 4000)), strict=True
+    ):
+        settings = TrainingSection(
+            schedule="noam", learning_rate=1.0, warmup_steps=warmup
+        )
         assert line.get_label() == f"d_model {d_model}, warm-up {warmup:,}"
         steps = range(1, 20_001)
         expected = [learning_rate(settings, d_model, step, 20_000) for step in steps]
@@ -147,16 +191,24 @@ def test_schedule_of_a_recipe() -> None:
     assert (max_steps, schedule.d_model) == (450, 128)
     (line,) = plots.draw_schedule([schedule], max_steps).axes[0].get_lines()
     assert line.get_label() == "demo: cosine, warm-up 100"
-    expected = [learning_rate(recipe.training, 128, step, 450) for step in range(1, 451)]
+    expected = [
+        learning_rate(recipe.training, 128, step, 450) for step in range(1, 451)
+    ]
     assert points(line) == list(zip(range(1, 451), expected, strict=True))
 
 
-@pytest.mark.parametrize("task", ["translation", "language-modelling", "classification"])
+@pytest.mark.parametrize(
+    "task", ["translation", "language-modelling", "classification"]
+)
 def test_every_tasks_recipe_has_a_schedule(task: str) -> None:
-    recipe = build_recipe({"task": task, "training": {"max_steps": 7, "warmup_steps": 3}})
+    recipe = build_recipe(
+        {"task": task, "training": {"max_steps": 7, "warmup_steps": 3}}
+    )
     schedule, max_steps = plots.recipe_schedule(recipe, task)
     assert max_steps == 7
-    assert len(plots.draw_schedule([schedule], 7).axes[0].get_lines()[0].get_xdata()) == 7
+    assert (
+        len(plots.draw_schedule([schedule], 7).axes[0].get_lines()[0].get_xdata()) == 7
+    )
 
 
 def test_recipe_without_a_length_is_refused() -> None:
@@ -166,7 +218,11 @@ def test_recipe_without_a_length_is_refused() -> None:
 
 def test_very_long_schedule_keeps_its_peak() -> None:
     settings = TrainingSection(schedule="noam", learning_rate=1.0, warmup_steps=12_345)
-    (line,) = plots.draw_schedule([plots.Schedule("long", settings, 64)], 2_000_003).axes[0].get_lines()
+    (line,) = (
+        plots.draw_schedule([plots.Schedule("long", settings, 64)], 2_000_003)
+        .axes[0]
+        .get_lines()
+    )
     assert len(line.get_xdata()) < 25_000
     assert line.get_xdata()[[*line.get_ydata()].index(max(line.get_ydata()))] == 12_345
     assert line.get_xdata()[-1] == 2_000_003
@@ -177,8 +233,14 @@ def test_very_long_schedule_keeps_its_peak() -> None:
 
 def test_history_shows_what_was_logged(tmp_path: Path) -> None:
     lines = [*steps(5.0, 4.0), evaluation(100, 11.0, 3.5), *steps(3.0, 2.0)[1:]]
-    lines = [*lines, {**steps(9.0)[0], "step": 150, "loss": 2.5}, evaluation(150, 13.0, 3.0)]
-    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
+    lines = [
+        *lines,
+        {**steps(9.0)[0], "step": 150, "loss": 2.5},
+        evaluation(150, 13.0, 3.0),
+    ]
+    figure = curves.draw_history(
+        [history.read_history(write_run(tmp_path / "a", lines))]
+    )
     losses, scores = figure.axes
     (raw,) = lines_of(losses, "training")
     assert points(raw) == [(50, 5.0), (100, 4.0), (100, 2.0), (150, 2.5)]
@@ -186,21 +248,30 @@ def test_history_shows_what_was_logged(tmp_path: Path) -> None:
     assert points(lines_of(scores, "score")[0]) == [(100, 11.0), (150, 13.0)]
     assert points(lines_of(scores, "best")[0]) == [(150, 13.0)]
     assert scores.get_ylabel() == "BLEU"
-    assert scores.get_legend().get_texts()[0].get_text().endswith("a: best 13 at step 150")
+    assert (
+        scores.get_legend().get_texts()[0].get_text().endswith("a: best 13 at step 150")
+    )
 
 
 @pytest.mark.parametrize(
     ("evaluations", "best"),
     [
         ([(1, 5.0, 2.0), (2, 9.0, 3.0), (3, 7.0, 1.0)], 2),
-        ([(1, 0.0, 2.0), (2, 0.0, 1.5), (3, 0.0, 1.7)], 2),  # of equal scores the lower loss
-        ([(1, 4.0, 2.0), (2, 4.0, 2.0)], 1),  # of equal evaluations the first, as the trainer keeps it
-        ([(1, 0.9, 2.0), (2, 0.2, 1.5), (3, 0.0, 1.7)], 2),  # BLEU below 1 is chance: the loss decides
+        # of equal scores the lower loss
+        ([(1, 0.0, 2.0), (2, 0.0, 1.5), (3, 0.0, 1.7)], 2),
+        # of equal evaluations the first, as the trainer keeps it
+        ([(1, 4.0, 2.0), (2, 4.0, 2.0)], 1),
+        # BLEU below 1 is chance: the loss decides
+        ([(1, 0.9, 2.0), (2, 0.2, 1.5), (3, 0.0, 1.7)], 2),
         ([(1, 0.9, 1.0), (2, 1.1, 1.5)], 2),
     ],
 )
-def test_best_step_is_the_trainers(tmp_path: Path, evaluations: list[tuple[int, float, float]], best: int) -> None:
-    run = history.read_history(write_run(tmp_path / "a", [evaluation(*e) for e in evaluations]))
+def test_best_step_is_the_trainers(
+    tmp_path: Path, evaluations: list[tuple[int, float, float]], best: int
+) -> None:
+    run = history.read_history(
+        write_run(tmp_path / "a", [evaluation(*e) for e in evaluations])
+    )
     assert run.best["step"] == best
     kept, scores = 0, {}
     for step, bleu, loss in evaluations:  # as the trainer keeps it
@@ -235,7 +306,9 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
     accuracy = {"step": 100, "epoch": 1, "dev_accuracy": 0.75, "dev_loss": 0.5}
     second = write_run(tmp_path / "b", [*steps(1.0, 0.5), accuracy])
     bare = write_run(tmp_path / "_c", steps(7.0, 6.0, 5.0))
-    figure = curves.draw_history([history.read_history(folder) for folder in (first, second, bare)])
+    figure = curves.draw_history(
+        [history.read_history(folder) for folder in (first, second, bare)]
+    )
     losses, bleu, other = figure.axes
     assert [axes.get_ylabel() for axes in (bleu, other)] == ["BLEU", "accuracy"]
     assert len(lines_of(losses, "training")) == 3
@@ -247,23 +320,36 @@ def test_several_runs_with_other_scores_share_one_picture(tmp_path: Path) -> Non
 
 
 def test_score_that_the_best_step_lacks_is_drawn_without_a_mark(tmp_path: Path) -> None:
-    lines = [{"step": 5, "dev_loss": 1.0}, {"step": 9, "dev_loss": 2.0, "dev_bits_per_byte": 3.0}]
-    _, scores = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))]).axes
+    lines = [
+        {"step": 5, "dev_loss": 1.0},
+        {"step": 9, "dev_loss": 2.0, "dev_bits_per_byte": 3.0},
+    ]
+    _, scores = curves.draw_history(
+        [history.read_history(write_run(tmp_path / "a", lines))]
+    ).axes
     assert points(lines_of(scores, "score")[0]) == [(9, 3.0)]
     assert lines_of(scores, "best") == []
 
 
 def test_run_without_evaluations_has_one_panel(tmp_path: Path) -> None:
-    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", steps(2.0)))])
+    figure = curves.draw_history(
+        [history.read_history(write_run(tmp_path / "a", steps(2.0)))]
+    )
     assert len(figure.axes) == 1
-    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == ["training, as logged"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == [
+        "training, as logged"
+    ]
 
 
 def test_the_legend_explains_what_is_drawn_and_hides_none_of_it(tmp_path: Path) -> None:
     lines = [*steps(*(9 - i % 7 for i in range(90))), evaluation(4500, 11.0, 3.5)]
-    figure = curves.draw_history([history.read_history(write_run(tmp_path / "a", lines))])
+    figure = curves.draw_history(
+        [history.read_history(write_run(tmp_path / "a", lines))]
+    )
     losses = figure.axes[0]
-    assert len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 1
+    assert (
+        len(lines_of(losses, "training")) == len(lines_of(losses, "training-mean")) == 1
+    )
     words = ["training, as logged", "training, moving mean", "dev", "best step on dev"]
     assert [text.get_text() for text in figure.legends[0].get_texts()][1:] == words
     figure.draw_without_rendering()
@@ -277,35 +363,73 @@ def test_the_legend_explains_what_is_drawn_and_hides_none_of_it(tmp_path: Path) 
     ("recipes", "title"),
     [
         ([None], "Loss"),
-        ([{"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.0}, "batches": {}}], "Loss"),
         (
-            [{"training": {"label_smoothing": 0.1}, "model": {"dropout": 0.0}, "batches": {}}],
+            [
+                {
+                    "training": {"label_smoothing": 0.0},
+                    "model": {"dropout": 0.0},
+                    "batches": {},
+                }
+            ],
+            "Loss",
+        ),
+        (
+            [
+                {
+                    "training": {"label_smoothing": 0.1},
+                    "model": {"dropout": 0.0},
+                    "batches": {},
+                }
+            ],
             "Loss, in training with label smoothing, on dev without",
         ),
         (
-            [{"training": {"label_smoothing": 0.1}, "model": {"attention_dropout": 0.2}, "batches": {}}],
+            [
+                {
+                    "training": {"label_smoothing": 0.1},
+                    "model": {"attention_dropout": 0.2},
+                    "batches": {},
+                }
+            ],
             "Loss, in training with dropout and label smoothing, on dev without",
         ),
         (
             [
-                {"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.1}, "batches": {}},
-                {"training": {"label_smoothing": 0.0}, "model": {"dropout": 0.0}, "batches": {}},
+                {
+                    "training": {"label_smoothing": 0.0},
+                    "model": {"dropout": 0.1},
+                    "batches": {},
+                },
+                {
+                    "training": {"label_smoothing": 0.0},
+                    "model": {"dropout": 0.0},
+                    "batches": {},
+                },
             ],
             "Loss, in training with dropout of some runs, on dev without",
         ),
     ],
 )
-def test_the_title_says_what_the_runs_had(tmp_path: Path, recipes: list[Any], title: str) -> None:
+def test_the_title_says_what_the_runs_had(
+    tmp_path: Path, recipes: list[Any], title: str
+) -> None:
     runs = []
     for number, recipe in enumerate(recipes):
-        folder = write_run(tmp_path / str(number), [*steps(3.0, 2.0), evaluation(100, 20.0, 1.0)])
+        folder = write_run(
+            tmp_path / str(number), [*steps(3.0, 2.0), evaluation(100, 20.0, 1.0)]
+        )
         if recipe is not None:
-            (folder / "run" / "recipe.json").write_text(json.dumps({"recipe": recipe}), "utf-8")
+            (folder / "run" / "recipe.json").write_text(
+                json.dumps({"recipe": recipe}), "utf-8"
+            )
         runs.append(history.read_history(folder))
     assert curves.draw_history(runs).axes[0].get_title(loc="left") == title
 
 
-@pytest.mark.parametrize("tail", [b'{"step": 150, "lo', b"[]\n", b"\xff\n", b'{"loss": 1}\n', b'{"step": null}\n'])
+@pytest.mark.parametrize(
+    "tail",
+    [b'{"step": 150, "lo', b"[]\n", b"\xff\n", b'{"loss": 1}\n', b'{"step": null}\n'],
+)
 def test_damaged_last_line_is_left_out(tmp_path: Path, tail: bytes) -> None:
     run = history.read_history(write_run(tmp_path / "a", steps(5.0, 4.0), tail))
     assert run.losses == [(50, 5.0), (100, 4.0)]
@@ -346,28 +470,50 @@ def test_moving_mean_by_hand() -> None:
     assert found[1] == pytest.approx((0 + 1 + 4) / 3)
     assert found[40] == pytest.approx(sum(values[38:43]) / 5)
     assert found[81:] == [pytest.approx(sum(values[80:]) / 3), pytest.approx(82 * 82)]
-    assert curves.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]  # a slope stays as it is
+    # a slope stays as it is
+    assert curves.moving_mean(list(range(83))) == [pytest.approx(i) for i in range(83)]
 
 
 # --- attention
 
 
-def test_attention_has_a_panel_a_layer_with_its_mean(inspection: TranslationInspection) -> None:
+def test_attention_has_a_panel_a_layer_with_its_mean(
+    inspection: TranslationInspection,
+) -> None:
     figure = pictures.draw_inspection(inspection)
     panels = [axes for axes in figure.axes if axes.images]
-    assert [panel.get_title(loc="left") for panel in panels] == ["Layer 1", "Layer 2", "Layer 3", "Layer 4"]
+    assert [panel.get_title(loc="left") for panel in panels] == [
+        "Layer 1",
+        "Layer 2",
+        "Layer 3",
+        "Layer 4",
+    ]
     for layer, panel in enumerate(panels):
         weights = inspection.cross[layer].mean(0)
-        torch.testing.assert_close(torch.tensor(np.asarray(panel.images[0].get_array())), weights)
-        assert [text.get_text() for text in panel.get_xticklabels()] == inspection.src_pieces
-        assert [text.get_text() for text in panel.get_yticklabels()] == inspection.tgt_pieces
-        assert panel.images[0].get_clim() == (0, pytest.approx(inspection.cross.mean(1).max().item()))
+        torch.testing.assert_close(
+            torch.tensor(np.asarray(panel.images[0].get_array())), weights
+        )
+        assert [
+            text.get_text() for text in panel.get_xticklabels()
+        ] == inspection.src_pieces
+        assert [
+            text.get_text() for text in panel.get_yticklabels()
+        ] == inspection.tgt_pieces
+        assert panel.images[0].get_clim() == (
+            0,
+            pytest.approx(inspection.cross.mean(1).max().item()),
+        )
 
 
 def test_attention_over_many_tokens_stays_within_its_bounds(
     inspection: TranslationInspection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = replace(inspection, cross=torch.rand(3, 2, 61, 67), src_pieces=["ein"] * 67, tgt_pieces=["a"] * 61)
+    many = replace(
+        inspection,
+        cross=torch.rand(3, 2, 61, 67),
+        src_pieces=["ein"] * 67,
+        tgt_pieces=["a"] * 61,
+    )
     free = pictures.draw_inspection(many)
     monkeypatch.setattr(pictures, "PIXELS", 1_000_000)
     bound = pictures.draw_inspection(many)
@@ -384,10 +530,14 @@ def stands_out(figure: Any) -> bool:
     """Whether anything is drawn beyond the edges that the figure was laid out for."""
     figure.draw_without_rendering()
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    return min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
+    return (
+        min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
+    )
 
 
-def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: TranslationInspection) -> None:
+def test_nothing_stands_out_of_a_picture(
+    tiny_folder: Path, inspection: TranslationInspection
+) -> None:
     for figure in (
         plots.draw_positions(),
         plots.draw_positions(1022, 7),
@@ -396,9 +546,16 @@ def test_nothing_stands_out_of_a_picture(tiny_folder: Path, inspection: Translat
         plots.draw_schedule(plots.paper_schedules()),
         curves.draw_history([history.read_history(tiny_folder)]),
         pictures.draw_inspection(inspection),
-        pictures.draw_inspection(replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))),
         pictures.draw_inspection(
-            replace(inspection, cross=torch.ones(5, 2, 1, 1), src_pieces=["."], tgt_pieces=["."])
+            replace(inspection, src_pieces=["W" * 40] * len(inspection.src_pieces))
+        ),
+        pictures.draw_inspection(
+            replace(
+                inspection,
+                cross=torch.ones(5, 2, 1, 1),
+                src_pieces=["."],
+                tgt_pieces=["."],
+            )
         ),
     ):
         assert not stands_out(figure)
@@ -416,24 +573,34 @@ def test_png_has_the_figures_size_and_is_the_same_each_time(tmp_path: Path) -> N
         contents.append((tmp_path / name).read_bytes())
     assert contents[0] == contents[1]
     width, height = size_of(contents[0])
-    assert (700 < width < 1100, 700 < height < 800) == (True, True)  # 7 by 5 inches, less the empty margins
+    # 7 by 5 inches, less the empty margins
+    assert (700 < width < 1100, 700 < height < 800) == (True, True)
     assert b"matplotlib" not in contents[0].lower()
 
 
 def test_svg_holds_its_texts_and_is_the_same_each_time(tmp_path: Path) -> None:
     contents = []
     for name in ("a.svg", "b.svg"):
-        figures.write_figure(plots.draw_schedule(plots.paper_schedules()), tmp_path / name)
+        figures.write_figure(
+            plots.draw_schedule(plots.paper_schedules()), tmp_path / name
+        )
         contents.append((tmp_path / name).read_bytes())
     assert contents[0] == contents[1]
     assert b"<dc:date>" not in contents[0]
     texts = texts_of(contents[0])
-    assert {"Learning rate over a run", "step", "20,000", "d_model 512, warm-up 4,000"} <= set(texts)
+    assert {
+        "Learning rate over a run",
+        "step",
+        "20,000",
+        "d_model 512, warm-up 4,000",
+    } <= set(texts)
 
 
 def test_everyones_settings_and_pyplot_are_left_alone(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
-    with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "red", "svg.fonttype": "path"}):
+    with matplotlib.rc_context(
+        {"font.size": 31, "axes.facecolor": "red", "svg.fonttype": "path"}
+    ):
         figures.write_figure(plots.draw_mask(5), tmp_path / "a.svg")
     figures.write_figure(plots.draw_mask(5), tmp_path / "b.svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
@@ -446,7 +613,13 @@ def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
         f"figure.write_figure(plots.draw_mask(2), Path({str(tmp_path / 'a.png')!r}))\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
@@ -462,7 +635,9 @@ def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         figures.write_figure(plots.draw_mask(2), tmp_path / "nowhere" / "a.png")
 
 
-def test_a_picture_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_that_fails_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.png").write_bytes(b"old")
 
     def fail(*_: object, **__: object) -> None:
@@ -510,14 +685,19 @@ def test_a_font_that_has_chinese_is_found(tmp_path: Path) -> None:
     assert len(families) == 1
     figure = titled("tea 茶")
     assert figures.write_figure(figure, tmp_path / "a.png") == ""
-    assert figure.axes[0].title.get_fontfamily() == ["sans-serif"]  # of another place; it has no letters
-    found = [text for text in figure.findobj(matplotlib.text.Text) if "茶" in text.get_text()]
+    # of another place; it has no letters
+    assert figure.axes[0].title.get_fontfamily() == ["sans-serif"]
+    found = [
+        text for text in figure.findobj(matplotlib.text.Text) if "茶" in text.get_text()
+    ]
     assert [text.get_fontfamily() for text in found] == [["sans-serif", *families]]
     figures.write_figure(titled("tea"), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
-def test_a_font_of_one_other_letter_is_no_help_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_font_of_one_other_letter_is_no_help_to_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Families are taken in order, each only for what is still lacking."""
     have = {"A1": set("xy"), "A2": set("x"), "A3": set("yz")}
     fonts = [type("Font", (), {"name": name}) for name in ("A3", "A1", "A2", "B")]
@@ -527,16 +707,39 @@ def test_a_font_of_one_other_letter_is_no_help_to_the_rest(monkeypatch: pytest.M
     assert figures._fallbacks(set("xyzw")) == (["A1", "A3"], {"w"})
 
 
-HOSTILE = ["$x^2$", "$\\frac{", "</text><script>", "\x00\x1b\u2028", "_under", "", "▁the", "&amp;", "\ud800"]
+HOSTILE = [
+    "$x^2$",
+    "$\\frac{",
+    "</text><script>",
+    "\x00\x1b\u2028",
+    "_under",
+    "",
+    "▁the",
+    "&amp;",
+    "\ud800",
+]
 
 
-def test_hostile_pieces_are_written_as_they_are(inspection: TranslationInspection, tmp_path: Path) -> None:
+def test_hostile_pieces_are_written_as_they_are(
+    inspection: TranslationInspection, tmp_path: Path
+) -> None:
     hostile = replace(
-        inspection, src_pieces=HOSTILE, cross=torch.rand(2, 3, len(inspection.tgt_pieces), len(HOSTILE))
+        inspection,
+        src_pieces=HOSTILE,
+        cross=torch.rand(2, 3, len(inspection.tgt_pieces), len(HOSTILE)),
     )
     figures.write_figure(pictures.draw_inspection(hostile), tmp_path / "a.png")
     figures.write_figure(pictures.draw_inspection(hostile), tmp_path / "a.svg")
     texts = texts_of((tmp_path / "a.svg").read_bytes())
-    shown = ["$x^2$", "$\\frac{", "</text><script>", "\\u0000\\u001b\\u2028", "_under", "▁the", "&amp;", "\\ud800"]
+    shown = [
+        "$x^2$",
+        "$\\frac{",
+        "</text><script>",
+        "\\u0000\\u001b\\u2028",
+        "_under",
+        "▁the",
+        "&amp;",
+        "\\ud800",
+    ]
     assert [text for text in texts if text in shown] == shown * 2
     size_of((tmp_path / "a.png").read_bytes())

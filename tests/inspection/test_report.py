@@ -21,16 +21,22 @@ def page(inspection, tmp_path):
 
 
 def data_of(page: str) -> str:
-    (block,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    (block,) = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+    )
     return block
 
 
 def test_page_refers_to_nothing_outside(page):
-    assert not re.search(r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", page)
+    assert not re.search(
+        r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", page
+    )
 
 
 def test_page_may_run_only_its_own_style_and_script(page):
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[
+        1
+    ]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
     for tag, rule in (("style", "style-src"), ("script", "script-src")):

@@ -1,4 +1,6 @@
-"""The proofs hold on sound models of each kind, and each fails on a model that breaks what it is about."""
+"""The proofs hold on sound models of each kind, and each fails on a model that breaks what it is
+about.
+"""
 
 import re
 from collections.abc import Callable
@@ -24,7 +26,12 @@ from weft.tasks.translation import Translation
 Write = Callable[[int], str]
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
 SHAPE = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2")
-ONE_STEP = ("training.max_steps=1", "training.precision=float32", "training.kernels=torch", "training.threads=1")
+ONE_STEP = (
+    "training.max_steps=1",
+    "training.precision=float32",
+    "training.kernels=torch",
+    "training.threads=1",
+)
 MODERN = (
     "model.norm=rms",
     "model.activation=swiglu",
@@ -39,7 +46,12 @@ KINDS: dict[str, tuple[str, ...]] = {
     "modern": MODERN,
     "recurrent": ("model.kind=recurrent", "model.d_model=12", "model.d_hidden=16"),
     "language model": ("batches.window_len=20",),
-    "n-grams": ("batches.window_len=20", "model.ngrams=2", "model.ngram_buckets=50", "model.match_lengths=[2]"),
+    "n-grams": (
+        "batches.window_len=20",
+        "model.ngrams=2",
+        "model.ngram_buckets=50",
+        "model.match_lengths=[2]",
+    ),
     "packed": ("batches.window_len=20", "batches.packing=packed", *MODERN),
     "classifier": ("model.num_encoder_layers=1", "data.max_len=12"),
     "bag": ("model.num_encoder_layers=0", "model.ngrams=2", "model.ngram_buckets=50"),
@@ -53,15 +65,24 @@ def text_for(kind: str, here: Path, write_pairs: Write) -> tuple[str, tuple[str,
         return write_pairs(90), (*shape, "data.dev_size=0", "data.test_size=0")
     rows = [f"the {a} one was {b}" for a, b in product(WORDS, WORDS)]
     if kind in ("classifier", "bag"):
-        (here / "train.csv").write_text("text,label\n" + "".join(f"{row},{row[-3:]}\n" for row in rows * 2))
-        return str(here / "train.csv"), ("task=classification", *SHAPE, "data.dev_size=0", "data.test_size=0")
+        (here / "train.csv").write_text(
+            "text,label\n" + "".join(f"{row},{row[-3:]}\n" for row in rows * 2)
+        )
+        return str(here / "train.csv"), (
+            "task=classification",
+            *SHAPE,
+            "data.dev_size=0",
+            "data.test_size=0",
+        )
     (here / "train.txt").write_text("".join(f"{row}\n\n" for row in rows))
     more = ("tokenizer.kind=character", "batches.batch_size=4", "data.dev_share=0.0")
     return str(here / "train.txt"), ("task=language-modelling", *SHAPE, *more)
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory, write_pairs: Write) -> Callable[[str], Path]:
+def folders(
+    tmp_path_factory: pytest.TempPathFactory, write_pairs: Write
+) -> Callable[[str], Path]:
     """A model folder of each kind, hardly trained; made when first asked for."""
     here = tmp_path_factory.mktemp("kinds")
 
@@ -70,7 +91,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory, write_pairs: Write) -> Cal
         if not out.is_dir():
             out.parent.mkdir(exist_ok=True)
             train, settings = text_for(kind, out.parent, write_pairs)
-            weft.train(out=out, train=train, settings=(*settings, *KINDS[kind], *ONE_STEP), quiet=True)
+            weft.train(
+                out=out,
+                train=train,
+                settings=(*settings, *KINDS[kind], *ONE_STEP),
+                quiet=True,
+            )
         return out
 
     return folder
@@ -90,11 +116,15 @@ def failing(proofs: list[Proof]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_proofs_hold_on_a_sound_model(folders: Callable[[str], Path], kind: str) -> None:
+def test_all_proofs_hold_on_a_sound_model(
+    folders: Callable[[str], Path], kind: str
+) -> None:
     task = shaken(load_task(folders(kind), PLAIN))
     proofs = selfcheck(task)
     assert failing(proofs) == []
-    assert len(proofs) == {"classifier": 2, "bag": 2}.get(kind, 7 if isinstance(task, Translation) else 5)
+    assert len(proofs) == {"classifier": 2, "bag": 2}.get(
+        kind, 7 if isinstance(task, Translation) else 5
+    )
     assert not task.model.training
 
 
@@ -106,19 +136,32 @@ def test_rounding_that_large_weights_magnify_is_no_fault(
     proofs = selfcheck(shaken(load_task(folders(kind), PLAIN), by))
     assert failing(proofs) == []
     apart = [
-        float(found[1]) for proof in proofs if (found := re.search(r"apart by at most (\S+) nats", proof.evidence))
+        float(found[1])
+        for proof in proofs
+        if (found := re.search(r"apart by at most (\S+) nats", proof.evidence))
     ]
     assert max(apart) > TOLERANCE
 
 
-def test_an_int8_folder_holds(tiny_folder: Path, write_pairs: Write, tmp_path: Path) -> None:
+def test_an_int8_folder_holds(
+    tiny_folder: Path, write_pairs: Write, tmp_path: Path
+) -> None:
     if reason := Translation.load(tiny_folder, PLAIN).why_no_engine():
         pytest.skip(reason)
     pairs = [write_pairs(20)]
-    quantize(tiny_folder, pairs, tmp_path / "int8", PLAIN, max_bleu_loss=100.0, shortlist=pairs)
+    quantize(
+        tiny_folder,
+        pairs,
+        tmp_path / "int8",
+        PLAIN,
+        max_bleu_loss=100.0,
+        shortlist=pairs,
+    )
     task: Any = load_task(tmp_path / "int8", PLAIN)
     for is_short in ("off", "on"):
-        listed = replace(task, config=task.config.model_copy(update={"shortlist": is_short}))
+        listed = replace(
+            task, config=task.config.model_copy(update={"shortlist": is_short})
+        )
         assert failing(selfcheck(listed)) == []
 
 
@@ -137,7 +180,9 @@ def test_a_decoder_that_sees_what_comes_later(
         original = attention.attention_mask
         monkeypatch.setattr(
             f"weft.model.{module}.attention_mask",
-            lambda padding, *more, original=original: None if padding is None else original(padding),
+            lambda padding, *more, original=original: (
+                None if padding is None else original(padding)
+            ),
         )
     for kind in ("transformer", "language model"):
         found = failing(selfcheck(shaken(load_task(folders(kind), PLAIN))))
@@ -145,28 +190,40 @@ def test_a_decoder_that_sees_what_comes_later(
         assert "cached = uncached" in found
 
 
-def test_padding_that_is_read(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_that_is_read(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = shaken(load_task(folders("recurrent"), PLAIN))
-    monkeypatch.setattr(recurrent, "attention_weights", lambda scores, padding: scores.softmax(-1))
+    monkeypatch.setattr(
+        recurrent, "attention_weights", lambda scores, padding: scores.softmax(-1)
+    )
     assert "padding and the batch change nothing" in failing(selfcheck(task))
     classifier = shaken(load_task(folders("classifier"), PLAIN))
     classifier.model.pad_id = classifier.model.encoder.pad_id = PAD_ID + 9  # type: ignore[assignment, union-attr]
     assert failing(selfcheck(classifier)) == ["padding and the batch change nothing"]
 
 
-def test_a_cache_that_forgets(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_forgets(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     task: Any = shaken(load_task(folders("transformer"), PLAIN))
     decode = type(task.model).decode
 
-    def forgetful(model: Any, ids: torch.Tensor, cache: DecoderCache, record: Any = None) -> Any:
+    def forgetful(
+        model: Any, ids: torch.Tensor, cache: DecoderCache, record: Any = None
+    ) -> Any:
         states, newer = decode(model, ids, cache, record)
-        return states, replace(newer, layers=newer.layers[::-1]) if ids.shape[1] == 1 else newer
+        return states, replace(newer, layers=newer.layers[::-1]) if ids.shape[
+            1
+        ] == 1 else newer
 
     monkeypatch.setattr(type(task.model), "decode", forgetful)
     assert "cached = uncached" in failing(selfcheck(task))
 
 
-def test_an_engine_of_another_model(folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_of_another_model(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its searches are not those of the weights that are read."""
     task: Any = shaken(load_task(folders("transformer"), PLAIN))
     other = shaken(shaken(load_task(folders("transformer"), PLAIN)))

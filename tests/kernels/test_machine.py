@@ -25,14 +25,25 @@ from weft.kernels.machine import (
 
 def test_more_threads_than_cores_are_said_to_be_slow() -> None:
     cores = usable_cores()
-    assert f"more threads than its {cores} cores" in choose_machine("float32", cores + 1).describe()
+    assert (
+        f"more threads than its {cores} cores"
+        in choose_machine("float32", cores + 1).describe()
+    )
     assert "more threads" not in choose_machine("float32", cores).describe()
 
 
 def test_a_model_is_used_in_float32_unless_another_precision_is_asked_for() -> None:
     assert machine_for_use().precision == "float32"
-    assert machine_for_use("auto").precision in ("float32", "bfloat16", "float16", "tf32")
-    with pytest.raises(UsageError, match="precision = int4: it must be float32, bfloat16, float16 or auto"):
+    assert machine_for_use("auto").precision in (
+        "float32",
+        "bfloat16",
+        "float16",
+        "tf32",
+    )
+    with pytest.raises(
+        UsageError,
+        match="precision = int4: it must be float32, bfloat16, float16 or auto",
+    ):
         machine_for_use("int4")
     if torch.cuda.is_available():
         assert machine_for_use("float16").precision == "float16"
@@ -48,7 +59,8 @@ def test_the_matrix_peak_is_measured_once_and_said() -> None:
     assert "products" not in machine.describe()
     measured = machine.measured()
     assert 1e8 < measured.peak_flops < 1e16
-    assert measured.measured() == measured  # no other measurement would give the very same
+    # no other measurement would give the very same
+    assert measured.measured() == measured
     rate = f"{measured.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
     assert (
         measured.describe()
@@ -66,8 +78,12 @@ def test_what_was_written_down_without_a_peak_is_read() -> None:
     assert Machine(**asdict(Machine(**old, peak_flops=2.5e9))).peak_flops == 2.5e9
 
 
-@pytest.mark.parametrize(("precision", "kind"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)])
-def test_products_are_in_the_precision_chosen(precision: str, kind: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("precision", "kind"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)]
+)
+def test_products_are_in_the_precision_chosen(
+    precision: str, kind: torch.dtype
+) -> None:
     layer, x = torch.nn.Linear(3, 5), torch.randn(2, 3)
     with choose_machine(precision, 1).autocast():
         assert layer(x).dtype == kind
@@ -77,16 +93,22 @@ def test_products_are_in_the_precision_chosen(precision: str, kind: torch.dtype)
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has TF32")
 def test_what_a_processor_lacks_is_refused() -> None:
-    with pytest.raises(UsageError, match="tf32: only GPUs have it; use float32 or auto"):
+    with pytest.raises(
+        UsageError, match="tf32: only GPUs have it; use float32 or auto"
+    ):
         choose_machine("tf32", 1)
-    with pytest.raises(UsageError, match=r"training.kernels = native: they have no float16"):
+    with pytest.raises(
+        UsageError, match=r"training.kernels = native: they have no float16"
+    ):
         choose_machine("float16", 1, "native")
     machine = choose_machine("float16", 1, "auto")
     assert machine.kernels == "torch"
     assert "times float32's speed, native kernels have none" in machine.describe()
 
 
-def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(varlen, "is_available", lambda device: True)
     assert (
         Machine("cpu", "bfloat16", 1, "").describe()
@@ -97,7 +119,9 @@ def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(monkeyp
     assert "end to end" not in Machine("cpu", "bfloat16", 1, "").describe()
 
 
-def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sizes: list[tuple[int, ...]] = []
 
     def gain_of(*asked: Any) -> float:
@@ -110,11 +134,15 @@ def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(monkeypatch: 
         "bfloat16 products measured at 0.0 times float32's speed",
     )
     assert sizes == [(128, 128, 128)]
-    monkeypatch.setattr(machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0)
+    monkeypatch.setattr(
+        machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0
+    )
     assert machine._best_precision(torch.device("cpu"))[0] == "bfloat16"
 
 
-def test_what_is_loaded_later_in_a_process_waits_for_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_loaded_later_in_a_process_waits_for_no_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine_for_command()
     monkeypatch.setattr(machine, "_seconds", lambda *_: pytest.fail("measured again"))
     machine_for_command()
@@ -131,8 +159,12 @@ def three_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("three_threads")
 @pytest.mark.parametrize("precision", ["float32", "auto"])
-def test_a_loaded_model_leaves_the_process_as_it_is(tiny_folder: Path, precision: str) -> None:
-    """Its threads, its random numbers, whose kernels compute: a run in another thread goes on as if alone."""
+def test_a_loaded_model_leaves_the_process_as_it_is(
+    tiny_folder: Path, precision: str
+) -> None:
+    """Its threads, its random numbers, whose kernels compute: a run in another thread goes on as if
+    alone.
+    """
     library: Any = object()
     kernels.use(library, float32_too=True)
     torch.manual_seed(3)
@@ -144,7 +176,9 @@ def test_a_loaded_model_leaves_the_process_as_it_is(tiny_folder: Path, precision
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.backends.cuda.matmul.fp32_precision == tf32
     assert kernels._library is library
-    assert model._rows.workers == (1 if torch.cuda.is_available() else threads_asked() or usable_cores())
+    assert model._rows.workers == (
+        1 if torch.cuda.is_available() else threads_asked() or usable_cores()
+    )
 
 
 @pytest.mark.usefixtures("three_threads")
@@ -153,7 +187,9 @@ def test_a_command_has_its_process_for_itself() -> None:
     assert torch.get_num_threads() == chosen.threads <= usable_cores()
 
 
-def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_other_work_has_taken_are_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("weft.kernels.machine.usable_cores", lambda: 4)
     monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
@@ -163,7 +199,9 @@ def test_threads_that_other_work_has_taken_are_said(monkeypatch: pytest.MonkeyPa
     assert said not in choose_machine("float32", threads=1).describe()
 
 
-@pytest.mark.parametrize(("said", "threads"), [("3", 3), ("2,4", 2), ("many", None), ("0", None), ("", None)])
+@pytest.mark.parametrize(
+    ("said", "threads"), [("3", 3), ("2,4", 2), ("many", None), ("0", None), ("", None)]
+)
 def test_the_environment_says_how_many_threads(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int | None
 ) -> None:

@@ -1,4 +1,6 @@
-"""Kernels are compiled once, and where that cannot be, training goes on without them and says so."""
+"""Kernels are compiled once, and where that cannot be, training goes on without them and says
+so.
+"""
 
 import ctypes
 import os
@@ -59,15 +61,17 @@ def compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-LOAD = [sys.executable, "-c", "import torch; from weft.kernels import native; native.load()"]
+LOAD = [
+    sys.executable,
+    "-c",
+    "import torch; from weft.kernels import native; native.load()",
+]
 
 
 def copying(compiled: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A compiler that takes a moment and knows one library; writes down how often it made it."""
     made = folder.with_name("made")
-    script = (
-        f'for last; do :; done\nsleep 0.2\ncp "{compiled}" "$last"\ncase $last in *.so) echo >> "{made}";; esac'
-    )
+    script = f'for last; do :; done\nsleep 0.2\ncp "{compiled}" "$last"\ncase $last in *.so) echo >> "{made}";; esac'
     compiler(folder, monkeypatch, script)
     return made
 
@@ -98,21 +102,35 @@ def test_without_a_compiler_it_says_so_and_goes_on(
     assert machine.kernels == "torch"
     assert "no native kernels: there is no C++ compiler" in machine.describe()
     with pytest.raises(
-        UsageError, match=r"training.kernels = native: there is no C\+\+ compiler; install one \(or use auto\)"
+        UsageError,
+        match=r"training.kernels = native: there is no C\+\+ compiler; install one \(or use auto\)",
     ):
         choose_machine("float32", 1, "native")
 
 
-def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
-    compiler(tmp_path / "bin", monkeypatch, "echo 'training.cpp:1: error: not today' >&2; exit 1")
-    assert "c++ failed: training.cpp:1: error: not today" in choose_machine("float32", 1, "auto").describe()
+def test_a_compiler_that_fails_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    compiler(
+        tmp_path / "bin",
+        monkeypatch,
+        "echo 'training.cpp:1: error: not today' >&2; exit 1",
+    )
+    assert (
+        "c++ failed: training.cpp:1: error: not today"
+        in choose_machine("float32", 1, "auto").describe()
+    )
     assert [path.suffix for path in cache.iterdir()] == [".failed"]
 
 
 def counting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Compilers that fail, and write a line for each time that one is called."""
     calls = folder.with_name("calls")
-    compiler(folder, monkeypatch, f"echo $0 >> '{calls}'; echo 'error: not today' >&2; exit 1")
+    compiler(
+        folder,
+        monkeypatch,
+        f"echo $0 >> '{calls}'; echo 'error: not today' >&2; exit 1",
+    )
     return calls
 
 
@@ -124,7 +142,8 @@ def test_what_failed_is_not_tried_at_every_start_but_when_asked_or_with_another_
         native.load()
     assert len(calls.read_text().split()) == 3, "each compiler has had its try"
     with pytest.raises(
-        native.UnavailableError, match=r"not today.*at an earlier start; to try again, remove"
+        native.UnavailableError,
+        match=r"not today.*at an earlier start; to try again, remove",
     ) as said:
         native.load()
     assert len(calls.read_text().split()) == 3
@@ -134,7 +153,9 @@ def test_what_failed_is_not_tried_at_every_start_but_when_asked_or_with_another_
     with pytest.raises(native.UnavailableError, match="not today"):
         native.load()
     assert len(calls.read_text().split()) == 6
-    (tmp_path / "bin" / "g++").write_text("#!/bin/sh\necho 'error: nor tomorrow' >&2; exit 1\n")
+    (tmp_path / "bin" / "g++").write_text(
+        "#!/bin/sh\necho 'error: nor tomorrow' >&2; exit 1\n"
+    )
     with pytest.raises(native.UnavailableError, match="nor tomorrow"):
         native.load()
 
@@ -144,12 +165,16 @@ def test_after_a_compiler_that_fails_another_is_tried(
 ) -> None:
     copying(compiled, tmp_path / "bin", monkeypatch)
     for name in ("c++", "g++"):
-        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho 'error: too old' >&2; exit 1\n")
+        (tmp_path / "bin" / name).write_text(
+            "#!/bin/sh\necho 'error: too old' >&2; exit 1\n"
+        )
     native.load()
     assert [path.suffix for path in cache.iterdir()] == [".so"]
 
 
-def test_names_of_one_compiler_are_one_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_names_of_one_compiler_are_one_try(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     calls = counting(tmp_path / "bin", monkeypatch)
     for name in ("c++", "clang++"):
         (tmp_path / "bin" / name).unlink()
@@ -160,7 +185,13 @@ def test_names_of_one_compiler_are_one_try(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize(
-    "harm", ["folder open to all", "folder open to a group", "folder of another", "link of another"]
+    "harm",
+    [
+        "folder open to all",
+        "folder open to a group",
+        "folder of another",
+        "link of another",
+    ],
 )
 def test_a_folder_where_others_could_put_a_library_is_refused(
     harm: str, kept: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +207,9 @@ def test_a_folder_where_others_could_put_a_library_is_refused(
         if (own := os.geteuid()) == 0:  # root's files are everybody's to trust
             os.lchown(cache, 12345, 12345)
         monkeypatch.setattr(os, "geteuid", lambda: own + 1)
-    with pytest.raises(native.UnavailableError, match="belongs to another user, or others can write it") as said:
+    with pytest.raises(
+        native.UnavailableError, match="belongs to another user, or others can write it"
+    ) as said:
         native.load()
     assert "of your own that nobody else can write" in str(said.value)
 
@@ -191,8 +224,12 @@ def test_a_library_that_others_can_write_is_made_again(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
 
 
-def test_a_cache_named_relatively_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By the XDG base directory specification; else it would be whatever lies in the folder that one stands in."""
+def test_a_cache_named_relatively_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the XDG base directory specification; else it would be whatever lies in the folder that
+    one stands in.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -241,24 +278,38 @@ extern "C" void lanes(float* x, float* total) {{
             patch.setattr(native, "FLAGS", (*native.FLAGS, *more))
             native._compile(compilers[0], source, "", tmp_path / f"lanes{len(more)}.so")
         numbers, total = (ctypes.c_float * 16)(*range(16)), ctypes.c_float()
-        native._loaded(tmp_path / f"lanes{len(more)}.so").lanes(numbers, ctypes.byref(total))
+        native._loaded(tmp_path / f"lanes{len(more)}.so").lanes(
+            numbers, ctypes.byref(total)
+        )
         found.append([*numbers, total.value])
     lanes = int(found[0][:16].index(0.0)) + 1
     assert lanes in (4, 8, 16)
-    assert found[0] == found[1] == [*range(1, lanes), 0, *range(lanes, 16), sum(range(lanes))]
+    assert (
+        found[0]
+        == found[1]
+        == [*range(1, lanes), 0, *range(lanes, 16), sum(range(lanes))]
+    )
 
 
 @pytest.mark.long
 def test_compilers_without_shufflevector_make_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled: Path
 ) -> None:
-    """As GCC below 12: their own form of it is asked for, and what shuffles lanes computes the same."""
-    x = torch.randn(3, 2, 37, 19, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    """As GCC below 12: their own form of it is asked for, and what shuffles lanes computes the
+    same.
+    """
+    x = torch.randn(
+        3, 2, 37, 19, generator=torch.Generator().manual_seed(1), requires_grad=True
+    )
 
     def results() -> list[torch.Tensor]:
         native.load.cache_clear()
         operations.enable(True)
-        rows, across, out = x.detach().view(222, 19), torch.empty(19, 222), operations.attention(x, x, x)
+        rows, across, out = (
+            x.detach().view(222, 19),
+            torch.empty(19, 222),
+            operations.attention(x, x, x),
+        )
         training.call("transposed", rows, rows, across, 222, 19, 19)
         (slope,) = torch.autograd.grad(out.square().sum(), x)
         assert torch.equal(across, rows.T)
@@ -271,7 +322,9 @@ def test_compilers_without_shufflevector_make_the_same(
     assert len(list((tmp_path / "cache" / "weft").glob("*.so"))) == 2
 
 
-def test_a_compiler_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
+def test_a_compiler_that_hangs_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
     compiler(tmp_path / "bin", monkeypatch, "exec sleep 60")
     monkeypatch.setattr(native, "SECONDS", 0.2)
     with pytest.raises(native.UnavailableError, match="took more than"):
@@ -284,12 +337,17 @@ def test_a_compiler_that_cannot_be_run_is_named_and_not_the_cache(
     compiler(tmp_path / "bin", monkeypatch, "")
     for name in ("c++", "g++", "clang++"):
         (tmp_path / "bin" / name).write_text("#!/no/such/interpreter\n", "utf-8")
-    with pytest.raises(native.UnavailableError, match=r"bin/c\+\+ cannot be run: No such file or directory"):
+    with pytest.raises(
+        native.UnavailableError,
+        match=r"bin/c\+\+ cannot be run: No such file or directory",
+    ):
         native.load()
     assert not list(cache.glob("*.so"))
 
 
-def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_no_harm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("", "utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     machine = choose_machine("float32", 1, "auto")
@@ -298,36 +356,51 @@ def test_a_cache_that_cannot_be_written_is_no_harm(monkeypatch: pytest.MonkeyPat
     assert "XDG_CACHE_HOME" in machine.describe()
 
 
-def test_kept_kernels_need_no_compiler(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_kernels_need_no_compiler(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     native.load()
 
 
 @pytest.mark.parametrize("damage", ["none of it", "half", "a byte"])
 def test_a_damaged_library_is_made_again(
-    damage: str, compiled: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: str,
+    compiled: Path,
+    kept: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half a library would be loaded, and crash the process."""
     content = kept.read_bytes()
     half = len(content) // 2
     other = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
-    kept.write_bytes({"none of it": b"not a library", "half": content[:half], "a byte": other}[damage])
+    kept.write_bytes(
+        {"none of it": b"not a library", "half": content[:half], "a byte": other}[
+            damage
+        ]
+    )
     made = copying(compiled, tmp_path / "bin", monkeypatch)
     subprocess.run(LOAD, check=True)
     assert made.read_text() == "\n"
     assert kept.read_bytes().startswith(content)
 
 
-def test_a_run_begun_with_kernels_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_begun_with_kernels_does_not_go_on_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     chosen = replace(Machine("cpu", "float32", 1, ""), kernels="native")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        UsageError, match=r"native kernels were chosen when the run began.*no C\+\+ compiler; install"
+        UsageError,
+        match=r"native kernels were chosen when the run began.*no C\+\+ compiler; install",
     ):
         chosen.prepare()
 
 
-def test_no_clock_chooses_the_kernels(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_clock_chooses_the_kernels(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else the same command would be one of two runs, by what else the machine does."""
 
     def refuse(*work: object) -> float:
@@ -339,7 +412,9 @@ def test_no_clock_chooses_the_kernels(kept: Path, monkeypatch: pytest.MonkeyPatc
     assert len({machine.products for machine in chosen}) == 1
 
 
-def test_without_threads_auto_takes_them_for_one_alone(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_threads_auto_takes_them_for_one_alone(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(native, "has_threads", lambda: False)
     assert choose_machine("float32", 1, "auto").kernels == "native"
     several = choose_machine("float32", 2, "auto")

@@ -1,4 +1,6 @@
-"""Advice is tried: a fault is planted, what is advised is followed, and what is measured gets better."""
+"""Advice is tried: a fault is planted, what is advised is followed, and what is measured gets
+better.
+"""
 
 import csv
 import random
@@ -29,7 +31,11 @@ Pair = tuple[str, str]
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
 
-PLAIN_RUN = ("training.precision=float32", "training.kernels=torch", "training.threads=1")
+PLAIN_RUN = (
+    "training.precision=float32",
+    "training.kernels=torch",
+    "training.threads=1",
+)
 CLASSIFIER = (
     "task=classification",
     "tokenizer.kind=word",
@@ -57,9 +63,11 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def tickets(counts: Mapping[str, int], seed: int) -> list[Row]:
-    """Texts of eight words: one or two of their topic's twelve, which also stand in other texts, among others.
+    """Texts of eight words: one or two of their topic's twelve, which also stand in other texts,
+    among others.
 
-    A label's topic is its name in small letters: a variant of a label has texts like the label's own.
+    A label's topic is its name in small letters: a variant of a label has texts like the label's
+    own.
     """
     draw, rows = random.Random(seed), []
     topics = sorted({label.lower() for label in counts})
@@ -83,18 +91,28 @@ def write_rows(path: Path, rows: Sequence[Row]) -> str:
 def classify(folder: Path, train: str, test: str, *settings: str) -> dict[str, Any]:
     """The scores on `test` of a classifier trained on `train`."""
     found = weft.train(
-        out=folder, train=train, test=test, settings=(*CLASSIFIER, *settings), quiet=True, allow_bad_data=True
+        out=folder,
+        train=train,
+        test=test,
+        settings=(*CLASSIFIER, *settings),
+        quiet=True,
+        allow_bad_data=True,
     )
     return dict(found.test)
 
 
 def mean_recall(scores: Mapping[str, Any], labels: Sequence[str]) -> float:
-    return sum(one["recall"] for one in scores["per_class"] if one["label"] in labels) / len(labels)
+    return sum(
+        one["recall"] for one in scores["per_class"] if one["label"] in labels
+    ) / len(labels)
 
 
 def codes_of(path: str) -> dict[str, str]:
     """What the doctor says of rows: each finding's name and remedy."""
-    return {finding.code: finding.remedy for finding in look_over_labelled(read_labelled([path], "text", "label"))}
+    return {
+        finding.code: finding.remedy
+        for finding in look_over_labelled(read_labelled([path], "text", "label"))
+    }
 
 
 OFTEN = {"billing": 400, "technical": 400, "outage": 90, "returns": 20}
@@ -103,16 +121,28 @@ VARIANTS = {"Billing": 8, "Outage": 2, "Technical": 5}
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_class_weights_help_rare_labels(tmp_path: Path, smoothing: float) -> None:
-    """Four labels, one of them rare, once slips of the pen are written alike, as the doctor says first."""
-    often, evenly = list(OFTEN), {"billing": 120, "technical": 120, "outage": 60, "returns": 60}
+    """Four labels, one of them rare, once slips of the pen are written alike, as the doctor says
+    first.
+    """
+    often, evenly = (
+        list(OFTEN),
+        {"billing": 120, "technical": 120, "outage": 60, "returns": 60},
+    )
     slips = tickets({**OFTEN, **VARIANTS}, 1)
-    assert "first write labels alike" in codes_of(write_rows(tmp_path / "slips.csv", slips))["imbalance"]
-    train = write_rows(tmp_path / "train.csv", [(text, label.lower()) for text, label in slips])
+    assert (
+        "first write labels alike"
+        in codes_of(write_rows(tmp_path / "slips.csv", slips))["imbalance"]
+    )
+    train = write_rows(
+        tmp_path / "train.csv", [(text, label.lower()) for text, label in slips]
+    )
     test = write_rows(tmp_path / "test.csv", tickets(evenly, 2))
     assert "training.class_weights=balanced" in codes_of(train)["imbalance"]
     smooth = f"training.label_smoothing={smoothing}"
     without = classify(tmp_path / "without", train, test, smooth)
-    weighed = classify(tmp_path / "weighed", train, test, smooth, "training.class_weights=balanced")
+    weighed = classify(
+        tmp_path / "weighed", train, test, smooth, "training.class_weights=balanced"
+    )
     assert weighed["accuracy"] > without["accuracy"] > 0.5
     assert mean_recall(weighed, often) > mean_recall(without, often) + 0.01
 
@@ -120,8 +150,22 @@ def test_class_weights_help_rare_labels(tmp_path: Path, smoothing: float) -> Non
 # Text to translate: what the doctor finds in it, mended as it says
 
 
-NOUNS = {"cat": "Katze", "dog": "Ente", "bird": "Taube", "fish": "Forelle", "horse": "Stute", "mouse": "Maus"}
-VERBS = {"sees": "sieht", "hears": "hört", "finds": "findet", "likes": "mag", "knows": "kennt", "wants": "will"}
+NOUNS = {
+    "cat": "Katze",
+    "dog": "Ente",
+    "bird": "Taube",
+    "fish": "Forelle",
+    "horse": "Stute",
+    "mouse": "Maus",
+}
+VERBS = {
+    "sees": "sieht",
+    "hears": "hört",
+    "finds": "findet",
+    "likes": "mag",
+    "knows": "kennt",
+    "wants": "will",
+}
 ADJECTIVES = {"old": "alte", "new": "neue", "red": "rote", "big": "große"}
 TRANSLATOR = (
     "model.d_model=32",
@@ -146,7 +190,13 @@ STEPS = 120
 
 def sentence_pairs() -> tuple[list[Pair], list[Pair]]:
     """Pairs to train on and others to try the model with, of the same few words."""
-    words = product(ADJECTIVES.items(), NOUNS.items(), VERBS.items(), ADJECTIVES.items(), NOUNS.items())
+    words = product(
+        ADJECTIVES.items(),
+        NOUNS.items(),
+        VERBS.items(),
+        ADJECTIVES.items(),
+        NOUNS.items(),
+    )
     pairs = [
         (f"the {a} {n} {v} the {b} {m}.", f"die {aa} {nn} {vv} die {bb} {mm}.")
         for (a, aa), (n, nn), (v, vv), (b, bb), (m, mm) in words
@@ -163,7 +213,9 @@ def write_pairs(path: Path, pairs: Sequence[Pair]) -> str:
     return str(path)
 
 
-def bleu(folder: Path, pairs: Sequence[Pair], *settings: str, steps: int = STEPS) -> float:
+def bleu(
+    folder: Path, pairs: Sequence[Pair], *settings: str, steps: int = STEPS
+) -> float:
     """Of a translator that was trained on the pairs, on pairs that are sound."""
     folder.mkdir(exist_ok=True)
     found = weft.train(
@@ -179,7 +231,9 @@ def bleu(folder: Path, pairs: Sequence[Pair], *settings: str, steps: int = STEPS
 
 @dataclass(frozen=True)
 class Planted:
-    """A fault of pairs, and what its remedy makes of the pairs again, told which rows the doctor names."""
+    """A fault of pairs, and what its remedy makes of the pairs again, told which rows the doctor
+    names.
+    """
 
     spoil: Callable[[int, Pair], Pair]
     mend: Callable[[list[Pair], Finding], list[Pair]]
@@ -192,11 +246,15 @@ def without(pairs: list[Pair], finding: Finding) -> list[Pair]:
 
 def each(change: Callable[[Pair], Pair]) -> Callable[[list[Pair], Finding], list[Pair]]:
     """Change the rows that are named."""
-    return lambda pairs, finding: [change(p) if i in set(finding.rows) else p for i, p in enumerate(pairs)]
+    return lambda pairs, finding: [
+        change(p) if i in set(finding.rows) else p for i, p in enumerate(pairs)
+    ]
 
 
 FAULTS = {
-    "swapped-languages": Planted(lambda i, p: p if i % 3 else p[::-1], each(lambda p: p[::-1])),
+    "swapped-languages": Planted(
+        lambda i, p: p if i % 3 else p[::-1], each(lambda p: p[::-1])
+    ),
     "untranslated": Planted(lambda i, p: (p[0], p[0]) if i % 3 else p, without),
     "one-text": Planted(lambda i, p: (p[0], TRAIN[0][1]) if i % 3 else p, without),
     "duplicates": Planted(lambda i, p: p if i < 60 else TRAIN[i % 2], without),
@@ -209,23 +267,36 @@ FAULTS = {
         each(lambda p: (p[0], p[1].removeprefix("<b>").removesuffix("</b>"))),
     ),
     "length-ratio": Planted(
-        lambda i, p: (p[0], f"{p[1]} {TRAIN[i - 7][1]} {TRAIN[i - 9][1]}") if i % 3 == 0 else p,
+        lambda i, p: (
+            (p[0], f"{p[1]} {TRAIN[i - 7][1]} {TRAIN[i - 9][1]}") if i % 3 == 0 else p
+        ),
         each(lambda p: (p[0], p[1].split(".")[0] + ".")),
     ),
     "unrelated-sides": Planted(
         lambda i, p: (p[0], TRAIN[i - 1][1]),
-        lambda pairs, _: [(src, pairs[(i + 1) % len(pairs)][1]) for i, (src, _) in enumerate(pairs)],
+        lambda pairs, _: [
+            (src, pairs[(i + 1) % len(pairs)][1]) for i, (src, _) in enumerate(pairs)
+        ],
     ),
 }
 QUICK = {"swapped-languages"}
 
 
 @pytest.mark.parametrize(
-    "code", [code if code in QUICK else pytest.param(code, marks=pytest.mark.long) for code in FAULTS]
+    "code",
+    [
+        code if code in QUICK else pytest.param(code, marks=pytest.mark.long)
+        for code in FAULTS
+    ],
 )
-def test_pairs_mended_as_the_doctor_says_make_a_better_translator(tmp_path: Path, code: str) -> None:
+def test_pairs_mended_as_the_doctor_says_make_a_better_translator(
+    tmp_path: Path, code: str
+) -> None:
     spoilt = [FAULTS[code].spoil(i, pair) for i, pair in enumerate(TRAIN)]
-    found = {finding.code: finding for finding in look_over(from_pairs(spoilt, "made.tsv", "en", "de"))}
+    found = {
+        finding.code: finding
+        for finding in look_over(from_pairs(spoilt, "made.tsv", "en", "de"))
+    }
     mended = FAULTS[code].mend(spoilt, found[code])
     before, after = bleu(tmp_path / "before", spoilt), bleu(tmp_path / "after", mended)
     assert after > before + 5
@@ -251,27 +322,38 @@ def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     """The same command with more steps goes on in the same folder."""
     before = bleu(tmp_path, TRAIN, steps=12)
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-few-steps"]
-    assert said == "raise training.max_steps; the same command then goes on from where it ended"
+    assert (
+        said
+        == "raise training.max_steps; the same command then goes on from where it ended"
+    )
     after = bleu(tmp_path, TRAIN, steps=STEPS)
     assert after > before + 20
 
 
 def test_forbidding_repeated_ngrams_helps_against_repetition(tmp_path: Path) -> None:
     stammered = [
-        (src, " ".join([*tgt.rstrip(".").split(), *tgt.rstrip(".").split()[-1:] * 6])) for src, tgt in TRAIN
+        (src, " ".join([*tgt.rstrip(".").split(), *tgt.rstrip(".").split()[-1:] * 6]))
+        for src, tgt in TRAIN
     ]
     bleu(tmp_path, stammered)
-    assert "--no-repeat-ngrams 3" in causes(tmp_path / "model", pair_file(tmp_path, TEST))["repetition"]
+    assert (
+        "--no-repeat-ngrams 3"
+        in causes(tmp_path / "model", pair_file(tmp_path, TEST))["repetition"]
+    )
     sources, model = [src for src, _ in TEST], translator(tmp_path / "model")
     before = sum(answer.repetition for answer in model.translate(sources))
-    after = sum(answer.repetition for answer in model.translate(sources, no_repeat_ngrams=3))
+    after = sum(
+        answer.repetition for answer in model.translate(sources, no_repeat_ngrams=3)
+    )
     assert before > 0.3 * len(TEST)
     assert after < 0.1 * len(TEST)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("rate", [1e-6, 3.0], ids=["too small", "too large"])
-def test_another_learning_rate_helps_where_nothing_was_learned(tmp_path: Path, rate: float) -> None:
+def test_another_learning_rate_helps_where_nothing_was_learned(
+    tmp_path: Path, rate: float
+) -> None:
     """What is said of each run is followed, until nothing more is said of the rate."""
     words = {
         "ten times t": 10.0,
@@ -286,7 +368,9 @@ def test_another_learning_rate_helps_where_nothing_was_learned(tmp_path: Path, r
         scores.append(bleu(folder, TRAIN, *plain, steps=steps))
         said = causes(folder / "model", pair_file(tmp_path, TEST))
         remedies = [
-            said[code] for code in ("not-learning", "unstable", "too-few-steps", "one-translation") if code in said
+            said[code]
+            for code in ("not-learning", "unstable", "too-few-steps", "one-translation")
+            if code in said
         ]
         if not remedies:
             break
@@ -320,7 +404,10 @@ def test_training_longer_helps_against_short_translations(tmp_path: Path) -> Non
     assert "was it trained too briefly? then mend or train longer" in said
 
     def written(folder: Path) -> int:
-        return sum(len(answer.text) for answer in translator(folder / "model").translate(src for src, _ in TEST))
+        return sum(
+            len(answer.text)
+            for answer in translator(folder / "model").translate(src for src, _ in TEST)
+        )
 
     wanted, before = sum(len(tgt) for _, tgt in TEST), written(tmp_path)
     bleu(tmp_path / "longer", TRAIN, *plain, steps=2 * STEPS)
@@ -339,22 +426,31 @@ def test_a_larger_ratio_helps_where_translations_are_cut(tmp_path: Path) -> None
 
 
 @pytest.mark.long
-def test_the_text_the_right_way_round_helps_where_its_sides_were_exchanged(tmp_path: Path) -> None:
+def test_the_text_the_right_way_round_helps_where_its_sides_were_exchanged(
+    tmp_path: Path,
+) -> None:
     bleu(tmp_path, TRAIN)
     turned = [(tgt, src) for src, tgt in TEST]
     assert (
-        "give the text in that order" in causes(tmp_path / "model", pair_file(tmp_path, turned))["wrong-direction"]
+        "give the text in that order"
+        in causes(tmp_path / "model", pair_file(tmp_path, turned))["wrong-direction"]
     )
     task = Translation.load(tmp_path / "model", PLAIN)
     before, after = (
-        task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"] for pairs in (turned, TEST)
+        task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"]
+        for pairs in (turned, TEST)
     )
     assert after > before + 20
 
 
 @pytest.mark.long
-def test_whole_sentences_help_where_a_model_has_not_learned_to_stop(tmp_path: Path) -> None:
-    running_on = [(src, f"{tgt} {TRAIN[i - 5][1]} {TRAIN[i - 9][1]}") for i, (src, tgt) in enumerate(TRAIN)]
+def test_whole_sentences_help_where_a_model_has_not_learned_to_stop(
+    tmp_path: Path,
+) -> None:
+    running_on = [
+        (src, f"{tgt} {TRAIN[i - 5][1]} {TRAIN[i - 9][1]}")
+        for i, (src, tgt) in enumerate(TRAIN)
+    ]
     before = bleu(tmp_path, running_on)
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["no-end-symbol"]
     assert "train on pairs whose targets end where their sources do" in said
@@ -365,12 +461,15 @@ def test_whole_sentences_help_where_a_model_has_not_learned_to_stop(tmp_path: Pa
 def test_longer_text_is_read_by_a_larger_limit_or_in_sentences(tmp_path: Path) -> None:
     def joined(pairs: Sequence[Pair]) -> list[Pair]:
         return [
-            (a.replace(".", ",") + f" {c}", b.replace(".", ",") + f" {d}") for (a, b), (c, d) in pairwise(pairs)
+            (a.replace(".", ",") + f" {c}", b.replace(".", ",") + f" {d}")
+            for (a, b), (c, d) in pairwise(pairs)
         ]
 
     def score(folder: Path, pairs: Sequence[Pair]) -> float:
         task = Translation.load(folder / "model", PLAIN)
-        return float(task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"])
+        return float(
+            task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"]
+        )
 
     pairs, both = [*TRAIN, *joined(TRAIN)], joined(TEST)
     bleu(tmp_path, pairs, "data.max_len=10", steps=300)
@@ -390,7 +489,10 @@ FOUR = {"billing": 60, "technical": 60, "outage": 60, "returns": 60}
 
 def spell_otherwise(rows: list[Row]) -> list[Row]:
     """Every other row with its label in another spelling."""
-    return [(text, label.title() if i % 2 else label) for i, (text, label) in enumerate(rows)]
+    return [
+        (text, label.title() if i % 2 else label)
+        for i, (text, label) in enumerate(rows)
+    ]
 
 
 def contradict(rows: list[Row]) -> list[Row]:
@@ -429,32 +531,58 @@ ROW_FAULTS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("code", ROW_FAULTS)
-def test_rows_mended_as_the_doctor_says_make_a_better_classifier(tmp_path: Path, code: str) -> None:
+def test_rows_mended_as_the_doctor_says_make_a_better_classifier(
+    tmp_path: Path, code: str
+) -> None:
     spoilt = ROW_FAULTS[code].spoil(tickets(dict.fromkeys(FOUR, 150), 1))
     text = from_rows([(text, [label]) for text, label in spoilt], "made.csv")
     found = {finding.code: finding for finding in look_over_labelled(text)}
     mended = ROW_FAULTS[code].mend(spoilt, found[code])
     test = write_rows(tmp_path / "test.csv", tickets(FOUR, 2))
-    before = classify(tmp_path / "before", write_rows(tmp_path / "spoilt.csv", spoilt), test)
-    after = classify(tmp_path / "after", write_rows(tmp_path / "mended.csv", mended), test)
+    before = classify(
+        tmp_path / "before", write_rows(tmp_path / "spoilt.csv", spoilt), test
+    )
+    after = classify(
+        tmp_path / "after", write_rows(tmp_path / "mended.csv", mended), test
+    )
     assert after["accuracy"] > before["accuracy"] + 0.05
 
 
 @pytest.mark.long
-def test_test_rows_taken_out_of_training_make_the_score_that_of_new_text(tmp_path: Path) -> None:
+def test_test_rows_taken_out_of_training_make_the_score_that_of_new_text(
+    tmp_path: Path,
+) -> None:
     """With as many labels wrong as right only memory can tell, and it tells nothing of new text."""
     draw = random.Random(4)
-    rows = [(text, draw.choice(sorted(FOUR))) for text, _ in tickets(dict.fromkeys(FOUR, 60), 1)]
-    old, new = rows[:60], [(text, draw.choice(sorted(FOUR))) for text, _ in tickets(FOUR, 2)]
+    rows = [
+        (text, draw.choice(sorted(FOUR)))
+        for text, _ in tickets(dict.fromkeys(FOUR, 60), 1)
+    ]
+    old, new = (
+        rows[:60],
+        [(text, draw.choice(sorted(FOUR))) for text, _ in tickets(FOUR, 2)],
+    )
     parts = examine_rows(
-        *(from_rows([(t, [label]) for t, label in some], "made.csv") for some in (rows, new, old))
+        *(
+            from_rows([(t, [label]) for t, label in some], "made.csv")
+            for some in (rows, new, old)
+        )
     )
     (found,) = [finding for finding in parts if finding.code == "test-in-training"]
     assert "take them out of one of the two" in found.remedy
-    test, fresh = write_rows(tmp_path / "old.csv", old), write_rows(tmp_path / "new.csv", new)
-    known = classify(tmp_path / "known", write_rows(tmp_path / "all.csv", rows), test)["accuracy"]
-    honest = classify(tmp_path / "honest", write_rows(tmp_path / "rest.csv", rows[60:]), test)["accuracy"]
-    truth = classify(tmp_path / "truth", write_rows(tmp_path / "all.csv", rows), fresh)["accuracy"]
+    test, fresh = (
+        write_rows(tmp_path / "old.csv", old),
+        write_rows(tmp_path / "new.csv", new),
+    )
+    known = classify(tmp_path / "known", write_rows(tmp_path / "all.csv", rows), test)[
+        "accuracy"
+    ]
+    honest = classify(
+        tmp_path / "honest", write_rows(tmp_path / "rest.csv", rows[60:]), test
+    )["accuracy"]
+    truth = classify(tmp_path / "truth", write_rows(tmp_path / "all.csv", rows), fresh)[
+        "accuracy"
+    ]
     assert abs(honest - truth) < 0.12
     assert abs(known - truth) > 0.2
 
@@ -466,31 +594,63 @@ def test_subwords_help_where_words_are_unknown(tmp_path: Path) -> None:
     def inflected(seed: int) -> list[Row]:
         draw = random.Random(seed)
         endings = ["".join(draw.choices("aeioubcdf", k=4)) for _ in range(240)]
-        return [(f"{label}{ending} x", label) for label, ending in zip([*FOUR] * 60, endings, strict=True)]
+        return [
+            (f"{label}{ending} x", label)
+            for label, ending in zip([*FOUR] * 60, endings, strict=True)
+        ]
 
-    train, test = write_rows(tmp_path / "train.csv", inflected(1)), write_rows(tmp_path / "test.csv", inflected(2))
+    train, test = (
+        write_rows(tmp_path / "train.csv", inflected(1)),
+        write_rows(tmp_path / "test.csv", inflected(2)),
+    )
     before = classify(tmp_path / "words", train, test, "model.dropout=0.0")
-    assert "take tokenizer kind bpe" in causes(tmp_path / "words", test)["unknown-words"]
-    after = classify(tmp_path / "pieces", train, test, "tokenizer.kind=bpe", "tokenizer.vocab_size=400")
+    assert (
+        "take tokenizer kind bpe" in causes(tmp_path / "words", test)["unknown-words"]
+    )
+    after = classify(
+        tmp_path / "pieces",
+        train,
+        test,
+        "tokenizer.kind=bpe",
+        "tokenizer.vocab_size=400",
+    )
     assert after["accuracy"] > before["accuracy"] + 0.05
 
 
 @pytest.mark.long
 def test_class_weights_help_where_one_label_is_always_named(tmp_path: Path) -> None:
-    train = write_rows(tmp_path / "train.csv", tickets({"billing": 900, "outage": 30}, 1))
-    test = write_rows(tmp_path / "test.csv", tickets({"billing": 100, "outage": 100}, 2))
+    train = write_rows(
+        tmp_path / "train.csv", tickets({"billing": 900, "outage": 30}, 1)
+    )
+    test = write_rows(
+        tmp_path / "test.csv", tickets({"billing": 100, "outage": 100}, 2)
+    )
     before = classify(tmp_path / "before", train, test)
     said = causes(tmp_path / "before", test)["one-label"]
     assert "a table in which each label has the inverse of its rows" in said
-    after = classify(tmp_path / "after", train, test, "training.class_weights={billing=1.0, outage=30.0}")
+    after = classify(
+        tmp_path / "after",
+        train,
+        test,
+        "training.class_weights={billing=1.0, outage=30.0}",
+    )
     assert after["accuracy"] > before["accuracy"] + 0.1
 
 
 @pytest.mark.long
-def test_weights_taken_away_help_where_they_make_a_label_be_named_everywhere(tmp_path: Path) -> None:
+def test_weights_taken_away_help_where_they_make_a_label_be_named_everywhere(
+    tmp_path: Path,
+) -> None:
     train = write_rows(tmp_path / "train.csv", tickets(dict.fromkeys(FOUR, 150), 1))
     test = write_rows(tmp_path / "test.csv", tickets(FOUR, 2))
-    table = "training.class_weights={billing=1.0, technical=1.0, outage=1.0, returns=80.0}"
+    table = (
+        "training.class_weights={billing=1.0, technical=1.0, outage=1.0, returns=80.0}"
+    )
     before = classify(tmp_path / "before", train, test, table)
-    assert "train without training.class_weights" in causes(tmp_path / "before", test)["one-label"]
-    assert classify(tmp_path / "after", train, test)["accuracy"] > before["accuracy"] + 0.1
+    assert (
+        "train without training.class_weights"
+        in causes(tmp_path / "before", test)["one-label"]
+    )
+    assert (
+        classify(tmp_path / "after", train, test)["accuracy"] > before["accuracy"] + 0.1
+    )

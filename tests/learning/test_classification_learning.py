@@ -1,4 +1,6 @@
-"""Classifiers must learn what their shape can see, and cannot learn what it hides: order, near and far."""
+"""Classifiers must learn what their shape can see, and cannot learn what it hides: order, near and
+far.
+"""
 
 import random
 import time
@@ -13,7 +15,18 @@ from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 
 PLAIN = Machine("cpu", "float32", 1, "")
-FILLERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+FILLERS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+]
 TRAIN, TEST = 1500, 400
 TINY = (
     "task=classification",
@@ -48,7 +61,8 @@ def one_thread() -> Iterator[None]:
 
 
 def ordered(near: bool, count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts with "red" and "blue" among other words, side by side or never so: which of the two comes first?
+    """Texts with "red" and "blue" among other words, side by side or never so: which of the two
+    comes first?
 
     Neither stands at an end, which a pair of words would show as well.
     """
@@ -58,12 +72,21 @@ def ordered(near: bool, count: int, seed: int) -> list[tuple[str, str]]:
         first, second = draw.sample(["red", "blue"], 2)
         at = draw.randrange(1, len(words) - 1)
         behind = at if near else draw.randrange(at + 1, len(words))
-        rows.append((" ".join([*words[:at], first, *words[at:behind], second, *words[behind:]]), first))
+        rows.append(
+            (
+                " ".join(
+                    [*words[:at], first, *words[at:behind], second, *words[behind:]]
+                ),
+                first,
+            )
+        )
     return rows
 
 
 def write(path: Path, rows: list[tuple[str, str]]) -> str:
-    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows), "utf-8")
+    path.write_text(
+        "text,label\n" + "".join(f"{text},{label}\n" for text, label in rows), "utf-8"
+    )
     return str(path)
 
 
@@ -74,17 +97,28 @@ def share_right(tmp_path: Path, shape: str, near: bool, steps: int) -> float:
     seen = {text for text, _ in rows}
     new = [row for row in ordered(near, TEST, 5) if row[0] not in seen]
     assert len(new) > 0.9 * TEST
-    settings = (*TINY, f"training.max_steps={steps}", f"training.eval_every={steps}", *SHAPES[shape])
+    settings = (
+        *TINY,
+        f"training.max_steps={steps}",
+        f"training.eval_every={steps}",
+        *SHAPES[shape],
+    )
     train, test = write(tmp_path / "train.csv", rows), write(tmp_path / "test.csv", new)
-    verdict = weft.train(out=tmp_path / "model", train=train, test=test, settings=settings, quiet=True)
+    verdict = weft.train(
+        out=tmp_path / "model", train=train, test=test, settings=settings, quiet=True
+    )
     seconds = time.process_time() - started
     share = verdict.test["accuracy"]
-    print(f"{shape}, {'near' if near else 'far'}: {100 * share:.1f} % after {steps} steps, {seconds:.1f} seconds")
+    print(
+        f"{shape}, {'near' if near else 'far'}: {100 * share:.1f} % after {steps} steps, {seconds:.1f} seconds"
+    )
     return float(share)
 
 
 @pytest.mark.parametrize(("shape", "steps"), [("encoder", 250), ("word pairs", 150)])
-def test_the_order_of_neighbours_is_learned(tmp_path: Path, shape: str, steps: int) -> None:
+def test_the_order_of_neighbours_is_learned(
+    tmp_path: Path, shape: str, steps: int
+) -> None:
     assert share_right(tmp_path, shape, near=True, steps=steps) >= 0.95
 
 
@@ -92,8 +126,12 @@ def test_an_order_far_apart_is_learned_by_the_encoder(tmp_path: Path) -> None:
     assert share_right(tmp_path, "encoder", near=False, steps=400) >= 0.95
 
 
-@pytest.mark.parametrize(("shape", "near"), [("words", True), ("words", False), ("word pairs", False)])
-def test_what_a_shape_cannot_see_it_does_not_learn(tmp_path: Path, shape: str, near: bool) -> None:
+@pytest.mark.parametrize(
+    ("shape", "near"), [("words", True), ("words", False), ("word pairs", False)]
+)
+def test_what_a_shape_cannot_see_it_does_not_learn(
+    tmp_path: Path, shape: str, near: bool
+) -> None:
     """A bag of words knows no order; one of pairs none of words that are apart."""
     assert share_right(tmp_path, shape, near=near, steps=150) < 0.65
 
@@ -115,8 +153,12 @@ def test_the_built_in_languages_are_told_apart(tmp_path: Path) -> None:
         ),
         quiet=True,
     )
-    print(f"languages: {verdict.test_summary}, {time.process_time() - started:.1f} seconds")
+    print(
+        f"languages: {verdict.test_summary}, {time.process_time() - started:.1f} seconds"
+    )
     assert verdict.test["accuracy"] > 0.95
     model = Classification.load(tmp_path / "model", PLAIN).predictor()
-    found = model.classify(["Where is the station?", "Wo ist der Bahnhof?", "车站在哪里?"])
+    found = model.classify(
+        ["Where is the station?", "Wo ist der Bahnhof?", "车站在哪里?"]
+    )
     assert [answer.label for answer in found] == ["en", "de", "zh"]

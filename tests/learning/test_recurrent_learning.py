@@ -1,4 +1,6 @@
-"""Recurrent models must learn: copy and reverse sequences never seen, by the loss and schedule of real runs."""
+"""Recurrent models must learn: copy and reverse sequences never seen, by the loss and schedule of
+real runs.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,28 +41,47 @@ def reverse(row: Tensor) -> Tensor:
 
 
 def draw(count: int, generator: torch.Generator) -> list[Tensor]:
-    lengths = torch.randint(SHORTEST, LONGEST + 1, (count,), generator=generator).tolist()
-    return [torch.randint(FIRST, FIRST + SYMBOLS, (n,), generator=generator) for n in lengths]
+    lengths = torch.randint(
+        SHORTEST, LONGEST + 1, (count,), generator=generator
+    ).tolist()
+    return [
+        torch.randint(FIRST, FIRST + SYMBOLS, (n,), generator=generator)
+        for n in lengths
+    ]
 
 
 def padded(rows: list[Tensor], first: list[int], last: list[int]) -> Tensor:
-    framed = [torch.cat([torch.tensor(first), row, torch.tensor(last)]).long() for row in rows]
+    framed = [
+        torch.cat([torch.tensor(first), row, torch.tensor(last)]).long() for row in rows
+    ]
     return torch.nn.utils.rnn.pad_sequence(framed, batch_first=True, padding_value=PAD)
 
 
 def build(cell: str, attention: str) -> Seq2SeqRecurrent:
     torch.manual_seed(1)
     shape = RecurrentSection(
-        kind="recurrent", cell=cell, attention=attention, d_model=WIDTH, d_hidden=WIDTH, dropout=0.0
+        kind="recurrent",
+        cell=cell,
+        attention=attention,
+        d_model=WIDTH,
+        d_hidden=WIDTH,
+        dropout=0.0,
     )
-    return Seq2SeqRecurrent(shape, FIRST + SYMBOLS, FIRST + SYMBOLS, joint=True, pad_id=PAD)
+    return Seq2SeqRecurrent(
+        shape, FIRST + SYMBOLS, FIRST + SYMBOLS, joint=True, pad_id=PAD
+    )
 
 
 def learn(model: Seq2SeqRecurrent, task: Task, steps: int) -> set[tuple[int, ...]]:
     """Train on new sequences at each step; the sequences that the model has seen."""
     generator = torch.Generator().manual_seed(2)
-    settings = TrainingSection(max_steps=steps, warmup_steps=20, learning_rate=0.005, label_smoothing=0.0)
-    optimizer, loss = build_optimizer(model, settings), CrossEntropy(settings.label_smoothing, PAD)
+    settings = TrainingSection(
+        max_steps=steps, warmup_steps=20, learning_rate=0.005, label_smoothing=0.0
+    )
+    optimizer, loss = (
+        build_optimizer(model, settings),
+        CrossEntropy(settings.label_smoothing, PAD),
+    )
     seen: set[tuple[int, ...]] = set()
     for step in range(1, steps + 1):
         set_learning_rate(optimizer, learning_rate(settings, WIDTH, step, steps))
@@ -92,11 +113,16 @@ def share_right(model: Seq2SeqRecurrent, task: Task, rows: list[Tensor]) -> floa
         max_lens=torch.full((len(rows),), LONGEST + 1),
         banned_ids=(PAD, BOS),
     )
-    right = sum(list(h.ids) == task(row).tolist() for h, row in zip(found, rows, strict=True))
+    right = sum(
+        list(h.ids) == task(row).tolist() for h, row in zip(found, rows, strict=True)
+    )
     return right / len(rows)
 
 
-@pytest.mark.parametrize(("task", "cell", "attention"), [(copied, "lstm", "dot"), (reverse, "gru", "additive")])
+@pytest.mark.parametrize(
+    ("task", "cell", "attention"),
+    [(copied, "lstm", "dot"), (reverse, "gru", "additive")],
+)
 def test_learns(task: Task, cell: str, attention: str) -> None:
     """The share right of sequences that training never met."""
     started = time.process_time()
@@ -108,5 +134,7 @@ def test_learns(task: Task, cell: str, attention: str) -> None:
     assert len(unseen) > 0.5 * TEST
     share = share_right(model.eval(), task, unseen)
     seconds = time.process_time() - started
-    print(f"{task.__name__}: {100 * share:.1f} % after {steps} steps, {seconds:.1f} seconds of computing")
+    print(
+        f"{task.__name__}: {100 * share:.1f} % after {steps} steps, {seconds:.1f} seconds of computing"
+    )
     assert share >= 0.9

@@ -1,4 +1,6 @@
-"""The model must learn: copy, reverse and sort sequences never seen, by the loss and schedule of real runs."""
+"""The model must learn: copy, reverse and sort sequences never seen, by the loss and schedule of
+real runs.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -52,12 +54,19 @@ def in_order(row: Tensor) -> Tensor:
 
 
 def draw(count: int, generator: torch.Generator) -> list[Tensor]:
-    lengths = torch.randint(SHORTEST, LONGEST + 1, (count,), generator=generator).tolist()
-    return [torch.randint(FIRST, FIRST + SYMBOLS, (n,), generator=generator) for n in lengths]
+    lengths = torch.randint(
+        SHORTEST, LONGEST + 1, (count,), generator=generator
+    ).tolist()
+    return [
+        torch.randint(FIRST, FIRST + SYMBOLS, (n,), generator=generator)
+        for n in lengths
+    ]
 
 
 def padded(rows: list[Tensor], first: list[int], last: list[int]) -> Tensor:
-    framed = [torch.cat([torch.tensor(first), row, torch.tensor(last)]).long() for row in rows]
+    framed = [
+        torch.cat([torch.tensor(first), row, torch.tensor(last)]).long() for row in rows
+    ]
     return torch.nn.utils.rnn.pad_sequence(framed, batch_first=True, padding_value=PAD)
 
 
@@ -65,12 +74,21 @@ def learn(task: Task, steps: int) -> tuple[Seq2SeqTransformer, set[tuple[int, ..
     """A model trained from new sequences at each step, and the sequences that it has seen."""
     torch.manual_seed(1)
     generator = torch.Generator().manual_seed(2)
-    settings = TrainingSection(max_steps=steps, warmup_steps=100, learning_rate=0.003, label_smoothing=0.1)
-    model = Seq2SeqTransformer(SHAPE, FIRST + SYMBOLS, FIRST + SYMBOLS, joint=True, pad_id=PAD)
-    optimizer, loss = build_optimizer(model, settings), CrossEntropy(settings.label_smoothing, PAD)
+    settings = TrainingSection(
+        max_steps=steps, warmup_steps=100, learning_rate=0.003, label_smoothing=0.1
+    )
+    model = Seq2SeqTransformer(
+        SHAPE, FIRST + SYMBOLS, FIRST + SYMBOLS, joint=True, pad_id=PAD
+    )
+    optimizer, loss = (
+        build_optimizer(model, settings),
+        CrossEntropy(settings.label_smoothing, PAD),
+    )
     seen: set[tuple[int, ...]] = set()
     for step in range(1, steps + 1):
-        set_learning_rate(optimizer, learning_rate(settings, SHAPE.d_model, step, steps))
+        set_learning_rate(
+            optimizer, learning_rate(settings, SHAPE.d_model, step, steps)
+        )
         rows = draw(BATCH, generator)
         seen.update(tuple(row.tolist()) for row in rows)
         targets = [task(row) for row in rows]
@@ -99,7 +117,9 @@ def share_right(model: Seq2SeqTransformer, task: Task, rows: list[Tensor]) -> fl
         max_lens=torch.full((len(rows),), LONGEST + 1),
         banned_ids=(PAD, BOS),
     )
-    right = sum(list(h.ids) == task(row).tolist() for h, row in zip(found, rows, strict=True))
+    right = sum(
+        list(h.ids) == task(row).tolist() for h, row in zip(found, rows, strict=True)
+    )
     return right / len(rows)
 
 
@@ -112,7 +132,9 @@ def score(task: Task, steps: int) -> float:
     assert len(unseen) > 0.98 * TEST
     share = share_right(model, task, unseen)
     seconds = time.process_time() - started
-    print(f"{task.__name__}: {100 * share:.1f} % after {steps} steps, {seconds:.0f} seconds of computing")
+    print(
+        f"{task.__name__}: {100 * share:.1f} % after {steps} steps, {seconds:.0f} seconds of computing"
+    )
     return share
 
 

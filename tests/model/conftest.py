@@ -1,7 +1,7 @@
 """Small models of every shape for the tests of this room.
 
-Sizes are distinct, and prime where they can be, so that a wrong axis cannot cancel out; weights are far from
-their start values, so that no bias is zero and no gain is one.
+Sizes are distinct, and prime where they can be, so that a wrong axis cannot cancel out; weights are
+far from their start values, so that no bias is zero and no gain is one.
 """
 
 from collections.abc import Callable
@@ -56,13 +56,18 @@ class Case:
     def build(self) -> Seq2SeqTransformer:
         torch.manual_seed(20)
         src_vocab = TGT_VOCAB if self.joint else SRC_VOCAB
-        return shaken(Seq2SeqTransformer(self.section, src_vocab, TGT_VOCAB, self.joint)).eval()
+        return shaken(
+            Seq2SeqTransformer(self.section, src_vocab, TGT_VOCAB, self.joint)
+        ).eval()
 
 
 def half_of_all() -> list[Case]:
     """Sixteen of the 256 cases, in which any three switches take all of their eight settings."""
     switches = product((False, True), repeat=4)
-    return [Case(a, b, c, d, a ^ b ^ c, a ^ b ^ d, a ^ c ^ d, b ^ c ^ d) for a, b, c, d in switches]
+    return [
+        Case(a, b, c, d, a ^ b ^ c, a ^ b ^ d, a ^ c ^ d, b ^ c ^ d)
+        for a, b, c, d in switches
+    ]
 
 
 def shaken(module: Seq2SeqTransformer) -> Seq2SeqTransformer:
@@ -81,7 +86,9 @@ class Batch:
     tgt_in: Tensor
 
 
-@pytest.fixture(params=half_of_all(), ids=lambda case: "".join("01"[v] for v in vars(case).values()))
+@pytest.fixture(
+    params=half_of_all(), ids=lambda case: "".join("01"[v] for v in vars(case).values())
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
@@ -94,10 +101,15 @@ def model(case: Case) -> Seq2SeqTransformer:
 @pytest.fixture
 def batch() -> Batch:
     generator = torch.Generator().manual_seed(4)
-    src = torch.randint(1, SRC_VOCAB, (len(SRC_LENGTHS), max(SRC_LENGTHS)), generator=generator)
+    src = torch.randint(
+        1, SRC_VOCAB, (len(SRC_LENGTHS), max(SRC_LENGTHS)), generator=generator
+    )
     for row, length in enumerate(SRC_LENGTHS):
         src[row, length:] = 0
-    return Batch(src, torch.randint(1, TGT_VOCAB, (len(SRC_LENGTHS), TGT_LEN), generator=generator))
+    return Batch(
+        src,
+        torch.randint(1, TGT_VOCAB, (len(SRC_LENGTHS), TGT_LEN), generator=generator),
+    )
 
 
 @pytest.fixture

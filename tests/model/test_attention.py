@@ -27,7 +27,9 @@ def heads() -> MultiHeadAttention:
 @pytest.fixture
 def inputs() -> Pair:
     torch.manual_seed(2)
-    return torch.randn(B, T, D, requires_grad=True), torch.randn(B, S, D, requires_grad=True)
+    return torch.randn(B, T, D, requires_grad=True), torch.randn(
+        B, S, D, requires_grad=True
+    )
 
 
 @pytest.fixture(params=[False, True], ids=["fast", "recorded"])
@@ -35,7 +37,13 @@ def recorded(request: pytest.FixtureRequest) -> bool:
     return request.param
 
 
-def look(module: MultiHeadAttention, x: Tensor, memory: Tensor, mask: Tensor | None, recorded: bool) -> Tensor:
+def look(
+    module: MultiHeadAttention,
+    x: Tensor,
+    memory: Tensor,
+    mask: Tensor | None,
+    recorded: bool,
+) -> Tensor:
     return module(x, *module.keys_values(memory), mask, [] if recorded else None)
 
 
@@ -46,24 +54,33 @@ def test_by_hand_one_head() -> None:
     context, weights = attention(query, key, value)
     first = math.exp(1 / math.sqrt(2)) / (math.exp(1 / math.sqrt(2)) + 1)
     torch.testing.assert_close(weights, torch.tensor([[[[first, 1 - first]]]]))
-    torch.testing.assert_close(context, torch.tensor([[[[3 - 2 * first, 5 - 3 * first]]]]))
+    torch.testing.assert_close(
+        context, torch.tensor([[[[3 - 2 * first, 5 - 3 * first]]]])
+    )
 
 
 def test_by_hand_two_heads_of_arange_weights(recorded: bool) -> None:
-    """Every projection is [[0, 1], [2, 3]]: x = (1, 0) becomes (0, 2), x = (0, 1) becomes (1, 3)."""
+    """Every projection is [[0, 1], [2, 3]]: x = (1, 0) becomes (0, 2), x = (0, 1) becomes (1,
+    3).
+    """
     module = MultiHeadAttention(2, 2, 1, dropout=0.0, bias=False)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.arange(4.0).view(2, 2))
     x = torch.eye(2)[None]
-    # Head 1 has queries, keys and values 0, 1; head 2 has 2, 3; with K = 1 the scores are plain products.
+    # Head 1 has queries, keys and values 0, 1; head 2 has 2, 3; with K = 1 the scores are plain
+    # products.
     first = [0.5, sigmoid(1)]  # scores (0, 0) and (0, 1)
     second = [2 + sigmoid(6 - 4), 2 + sigmoid(9 - 6)]  # scores (4, 6) and (6, 9)
     expected = [[b, 2 * a + 3 * b] for a, b in zip(first, second, strict=True)]
-    torch.testing.assert_close(look(module, x, x, None, recorded), torch.tensor([expected]))
+    torch.testing.assert_close(
+        look(module, x, x, None, recorded), torch.tensor([expected])
+    )
 
 
-def test_key_padding_mask_true_is_padding(heads: MultiHeadAttention, inputs: Pair, recorded: bool) -> None:
+def test_key_padding_mask_true_is_padding(
+    heads: MultiHeadAttention, inputs: Pair, recorded: bool
+) -> None:
     padding = torch.zeros(B, S, dtype=torch.bool)
     padding[0, 4:] = True
     mask = attention_mask(padding)
@@ -81,7 +98,9 @@ def test_key_padding_mask_true_is_padding(heads: MultiHeadAttention, inputs: Pai
     assert (after[1] - before[1]).abs().amax(-1).min() > 1e-3
 
 
-def test_attention_mask_true_may_attend(heads: MultiHeadAttention, inputs: Pair, recorded: bool) -> None:
+def test_attention_mask_true_may_attend(
+    heads: MultiHeadAttention, inputs: Pair, recorded: bool
+) -> None:
     x, memory = inputs
     only = torch.zeros(T, S, dtype=torch.bool)
     only[:, 2] = True
@@ -96,7 +115,11 @@ def test_causal_mask_with_more_keys_than_queries() -> None:
     assert mask.tolist() == [[True, True, True, True, False], [True] * 5]
     square = attention_mask(None, 3, 3)
     assert square is not None
-    assert square.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert square.tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
 
 
 def test_nothing_to_hide_is_no_mask() -> None:
@@ -130,10 +153,16 @@ def test_segments_of_one_position_and_without_a_past() -> None:
     assert one.tolist() == [[[[True]]], [[[True]]]]
     both_ways = attention_mask(segments=torch.tensor([[1, 1, 2]]))
     assert both_ways is not None
-    assert both_ways[0, 0].tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+    assert both_ways[0, 0].tolist() == [
+        [True, True, False],
+        [True, True, False],
+        [False, False, True],
+    ]
 
 
-def test_a_query_that_sees_nothing(heads: MultiHeadAttention, inputs: Pair, recorded: bool) -> None:
+def test_a_query_that_sees_nothing(
+    heads: MultiHeadAttention, inputs: Pair, recorded: bool
+) -> None:
     padding = torch.zeros(B, S, dtype=torch.bool)
     padding[0] = True
     x, memory = inputs
@@ -148,17 +177,23 @@ def test_a_query_that_sees_nothing(heads: MultiHeadAttention, inputs: Pair, reco
     assert (memory.grad[1] != 0).any()
 
 
-def test_one_query_of_several_sees_nothing(heads: MultiHeadAttention, inputs: Pair, recorded: bool) -> None:
+def test_one_query_of_several_sees_nothing(
+    heads: MultiHeadAttention, inputs: Pair, recorded: bool
+) -> None:
     x, memory = inputs
     mask = torch.ones(T, S, dtype=torch.bool)
     mask[3] = False
     seen = look(heads, x, memory, mask, recorded)
     torch.testing.assert_close(seen[:, 3], heads.output.bias.expand(B, D))
-    torch.testing.assert_close(seen[:, :3], look(heads, x, memory, None, recorded)[:, :3])
+    torch.testing.assert_close(
+        seen[:, :3], look(heads, x, memory, None, recorded)[:, :3]
+    )
 
 
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal", "both"])
-def test_recorded_equals_fast(heads: MultiHeadAttention, inputs: Pair, masked: str) -> None:
+def test_recorded_equals_fast(
+    heads: MultiHeadAttention, inputs: Pair, masked: str
+) -> None:
     padding = torch.zeros(B, S, dtype=torch.bool)
     padding[0, 5:] = True
     mask = {
@@ -179,7 +214,9 @@ def test_recorded_equals_fast(heads: MultiHeadAttention, inputs: Pair, masked: s
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_maps_hold_weights_outside_the_graph(heads: MultiHeadAttention, inputs: Pair) -> None:
+def test_maps_hold_weights_outside_the_graph(
+    heads: MultiHeadAttention, inputs: Pair
+) -> None:
     x, memory = inputs
     maps: list[Tensor] = []
     before = set(vars(heads))
@@ -192,10 +229,14 @@ def test_maps_hold_weights_outside_the_graph(heads: MultiHeadAttention, inputs: 
 
 
 def test_dropped_weights_are_made_up_for() -> None:
-    """With an identity for values, the context is the dropped weights: each nothing, or twice itself."""
+    """With an identity for values, the context is the dropped weights: each nothing, or twice
+    itself.
+    """
     torch.manual_seed(5)
     query, key = torch.randn(B, H, T, S), torch.randn(B, H, S, S)
-    context, weights = attention(query, key, torch.eye(S).expand(B, H, S, S), None, dropout=0.5)
+    context, weights = attention(
+        query, key, torch.eye(S).expand(B, H, S, S), None, dropout=0.5
+    )
     dropped = context == 0
     assert 0.3 < dropped.float().mean() < 0.7
     torch.testing.assert_close(context[~dropped], 2 * weights[~dropped])
@@ -206,6 +247,10 @@ def test_dropout_acts_in_training_alone(inputs: Pair, recorded: bool) -> None:
     torch.manual_seed(6)
     module = MultiHeadAttention(D, H, K, dropout=0.5, bias=True)
     x, memory = inputs
-    assert not torch.equal(look(module, x, memory, None, recorded), look(module, x, memory, None, recorded))
+    assert not torch.equal(
+        look(module, x, memory, None, recorded), look(module, x, memory, None, recorded)
+    )
     module.eval()
-    assert torch.equal(look(module, x, memory, None, recorded), look(module, x, memory, None, recorded))
+    assert torch.equal(
+        look(module, x, memory, None, recorded), look(module, x, memory, None, recorded)
+    )

@@ -10,7 +10,9 @@ AnyCache = CausalCache | DecoderCache
 Make = Callable[..., AnyCache]
 
 some_rows = pytest.mark.parametrize(
-    "rows", [[2, 0, 1], [1, 1, 0, 2, 2], [1], []], ids=["reorder", "repeat", "one", "none"]
+    "rows",
+    [[2, 0, 1], [1, 1, 0, 2, 2], [1], []],
+    ids=["reorder", "repeat", "one", "none"],
 )
 
 
@@ -25,9 +27,14 @@ def causal(rows: int = N, seen: int = T, seed: int = 0) -> CausalCache:
     return CausalCache(layers, torch.randint(1, 100, (rows, seen), generator=generator))
 
 
-def decoder(rows: int = N, seen: int = T, width: int = S, seed: int = 0) -> DecoderCache:
+def decoder(
+    rows: int = N, seen: int = T, width: int = S, seed: int = 0
+) -> DecoderCache:
     generator = torch.Generator().manual_seed(seed)
-    layers = tuple(LayerCache(drawn(rows, seen, generator), drawn(rows, width, generator)) for _ in range(LAYERS))
+    layers = tuple(
+        LayerCache(drawn(rows, seen, generator), drawn(rows, width, generator))
+        for _ in range(LAYERS)
+    )
     return DecoderCache(layers, torch.rand(rows, width, generator=generator) < 0.5)
 
 
@@ -36,13 +43,17 @@ def make(request: pytest.FixtureRequest) -> Make:
     return request.param
 
 
-def assert_same_rows(found: KeysValues, rows: list[int], source: KeysValues, source_rows: list[int]) -> None:
+def assert_same_rows(
+    found: KeysValues, rows: list[int], source: KeysValues, source_rows: list[int]
+) -> None:
     """Some rows of `found` are those of `source`, as far as it reaches."""
     assert torch.equal(found.key[rows, :, : source.length], source.key[source_rows])
     assert torch.equal(found.value[rows, :, : source.length], source.value[source_rows])
 
 
-def assert_rows(found: AnyCache, rows: list[int], source: AnyCache, source_rows: list[int]) -> None:
+def assert_rows(
+    found: AnyCache, rows: list[int], source: AnyCache, source_rows: list[int]
+) -> None:
     """In all layers, and at the source's positions; behind them is padding."""
     if isinstance(found, CausalCache):
         assert torch.equal(found.ids[rows], source.ids[source_rows])
@@ -51,7 +62,9 @@ def assert_rows(found: AnyCache, rows: list[int], source: AnyCache, source_rows:
             assert_same_rows(a, rows, b, source_rows)
         return
     width = source.memory_padding.shape[1]
-    assert torch.equal(found.memory_padding[rows, :width], source.memory_padding[source_rows])
+    assert torch.equal(
+        found.memory_padding[rows, :width], source.memory_padding[source_rows]
+    )
     assert found.memory_padding[rows, width:].all()
     for a, b in zip(found.layers, source.layers, strict=True):
         assert a.past.length == b.past.length
@@ -99,7 +112,10 @@ def test_extended_has_the_new_ones_behind() -> None:
 
 
 def test_an_empty_beginning_has_no_say_in_the_type() -> None:
-    new = KeysValues(torch.ones(N, H, 1, K, dtype=torch.bfloat16), torch.ones(N, H, 1, K, dtype=torch.bfloat16))
+    new = KeysValues(
+        torch.ones(N, H, 1, K, dtype=torch.bfloat16),
+        torch.ones(N, H, 1, K, dtype=torch.bfloat16),
+    )
     empty = drawn(N, 0, torch.Generator())
     assert empty.extended(new.key, new.value).key.dtype == torch.bfloat16
 

@@ -1,4 +1,6 @@
-"""The engine of PyTorch's operations computes what the model computes, on a GPU from captured steps."""
+"""The engine of PyTorch's operations computes what the model computes, on a GPU from captured
+steps.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +32,22 @@ SHAPES: list[dict[str, Any]] = [
         "positions": "learned",
         "activation": "gelu",
     },
-    {"d_model": 30, "d_ff": 41, "num_heads": 5, "activation": "relu2", "bias": False, "positions": "rotary"},
-    {"d_model": 34, "d_ff": 33, "num_heads": 1, **POST, "tie_embeddings": False, "scale_embeddings": False},
+    {
+        "d_model": 30,
+        "d_ff": 41,
+        "num_heads": 5,
+        "activation": "relu2",
+        "bias": False,
+        "positions": "rotary",
+    },
+    {
+        "d_model": 34,
+        "d_ff": 33,
+        "num_heads": 1,
+        **POST,
+        "tie_embeddings": False,
+        "scale_embeddings": False,
+    },
     {
         "d_model": 32,
         "d_ff": 24,
@@ -66,7 +82,12 @@ SHAPES: list[dict[str, Any]] = [
         "tie_embeddings": False,
     },
 ]
-SOURCES = [[5, 7, 9, EOS], [3, EOS], [11, 12, 13, 14, 15, 16, 17, EOS], [8] * 40 + [EOS]]
+SOURCES = [
+    [5, 7, 9, EOS],
+    [3, EOS],
+    [11, 12, 13, 14, 15, 16, 17, EOS],
+    [8] * 40 + [EOS],
+]
 TARGET = [BOS, *(4 + i % 60 for i in range(45))]
 Shake = Callable[[nn.Module], Any]
 
@@ -81,8 +102,16 @@ def device(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape['num_heads']} heads")
 def model(request: pytest.FixtureRequest, shake: Shake) -> Seq2SeqTransformer:
     torch.manual_seed(3)
-    shape = Seq2SeqSection(**request.param, num_encoder_layers=2, num_decoder_layers=2, max_len=100, dropout=0.0)
-    built: Seq2SeqTransformer = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False))
+    shape = Seq2SeqSection(
+        **request.param,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        max_len=100,
+        dropout=0.0,
+    )
+    built: Seq2SeqTransformer = shake(
+        Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)
+    )
     return built.eval()
 
 
@@ -94,7 +123,9 @@ def log_probs_of(model: Seq2SeqTransformer, target: list[int]) -> np.ndarray:
 
 
 def decoded(engine: CapturedEngine, target: list[int]) -> np.ndarray:
-    """Log-probabilities after each token, the sentences read one after the other; another place each time."""
+    """Log-probabilities after each token, the sentences read one after the other; another place
+    each time.
+    """
     count, places = len(SOURCES), 3
     session = engine.session(count + 2, places)
     slots = np.arange(count)[::-1] + 1
@@ -119,12 +150,17 @@ def test_it_gives_the_models_log_probabilities_beyond_its_first_room(
 ) -> None:
     found = decoded(CapturedEngine(weights_of(model), device), TARGET)
     np.testing.assert_allclose(
-        found, log_probs_of(model, TARGET), atol=1e-3 if device == "cuda" else 3e-5, rtol=1e-5
+        found,
+        log_probs_of(model, TARGET),
+        atol=1e-3 if device == "cuda" else 3e-5,
+        rtol=1e-5,
     )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_products_in_half_precision_are_near(model: Seq2SeqTransformer, device: str, dtype: torch.dtype) -> None:
+def test_products_in_half_precision_are_near(
+    model: Seq2SeqTransformer, device: str, dtype: torch.dtype
+) -> None:
     exact = log_probs_of(model, TARGET[:12])
     found = decoded(CapturedEngine(weights_of(model), device, dtype), TARGET[:12])
     assert 0 < np.abs(found - exact).max() < 0.05 * np.abs(exact).max()
@@ -134,14 +170,27 @@ def test_products_in_half_precision_are_near(model: Seq2SeqTransformer, device: 
 def test_its_search_finds_what_the_plain_one_finds(
     model: Seq2SeqTransformer, device: str, beam_size: int, alpha: float
 ) -> None:
-    """Sentences take the places of others in their slots; what is left in memory there is not seen."""
+    """Sentences take the places of others in their slots; what is left in memory there is not
+    seen.
+    """
     generator = torch.Generator().manual_seed(4)
     lens = torch.randint(1, 38, (25,), generator=generator).tolist()
-    sources = [[*torch.randint(3, V_SRC, (n,), generator=generator).tolist(), EOS] for n in lens]
+    sources = [
+        [*torch.randint(3, V_SRC, (n,), generator=generator).tolist(), EOS]
+        for n in lens
+    ]
     limits = [min(60, 2 * n + 3) for n in lens]
-    sentences = [Sentence(i, row, limit) for i, (row, limit) in enumerate(zip(sources, limits, strict=True))]
+    sentences = [
+        Sentence(i, row, limit)
+        for i, (row, limit) in enumerate(zip(sources, limits, strict=True))
+    ]
     beams = Beams(BOS, EOS, beam_size, alpha, beam_size, (0, BOS, 3))
-    found = search_all(CapturedEngine(weights_of(model), device), sentences, beams, batch_tokens=100 * beam_size)
+    found = search_all(
+        CapturedEngine(weights_of(model), device),
+        sentences,
+        beams,
+        batch_tokens=100 * beam_size,
+    )
     width = max(map(len, sources))
 
     def step(newest: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
@@ -156,19 +205,31 @@ def test_its_search_finds_what_the_plain_one_finds(
         )  # fmt: skip
     for i, hypotheses in enumerate(expected):
         assert [h.ids for h in found[i]] == [h.ids for h in hypotheses]
-        assert [h.score for h in found[i]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+        assert [h.score for h in found[i]] == pytest.approx(
+            [h.score for h in hypotheses], abs=1e-3
+        )
 
 
-def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer, device: str) -> None:
+def test_a_sentence_with_a_shortlist_has_no_other_ids(
+    model: Seq2SeqTransformer, device: str
+) -> None:
     engine, allowed = CapturedEngine(weights_of(model), device), [4, 6, 20, 70]
     session = engine.session(2, 1)
     session.read([0, 1], SOURCES[:2], [allowed, []])
     zeros = np.zeros(2, np.int64)
-    rows = Rows(np.arange(2), zeros, zeros, np.full(2, BOS, np.int32), np.zeros((2, 1), np.int32))
+    rows = Rows(
+        np.arange(2),
+        zeros,
+        zeros,
+        np.full(2, BOS, np.int32),
+        np.zeros((2, 1), np.int32),
+    )
     best, ids, whole = session.step(rows, 6, whole=True)
     assert whole is not None
     expected = torch.from_numpy(log_probs_of(model, [BOS])[:2, 0])
-    np.testing.assert_allclose(whole[0, allowed], expected[0, allowed].log_softmax(0).numpy(), atol=1e-4)
+    np.testing.assert_allclose(
+        whole[0, allowed], expected[0, allowed].log_softmax(0).numpy(), atol=1e-4
+    )
     np.testing.assert_allclose(whole[1], expected[1].numpy(), atol=1e-4)
     assert sorted(ids[0, :4].tolist()) == allowed
     assert np.isneginf(best[0, 4:]).all()
@@ -181,4 +242,8 @@ def test_what_is_no_number_is_told(model: Seq2SeqTransformer, device: str) -> No
     with torch.no_grad():
         model.tgt_embedding.tokens.weight[BOS, 3] = float("nan")
     with pytest.raises(DivergedError):
-        search_all(CapturedEngine(weights_of(model), device), [Sentence(0, SOURCES[0], 5)], Beams(BOS, EOS, 2))
+        search_all(
+            CapturedEngine(weights_of(model), device),
+            [Sentence(0, SOURCES[0], 5)],
+            Beams(BOS, EOS, 2),
+        )

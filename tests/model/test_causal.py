@@ -1,4 +1,6 @@
-"""What must hold of the decoder-only model, whatever its shape; `model` runs over twelve of them."""
+"""What must hold of the decoder-only model, whatever its shape; `model` runs over twelve of
+them.
+"""
 
 from copy import deepcopy
 from functools import cache
@@ -37,7 +39,11 @@ def section(**values: object) -> CausalSection:
 
 @cache
 def build(
-    norm_first: bool, positions: str, odd: bool, ngrams: int = 1, match_lengths: tuple[int, ...] = ()
+    norm_first: bool,
+    positions: str,
+    odd: bool,
+    ngrams: int = 1,
+    match_lengths: tuple[int, ...] = (),
 ) -> CausalTransformer:
     """Far from its start values, so that no bias is zero and no gain is one."""
     torch.manual_seed(21)
@@ -100,13 +106,21 @@ def copy_layer(ours: nn.Module, theirs: nn.TransformerEncoderLayer) -> None:
     heads = ours.self_attention
     assert isinstance(heads, MultiHeadAttention)
     inputs = (heads.query, heads.key, heads.value)
-    state = {"in_proj_weight": torch.cat([m.weight for m in inputs]), "out_proj.weight": heads.output.weight}
+    state = {
+        "in_proj_weight": torch.cat([m.weight for m in inputs]),
+        "out_proj.weight": heads.output.weight,
+    }
     if heads.query.bias is not None:
-        state |= {"in_proj_bias": torch.cat([m.bias for m in inputs]), "out_proj.bias": heads.output.bias}
+        state |= {
+            "in_proj_bias": torch.cat([m.bias for m in inputs]),
+            "out_proj.bias": heads.output.bias,
+        }
     theirs.self_attn.load_state_dict(state)
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
-    for residual, norm in zip(ours.residuals, (theirs.norm1, theirs.norm2), strict=True):
+    for residual, norm in zip(
+        ours.residuals, (theirs.norm1, theirs.norm2), strict=True
+    ):
         norm.load_state_dict(residual.norm.state_dict())
 
 
@@ -118,24 +132,40 @@ def test_the_same_as_torchs_encoder_layers_under_a_causal_mask(
 ) -> None:
     torch.manual_seed(22)
     model = shaken(
-        CausalTransformer(section(norm_first=norm_first, activation=activation, bias=bias), VOCAB)
+        CausalTransformer(
+            section(norm_first=norm_first, activation=activation, bias=bias), VOCAB
+        )
     ).double()
     x = model.embedding(ids)
     hidden = nn.Transformer.generate_square_subsequent_mask(T, dtype=torch.float64)
     for ours in model.decoder:
         theirs = nn.TransformerEncoderLayer(
-            D, H, F, 0.0, activation, batch_first=True, norm_first=norm_first, bias=bias, dtype=torch.float64
+            D,
+            H,
+            F,
+            0.0,
+            activation,
+            batch_first=True,
+            norm_first=norm_first,
+            bias=bias,
+            dtype=torch.float64,
         )
         copy_layer(ours, theirs)
         x = theirs(x, src_mask=hidden)
     if norm_first:
-        x = nn.functional.layer_norm(x, (D,), model.decoder_norm.weight, model.decoder_norm.bias)
-    expected = nn.functional.linear(x, model.embedding.tokens.weight, model.projection.bias)
+        x = nn.functional.layer_norm(
+            x, (D,), model.decoder_norm.weight, model.decoder_norm.bias
+        )
+    expected = nn.functional.linear(
+        x, model.embedding.tokens.weight, model.projection.bias
+    )
     found = model(ids)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     weight = model.embedding.tokens.weight
     direction = torch.randn(found.shape, dtype=torch.float64)
-    of_ours, of_theirs = (torch.autograd.grad((y * direction).sum(), weight)[0] for y in (found, expected))
+    of_ours, of_theirs = (
+        torch.autograd.grad((y * direction).sum(), weight)[0] for y in (found, expected)
+    )
     torch.testing.assert_close(of_ours, of_theirs, rtol=1e-9, atol=1e-9)
 
 
@@ -154,7 +184,9 @@ def test_recorded_path_equals_fast_path(model: CausalTransformer, ids: Tensor) -
             torch.testing.assert_close(a, b, **CLOSE)
 
 
-def test_record_holds_every_layer_and_head(model: CausalTransformer, ids: Tensor) -> None:
+def test_record_holds_every_layer_and_head(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     record = AttentionRecord()
     model(ids, record=record)
     assert (record.encoder, record.cross) == ([], [])
@@ -165,7 +197,9 @@ def test_record_holds_every_layer_and_head(model: CausalTransformer, ids: Tensor
 
 
 @pytest.mark.parametrize("recorded", [False, True], ids=["fast", "recorded"])
-def test_future_cannot_reach_the_past(model: CausalTransformer, ids: Tensor, recorded: bool) -> None:
+def test_future_cannot_reach_the_past(
+    model: CausalTransformer, ids: Tensor, recorded: bool
+) -> None:
     record = AttentionRecord() if recorded else None
     changed = ids.clone()
     changed[:, 3:] = changed[:, 3:] % (VOCAB - 1) + 1
@@ -174,7 +208,9 @@ def test_future_cannot_reach_the_past(model: CausalTransformer, ids: Tensor, rec
     assert (after[:, 3] - before[:, 3]).abs().amax(-1).min() > 1e-3
 
 
-def test_the_past_reaches_every_later_position(model: CausalTransformer, ids: Tensor) -> None:
+def test_the_past_reaches_every_later_position(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     changed = ids.clone()
     changed[:, 1] = changed[:, 1] % (VOCAB - 1) + 1
     difference = (model(changed) - model(ids)).abs().amax(-1)
@@ -182,12 +218,16 @@ def test_the_past_reaches_every_later_position(model: CausalTransformer, ids: Te
     assert (difference[:, 0] < 1e-5).all()
 
 
-def test_padding_on_the_right_changes_nothing(model: CausalTransformer, ids: Tensor) -> None:
+def test_padding_on_the_right_changes_nothing(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     wider = nn.functional.pad(ids, (0, 4), value=PAD)
     torch.testing.assert_close(model(wider)[:, :T], model(ids), **CLOSE)
 
 
-def test_permuted_batch_permutes_the_output(model: CausalTransformer, ids: Tensor) -> None:
+def test_permuted_batch_permutes_the_output(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     order, logits = torch.tensor([2, 0, 1]), model(ids)
     torch.testing.assert_close(model(ids[order]), logits[order], **CLOSE)
     assert (logits[order] - logits).abs().amax((1, 2)).min() > 1e-2
@@ -196,37 +236,59 @@ def test_permuted_batch_permutes_the_output(model: CausalTransformer, ids: Tenso
 PACKINGS = [[(7,)], [(3, 4), (7,)], [(1, 1, 5), (2, 3, 2), (4,)]]
 
 
-@pytest.mark.parametrize("rows", PACKINGS, ids=["one", "two and one", "three, three and one"])
-def test_packed_rows_give_the_logits_of_their_documents_alone(model: CausalTransformer, rows: list[tuple]) -> None:
+@pytest.mark.parametrize(
+    "rows", PACKINGS, ids=["one", "two and one", "three, three and one"]
+)
+def test_packed_rows_give_the_logits_of_their_documents_alone(
+    model: CausalTransformer, rows: list[tuple]
+) -> None:
     model.double()
     generator = torch.Generator().manual_seed(6)
-    documents = [[torch.randint(1, VOCAB, (n,), generator=generator) for n in row] for row in rows]
-    packed, segments = torch.zeros(len(rows), T, dtype=torch.long), torch.zeros(len(rows), T, dtype=torch.long)
+    documents = [
+        [torch.randint(1, VOCAB, (n,), generator=generator) for n in row]
+        for row in rows
+    ]
+    packed, segments = (
+        torch.zeros(len(rows), T, dtype=torch.long),
+        torch.zeros(len(rows), T, dtype=torch.long),
+    )
     for r, row in enumerate(documents):
         end = sum(len(d) for d in row)
         packed[r, :end] = torch.cat(row)
-        segments[r, :end] = torch.cat([torch.full((len(d),), i) for i, d in enumerate(row, start=1)])
+        segments[r, :end] = torch.cat(
+            [torch.full((len(d),), i) for i, d in enumerate(row, start=1)]
+        )
     logits = model(packed, segments)
     assert logits.isfinite().all()
     expected = [model(document[None])[0] for row in documents for document in row]
-    torch.testing.assert_close(logits[segments > 0], torch.cat(expected), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        logits[segments > 0], torch.cat(expected), rtol=1e-12, atol=1e-12
+    )
     if len(rows) > 1:
         assert (model(packed)[0, 3:] - logits[0, 3:]).abs().amax(-1).min() > 1e-4
 
 
-def test_a_row_of_padding_alone_is_finite(model: CausalTransformer, ids: Tensor) -> None:
+def test_a_row_of_padding_alone_is_finite(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     segments = torch.ones_like(ids)
     segments[1] = 0
     logits = model(ids, segments)
     logits.square().mean().backward()
     assert logits.isfinite().all()
     torch.testing.assert_close(logits[[0, 2]], model(ids)[[0, 2]], **CLOSE)
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert all(
+        p.grad is not None and p.grad.isfinite().all() for p in model.parameters()
+    )
 
 
-@pytest.mark.parametrize("pieces", [[1] * T, [2, 1, 4], [T]], ids=["one by one", "several", "at once"])
+@pytest.mark.parametrize(
+    "pieces", [[1] * T, [2, 1, 4], [T]], ids=["one by one", "several", "at once"]
+)
 @pytest.mark.parametrize("prompt", [0, 1, 3])
-def test_cached_equals_uncached(model: CausalTransformer, ids: Tensor, pieces: list[int], prompt: int) -> None:
+def test_cached_equals_uncached(
+    model: CausalTransformer, ids: Tensor, pieces: list[int], prompt: int
+) -> None:
     expected = model.states(ids)
     cache, seen = model.prefill(ids[:, :prompt]), prompt
     assert cache.length == prompt
@@ -244,11 +306,15 @@ def test_cached_equals_uncached(model: CausalTransformer, ids: Tensor, pieces: l
 def test_an_empty_prompt_has_seen_nothing(model: CausalTransformer) -> None:
     cache = model.prefill(torch.zeros(B, 0, dtype=torch.long))
     assert cache.length == 0
-    assert [layer.key.shape for layer in cache.layers] == [(B, model.num_heads, 0, model.head_dim)] * LAYERS
+    assert [layer.key.shape for layer in cache.layers] == [
+        (B, model.num_heads, 0, model.head_dim)
+    ] * LAYERS
     assert cache.select(torch.tensor([2, 2])).layers[1].value.shape[0] == 2
 
 
-def test_decoding_leaves_the_old_cache_as_it_was(model: CausalTransformer, ids: Tensor) -> None:
+def test_decoding_leaves_the_old_cache_as_it_was(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     cache = model.prefill(ids[:, :2])
     first, _ = model.decode(ids[:, 2:4], cache)
     model.decode(ids[:, 3:], cache)
@@ -263,8 +329,12 @@ def assert_equal_caches(found: CausalCache, expected: CausalCache) -> None:
         torch.testing.assert_close(a.value, b.value, **CLOSE)
 
 
-@pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"])
-def test_cached_equals_uncached_after_select(model: CausalTransformer, ids: Tensor, rows: list[int]) -> None:
+@pytest.mark.parametrize(
+    "rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"]
+)
+def test_cached_equals_uncached_after_select(
+    model: CausalTransformer, ids: Tensor, rows: list[int]
+) -> None:
     chosen = torch.tensor(rows)
     _, cache = model.decode(ids[chosen, 2:4], model.prefill(ids[:, :2]).select(chosen))
     states, cache = model.decode(ids[chosen, 4:], cache)
@@ -272,7 +342,9 @@ def test_cached_equals_uncached_after_select(model: CausalTransformer, ids: Tens
     assert_equal_caches(cache, model.prefill(ids[chosen]))
 
 
-def test_recorded_decoding_records_the_new_positions(model: CausalTransformer, ids: Tensor) -> None:
+def test_recorded_decoding_records_the_new_positions(
+    model: CausalTransformer, ids: Tensor
+) -> None:
     whole, prompt, rest = AttentionRecord(), AttentionRecord(), AttentionRecord()
     model(ids, record=whole)
     model.decode(ids[:, 3:], model.prefill(ids[:, :3], prompt), rest)
@@ -282,7 +354,9 @@ def test_recorded_decoding_records_the_new_positions(model: CausalTransformer, i
 
 
 def test_every_parameter_learns(model: CausalTransformer, ids: Tensor) -> None:
-    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores cancels out."""
+    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores
+    cancels out.
+    """
     model(ids).logsumexp(-1).square().mean().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -301,11 +375,17 @@ def test_dropout_acts_in_training_alone(ids: Tensor, kind: str) -> None:
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_max_len_is_a_clear_error(positions: str) -> None:
     model = CausalTransformer(section(positions=positions, head_dim=8), VOCAB)
-    longest, too_long = (torch.ones(1, n, dtype=torch.long) for n in (MAX_LEN, MAX_LEN + 2))
+    longest, too_long = (
+        torch.ones(1, n, dtype=torch.long) for n in (MAX_LEN, MAX_LEN + 2)
+    )
     for read in (model, lambda ids: model(ids, torch.ones_like(ids))):
-        with pytest.raises(ValueError, match=r"15 positions needed, but model.max_len is 13"):
+        with pytest.raises(
+            ValueError, match=r"15 positions needed, but model.max_len is 13"
+        ):
             read(too_long)
-    with pytest.raises(ValueError, match=r"14 positions needed, but model.max_len is 13"):
+    with pytest.raises(
+        ValueError, match=r"14 positions needed, but model.max_len is 13"
+    ):
         model.decode(longest[:, :1], model.prefill(longest))
 
 
@@ -315,7 +395,10 @@ def test_tying_shares_storage_and_counts_once(tied: bool) -> None:
     model = CausalTransformer(section(tie_embeddings=tied), VOCAB)
     assert (model.projection.weight is model.embedding.tokens.weight) == tied
     layer = 4 * (D * D + D) + (D * F + F + F * D + D) + 2 * 2 * D
-    assert count_parameters(model) == LAYERS * layer + 2 * D + VOCAB + (1 if tied else 2) * VOCAB * D
+    assert (
+        count_parameters(model)
+        == LAYERS * layer + 2 * D + VOCAB + (1 if tied else 2) * VOCAB * D
+    )
 
 
 @each_norm
@@ -335,6 +418,8 @@ def test_init_range_draws_embedding_and_output_evenly(tied: bool) -> None:
 
 
 def test_state_is_every_parameter_and_nothing_else(model: CausalTransformer) -> None:
-    assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    assert set(model.state_dict()) == {
+        name for name, _ in model.named_parameters(remove_duplicate=False)
+    }
     assert model.pad_id == PAD
     assert model.max_len == MAX_LEN

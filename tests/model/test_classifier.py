@@ -1,4 +1,6 @@
-"""What must hold of the classifier: of an encoder, of a bag of n-grams, and of both side by side."""
+"""What must hold of the classifier: of an encoder, of a bag of n-grams, and of both side by
+side.
+"""
 
 from copy import deepcopy
 from functools import cache
@@ -19,23 +21,52 @@ D, H, F, BUCKETS = 26, 2, 17, 97
 
 KINDS: dict[str, dict[str, object]] = {
     "encoder": {"num_encoder_layers": 2},
-    "post-norm": {"num_encoder_layers": 1, "norm_first": False, "positions": "learned", "activation": "gelu"},
+    "post-norm": {
+        "num_encoder_layers": 1,
+        "norm_first": False,
+        "positions": "learned",
+        "activation": "gelu",
+    },
     "first": {"num_encoder_layers": 1, "pooling": "first", "scale_embeddings": False},
     "both": {"num_encoder_layers": 1, "ngrams": 2},
-    "both, first": {"num_encoder_layers": 1, "ngrams": 3, "pooling": "first", "bias": False},
+    "both, first": {
+        "num_encoder_layers": 1,
+        "ngrams": 3,
+        "pooling": "first",
+        "bias": False,
+    },
     "n-grams": {"num_encoder_layers": 0, "ngrams": 4},
     "tokens": {"num_encoder_layers": 0},
-    "weighted": {"num_encoder_layers": 0, "ngrams": 3, "ngram_weights": "log-count-ratio"},
-    "weighted, both": {"num_encoder_layers": 1, "ngrams": 2, "ngram_weights": "log-count-ratio"},
+    "weighted": {
+        "num_encoder_layers": 0,
+        "ngrams": 3,
+        "ngram_weights": "log-count-ratio",
+    },
+    "weighted, both": {
+        "num_encoder_layers": 1,
+        "ngrams": 2,
+        "ngram_weights": "log-count-ratio",
+    },
     "weighted tokens": {"num_encoder_layers": 0, "ngram_weights": "log-count-ratio"},
 }
 WEIGHTED = [name for name in KINDS if name.startswith("weighted")]
 WITH_LAYERS = [name for name, values in KINDS.items() if values["num_encoder_layers"]]
 
 
-def classifier(vocab_size: int = VOCAB, num_labels: int = LABELS, **values: object) -> TransformerClassifier:
-    shape = {"d_model": D, "num_heads": H, "d_ff": F, "max_len": MAX_LEN, "dropout": 0.0, "ngram_buckets": BUCKETS}
-    return TransformerClassifier(ClassifierSection(**{**shape, **values}), vocab_size, num_labels)  # type: ignore[arg-type]
+def classifier(
+    vocab_size: int = VOCAB, num_labels: int = LABELS, **values: object
+) -> TransformerClassifier:
+    shape = {
+        "d_model": D,
+        "num_heads": H,
+        "d_ff": F,
+        "max_len": MAX_LEN,
+        "dropout": 0.0,
+        "ngram_buckets": BUCKETS,
+    }
+    return TransformerClassifier(
+        ClassifierSection(**{**shape, **values}), vocab_size, num_labels
+    )  # type: ignore[arg-type]
 
 
 @cache
@@ -58,8 +89,15 @@ def model(request: pytest.FixtureRequest) -> TransformerClassifier:
 
 @pytest.fixture
 def ids() -> Tensor:
-    drawn = torch.randint(1, VOCAB, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(4))
-    return drawn.masked_fill(torch.arange(max(LENGTHS))[None] >= torch.tensor(LENGTHS)[:, None], 0)
+    drawn = torch.randint(
+        1,
+        VOCAB,
+        (len(LENGTHS), max(LENGTHS)),
+        generator=torch.Generator().manual_seed(4),
+    )
+    return drawn.masked_fill(
+        torch.arange(max(LENGTHS))[None] >= torch.tensor(LENGTHS)[:, None], 0
+    )
 
 
 def test_forward_is_output_of_states(model: TransformerClassifier, ids: Tensor) -> None:
@@ -72,7 +110,8 @@ def test_forward_is_output_of_states(model: TransformerClassifier, ids: Tensor) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "width"), [("encoder", D), ("first", D), ("both", 2 * D), ("n-grams", D), ("tokens", D)]
+    ("kind", "width"),
+    [("encoder", D), ("first", D), ("both", 2 * D), ("n-grams", D), ("tokens", D)],
 )
 def test_the_width_is_that_of_its_parts(kind: str, width: int) -> None:
     assert build(kind).projection.in_features == width
@@ -80,14 +119,20 @@ def test_the_width_is_that_of_its_parts(kind: str, width: int) -> None:
     assert (build(kind).bag is None) == (kind in ("encoder", "first"))
 
 
-def test_more_padding_changes_nothing(model: TransformerClassifier, ids: Tensor) -> None:
+def test_more_padding_changes_nothing(
+    model: TransformerClassifier, ids: Tensor
+) -> None:
     wider = nn.functional.pad(ids, (0, 5))
     torch.testing.assert_close(model(wider), model(ids), **CLOSE)
     for row, length in enumerate(LENGTHS):
-        torch.testing.assert_close(model(ids[row : row + 1, :length]), model(ids)[row : row + 1], **CLOSE)
+        torch.testing.assert_close(
+            model(ids[row : row + 1, :length]), model(ids)[row : row + 1], **CLOSE
+        )
 
 
-def test_content_of_padding_is_never_looked_at(model: TransformerClassifier, ids: Tensor) -> None:
+def test_content_of_padding_is_never_looked_at(
+    model: TransformerClassifier, ids: Tensor
+) -> None:
     before = model(ids)
     with torch.no_grad():
         for module in model.modules():
@@ -107,7 +152,9 @@ def test_every_token_counts(model: TransformerClassifier, ids: Tensor) -> None:
             assert difference[[r for r in range(len(LENGTHS)) if r != row]].max() < 1e-5
 
 
-def test_permuted_batch_permutes_the_output(model: TransformerClassifier, ids: Tensor) -> None:
+def test_permuted_batch_permutes_the_output(
+    model: TransformerClassifier, ids: Tensor
+) -> None:
     order, logits = torch.tensor([2, 0, 3, 1]), model(ids)
     torch.testing.assert_close(model(ids[order]), logits[order], **CLOSE)
     assert (logits[order] - logits).abs().amax(1).min() > 1e-2
@@ -122,20 +169,32 @@ def test_a_text_of_padding_alone(model: TransformerClassifier, ids: Tensor) -> N
     torch.testing.assert_close(logits[[0, 2, 3]], expected[[0, 2, 3]], **CLOSE)
     assert logits.isfinite().all()
     logits.square().mean().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
+    assert all(
+        p.grad is not None and p.grad.isfinite().all()
+        for p in model.parameters()
+        if p.requires_grad
+    )
     assert model(torch.zeros(2, 3, dtype=torch.long)).isfinite().all()
 
 
 def test_every_parameter_learns(model: TransformerClassifier, ids: Tensor) -> None:
-    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores cancels out."""
+    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores
+    cancels out.
+    """
     model(ids).logsumexp(-1).square().mean().backward()
     for name, parameter in model.named_parameters():
         assert (parameter.grad is not None) == parameter.requires_grad, name
-        assert name.endswith("_weights") or name.endswith("key.bias") or parameter.grad.abs().max() > 1e-6, name
+        assert (
+            name.endswith("_weights")
+            or name.endswith("key.bias")
+            or parameter.grad.abs().max() > 1e-6
+        ), name
 
 
 @pytest.mark.parametrize("kind", ["both", "n-grams"])
-def test_hashed_rows_learn_from_the_first_step_though_they_start_at_zero(kind: str, ids: Tensor) -> None:
+def test_hashed_rows_learn_from_the_first_step_though_they_start_at_zero(
+    kind: str, ids: Tensor
+) -> None:
     torch.manual_seed(32)
     model = classifier(**KINDS[kind])
     table = model.bag.hashed.weight
@@ -175,7 +234,9 @@ def test_pooling_by_hand(pooling: str, ids: Tensor) -> None:
     model = classifier(num_encoder_layers=1, pooling=pooling)
     encoder = model.encoder
     for row, length in enumerate(LENGTHS):
-        states = encoder.norm(encoder.layers[0](encoder.embedding(ids[row : row + 1, :length])))[0]
+        states = encoder.norm(
+            encoder.layers[0](encoder.embedding(ids[row : row + 1, :length]))
+        )[0]
         expected = states.mean(0) if pooling == "mean" else states[0]
         torch.testing.assert_close(model.states(ids)[row], expected, **CLOSE)
 
@@ -196,7 +257,9 @@ def copy_layer(ours: nn.Module, theirs: nn.TransformerEncoderLayer) -> None:
     )
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
-    for residual, norm in zip(ours.residuals, (theirs.norm1, theirs.norm2), strict=True):
+    for residual, norm in zip(
+        ours.residuals, (theirs.norm1, theirs.norm2), strict=True
+    ):
         norm.load_state_dict(residual.norm.state_dict())
 
 
@@ -204,22 +267,37 @@ def copy_layer(ours: nn.Module, theirs: nn.TransformerEncoderLayer) -> None:
 def test_the_same_as_torchs_encoder_and_a_mean(kind: str, ids: Tensor) -> None:
     model, post = deepcopy(build(kind)).double(), kind == "post-norm"
     layer = nn.TransformerEncoderLayer(
-        D, H, F, 0.0, "gelu" if post else "relu", batch_first=True, norm_first=not post, dtype=torch.float64
+        D,
+        H,
+        F,
+        0.0,
+        "gelu" if post else "relu",
+        batch_first=True,
+        norm_first=not post,
+        dtype=torch.float64,
     )
     norm = None if post else nn.LayerNorm(D, dtype=torch.float64)
-    theirs = nn.TransformerEncoder(layer, len(model.encoder.layers), norm, enable_nested_tensor=False)
+    theirs = nn.TransformerEncoder(
+        layer, len(model.encoder.layers), norm, enable_nested_tensor=False
+    )
     for mine, other in zip(model.encoder.layers, theirs.layers, strict=True):
         copy_layer(mine, other)
     if norm is not None:
         norm.load_state_dict(model.encoder.norm.state_dict())
     states = theirs(model.encoder.embedding(ids), src_key_padding_mask=ids == 0)
-    means = torch.stack([row[:length].mean(0) for row, length in zip(states, LENGTHS, strict=True)])
-    torch.testing.assert_close(model(ids), model.projection(means), rtol=1e-9, atol=1e-9)
+    means = torch.stack(
+        [row[:length].mean(0) for row, length in zip(states, LENGTHS, strict=True)]
+    )
+    torch.testing.assert_close(
+        model(ids), model.projection(means), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_a_bag_of_tokens_is_torchs_embedding_bag(ids: Tensor) -> None:
     model = build("tokens")
-    theirs = nn.EmbeddingBag.from_pretrained(model.bag.tokens.weight.detach(), mode="mean", padding_idx=0)
+    theirs = nn.EmbeddingBag.from_pretrained(
+        model.bag.tokens.weight.detach(), mode="mean", padding_idx=0
+    )
     torch.testing.assert_close(model(ids), model.projection(theirs(ids)), **CLOSE)
     backwards = torch.stack([row[:n].flip(0) for row, n in [(ids[0], max(LENGTHS))]])
     torch.testing.assert_close(model(backwards), model(ids[:1]), **CLOSE)
@@ -233,8 +311,13 @@ def test_the_bag_by_hand(ids: Tensor) -> None:
         text = ids[row, :length].tolist()
         vectors = [tokens[token] for token in text]
         for n in (2, 3, 4):
-            vectors += [rows[h] for h in ngram_hashes(ids[row : row + 1, :length], n, BUCKETS)[0][0]]
-        torch.testing.assert_close(model.states(ids)[row], torch.stack(vectors).mean(0), **CLOSE)
+            vectors += [
+                rows[h]
+                for h in ngram_hashes(ids[row : row + 1, :length], n, BUCKETS)[0][0]
+            ]
+        torch.testing.assert_close(
+            model.states(ids)[row], torch.stack(vectors).mean(0), **CLOSE
+        )
 
 
 @pytest.mark.parametrize("kind", WEIGHTED)
@@ -253,7 +336,10 @@ def test_the_weighted_bag_by_hand(kind: str, ids: Tensor) -> None:
 
 
 def test_rows_that_all_weigh_the_same_are_a_plain_mean(ids: Tensor) -> None:
-    plain, weighted = build("n-grams").bag, classifier(**KINDS["n-grams"], ngram_weights="log-count-ratio").bag
+    plain, weighted = (
+        build("n-grams").bag,
+        classifier(**KINDS["n-grams"], ngram_weights="log-count-ratio").bag,
+    )
     weighted.load_state_dict(
         {
             **plain.state_dict(),
@@ -269,10 +355,14 @@ def test_only_the_rows_in_the_batch_have_a_gradient(ids: Tensor) -> None:
     model(ids).square().sum().backward()
     gradient = model.bag.hashed.weight.grad
     hashes, valid = ngram_hashes(ids, 2, BUCKETS)
-    assert set(gradient.abs().amax(1).nonzero().flatten().tolist()) == set(hashes[valid].tolist())
+    assert set(gradient.abs().amax(1).nonzero().flatten().tolist()) == set(
+        hashes[valid].tolist()
+    )
 
 
-@pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout", "head_dropout"])
+@pytest.mark.parametrize(
+    "kind", ["dropout", "attention_dropout", "activation_dropout", "head_dropout"]
+)
 def test_dropout_acts_in_training_alone(ids: Tensor, kind: str) -> None:
     torch.manual_seed(34)
     model = classifier(**{kind: 0.5})
@@ -284,7 +374,9 @@ def test_dropout_acts_in_training_alone(ids: Tensor, kind: str) -> None:
 
 def test_max_len_limits_the_encoder_alone() -> None:
     too_long = torch.ones(1, MAX_LEN + 2, dtype=torch.long)
-    with pytest.raises(ValueError, match=r"15 positions needed, but model.max_len is 13"):
+    with pytest.raises(
+        ValueError, match=r"15 positions needed, but model.max_len is 13"
+    ):
         build("encoder")(too_long)
     assert build("n-grams")(too_long).isfinite().all()
 
@@ -292,14 +384,20 @@ def test_max_len_limits_the_encoder_alone() -> None:
 def test_init_range_draws_embeddings_and_output_evenly() -> None:
     torch.manual_seed(35)
     model = classifier(401, 31, num_encoder_layers=1, ngrams=2, init_range=0.5)
-    for weight in (model.encoder.embedding.tokens.weight, model.bag.tokens.weight, model.projection.weight):
+    for weight in (
+        model.encoder.embedding.tokens.weight,
+        model.bag.tokens.weight,
+        model.projection.weight,
+    ):
         assert 0.49 < weight.abs().max().item() <= 0.5
         assert weight.std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)
     assert (model.projection.bias == 0).all()
     assert (model.bag.hashed.weight == 0).all()
 
 
-def test_state_is_every_parameter_and_nothing_else(model: TransformerClassifier) -> None:
+def test_state_is_every_parameter_and_nothing_else(
+    model: TransformerClassifier,
+) -> None:
     assert set(model.state_dict()) == {name for name, _ in model.named_parameters()}
 
 
@@ -317,7 +415,9 @@ ORDERS: dict[str, dict[str, object]] = {
 
 
 def share_right(kind: str, steps: int) -> float:
-    """Texts of 3 to 9 tokens that hold "1 2" or "2 1" somewhere: which is it? Learned, then asked of new ones."""
+    """Texts of 3 to 9 tokens that hold "1 2" or "2 1" somewhere: which is it? Learned, then asked
+    of new ones.
+    """
     torch.manual_seed(37)
     model = classifier(num_labels=2, **ORDERS[kind])
     optimizer = torch.optim.Adam(model.parameters(), 0.01)

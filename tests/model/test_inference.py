@@ -1,4 +1,6 @@
-"""The engine computes what the model computes, in every kind of product, and each row for itself."""
+"""The engine computes what the model computes, in every kind of product, and each row for
+itself.
+"""
 
 import ctypes
 import platform
@@ -42,7 +44,12 @@ SHAPES: list[dict[str, Any]] = [
     {"d_model": 40, "d_ff": 33, "num_heads": 20, "num_key_value_heads": 5, "head_dim": 4, "sandwich_norm": True,
      "norm": "rms", "positions": "rotary", "tie_embeddings": False},
 ]  # fmt: skip
-SOURCES = [[5, 7, 9, EOS], [3, EOS], [11, 12, 13, 14, 15, 16, 17, EOS], [8] * 20 + [EOS]]
+SOURCES = [
+    [5, 7, 9, EOS],
+    [3, EOS],
+    [11, 12, 13, 14, 15, 16, 17, EOS],
+    [8] * 20 + [EOS],
+]
 TARGET = [BOS, 4, 6, 8, 100, 20, 4]
 
 Shake = Callable[[nn.Module], Any]
@@ -59,12 +66,22 @@ def need_engine() -> None:
 @pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape['num_heads']} heads")
 def model(request: pytest.FixtureRequest, shake: Shake) -> Seq2SeqTransformer:
     torch.manual_seed(3)
-    shape = Seq2SeqSection(**request.param, num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
-    built: Seq2SeqTransformer = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False))
+    shape = Seq2SeqSection(
+        **request.param,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        max_len=40,
+        dropout=0.0,
+    )
+    built: Seq2SeqTransformer = shake(
+        Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)
+    )
     return built.eval()
 
 
-def log_probs_of(model: Seq2SeqTransformer, sources: list[list[int]], target: list[int]) -> np.ndarray:
+def log_probs_of(
+    model: Seq2SeqTransformer, sources: list[list[int]], target: list[int]
+) -> np.ndarray:
     width = max(map(len, sources))
     src = torch.tensor([row + [0] * (width - len(row)) for row in sources])
     with torch.inference_mode():
@@ -72,7 +89,9 @@ def log_probs_of(model: Seq2SeqTransformer, sources: list[list[int]], target: li
 
 
 def decoded(engine: Engine, sources: list[list[int]], target: list[int]) -> np.ndarray:
-    """Log-probabilities after each token, all sentences side by side; tokens stand in another place each time."""
+    """Log-probabilities after each token, all sentences side by side; tokens stand in another place
+    each time.
+    """
     count, places = len(sources), 3
     session = engine.session(count + 2, places)
     slots = np.arange(count)[::-1] + 1
@@ -80,46 +99,76 @@ def decoded(engine: Engine, sources: list[list[int]], target: list[int]) -> np.n
     ancestors, found = np.zeros((count, len(target)), np.int32), []
     for time, token in enumerate(target):
         here = np.full(count, time % places)
-        rows = Rows(slots, here, np.full(count, time), np.full(count, token, np.int32), ancestors)
+        rows = Rows(
+            slots,
+            here,
+            np.full(count, time),
+            np.full(count, token, np.int32),
+            ancestors,
+        )
         best, ids, whole = session.step(rows, 5, whole=True)
         assert whole is not None
-        assert np.array_equal(best, np.take_along_axis(whole, ids.astype(np.int64), 1), equal_nan=True)
+        assert np.array_equal(
+            best, np.take_along_axis(whole, ids.astype(np.int64), 1), equal_nan=True
+        )
         assert np.array_equal(best, -np.sort(-whole, 1)[:, :5], equal_nan=True)
         ancestors[:, time] = here
         found.append(whole)
     return np.stack(found, 1)
 
 
-def test_in_float32_it_gives_the_models_log_probabilities(model: Seq2SeqTransformer) -> None:
+def test_in_float32_it_gives_the_models_log_probabilities(
+    model: Seq2SeqTransformer,
+) -> None:
     found = decoded(Engine(weights_of(model)), SOURCES, TARGET)
-    np.testing.assert_allclose(found, log_probs_of(model, SOURCES, TARGET), atol=2e-5, rtol=1e-5)
+    np.testing.assert_allclose(
+        found, log_probs_of(model, SOURCES, TARGET), atol=2e-5, rtol=1e-5
+    )
 
 
-def rounded(model: Seq2SeqTransformer, change: Callable[[Tensor], Tensor]) -> Seq2SeqTransformer:
+def rounded(
+    model: Seq2SeqTransformer, change: Callable[[Tensor], Tensor]
+) -> Seq2SeqTransformer:
     """The model with the matrices of its products changed, those of its embeddings not."""
-    tokens = {id(model.src_embedding.tokens.weight), id(model.tgt_embedding.tokens.weight)}
-    model.projection.weight = nn.Parameter(model.projection.weight.detach().clone())  # no longer tied
+    tokens = {
+        id(model.src_embedding.tokens.weight),
+        id(model.tgt_embedding.tokens.weight),
+    }
+    # no longer tied
+    model.projection.weight = nn.Parameter(model.projection.weight.detach().clone())
     with torch.no_grad():
         for parameter in model.parameters():
-            if parameter.dim() == 2 and id(parameter) not in tokens and parameter.shape[0] != model.max_len:
+            if (
+                parameter.dim() == 2
+                and id(parameter) not in tokens
+                and parameter.shape[0] != model.max_len
+            ):
                 parameter.copy_(change(parameter))
     return model
 
 
-def test_in_bfloat16_weights_are_rounded_and_inputs_too(model: Seq2SeqTransformer) -> None:
+def test_in_bfloat16_weights_are_rounded_and_inputs_too(
+    model: Seq2SeqTransformer,
+) -> None:
     found = decoded(Engine(weights_of(model), "bfloat16"), SOURCES, TARGET)
     exact = log_probs_of(model, SOURCES, TARGET)
-    near = log_probs_of(rounded(model, lambda weight: weight.bfloat16().float()), SOURCES, TARGET)
+    near = log_probs_of(
+        rounded(model, lambda weight: weight.bfloat16().float()), SOURCES, TARGET
+    )
     assert 0 < np.abs(found - near).max() < 0.02 * np.abs(exact).max()
     assert np.abs(found - exact).max() < 0.03 * np.abs(exact).max()
 
 
-def test_in_int8_weights_are_rounded_by_rows_and_inputs_too(model: Seq2SeqTransformer) -> None:
+def test_in_int8_weights_are_rounded_by_rows_and_inputs_too(
+    model: Seq2SeqTransformer,
+) -> None:
     """Against products of the very integers, in PyTorch."""
     found = decoded(Engine(weights_of(model), "int8"), SOURCES, TARGET)
     quantize_linears(model)
     round_what_is_kept(model)
-    np.testing.assert_allclose(found, log_probs_of(model, SOURCES, TARGET), atol=0.05, rtol=0.01)
+    np.testing.assert_allclose(
+        found, log_probs_of(model, SOURCES, TARGET), atol=0.05, rtol=0.01
+    )
     assert np.abs(found - log_probs_of(model, SOURCES, TARGET)).mean() < 0.003
 
 
@@ -131,7 +180,9 @@ def quantize_linears(model: nn.Module) -> None:
         ours = x.abs().amax(-1, keepdim=True) / 127
         whole = (x / ours.clamp(min=1e-30)).round()
         product = whole.double() @ weights.double().T  # exact
-        return (product * ours.double() * scales.double()).float() + (0 if self.bias is None else self.bias)
+        return (product * ours.double() * scales.double()).float() + (
+            0 if self.bias is None else self.bias
+        )
 
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -141,7 +192,9 @@ def quantize_linears(model: nn.Module) -> None:
 def round_what_is_kept(model: Seq2SeqTransformer) -> None:
     """Let a decoder's keys and values be rounded to bfloat16, as the engine keeps them."""
 
-    def kept(parts: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+    def kept(
+        parts: Callable[..., tuple[Tensor, ...]],
+    ) -> Callable[..., tuple[Tensor, ...]]:
         def rounded(*given: Any) -> tuple[Tensor, ...]:
             *query, key, value = parts(*given)
             return *query, key.bfloat16().float(), value.bfloat16().float()
@@ -156,7 +209,9 @@ def round_what_is_kept(model: Seq2SeqTransformer) -> None:
 
 
 @pytest.mark.parametrize("kind", bindings.KINDS)
-def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(model: Seq2SeqTransformer, kind: str) -> None:
+def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(
+    model: Seq2SeqTransformer, kind: str
+) -> None:
     engine = Engine(weights_of(model), kind)
     together = decoded(engine, SOURCES * 5, TARGET)  # more rows than one tile
     for i, source in enumerate(SOURCES):
@@ -166,7 +221,9 @@ def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(model: Seq2SeqT
 
 
 @pytest.mark.parametrize("kind", bindings.KINDS)
-def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTransformer, kind: str) -> None:
+def test_several_positions_at_once_are_the_same_as_one_by_one(
+    model: Seq2SeqTransformer, kind: str
+) -> None:
     engine, count = Engine(weights_of(model), kind), len(TARGET)
     expected = decoded(engine, SOURCES, TARGET)
     session = engine.session(1, 1)
@@ -174,13 +231,17 @@ def test_several_positions_at_once_are_the_same_as_one_by_one(model: Seq2SeqTran
         session.read([0], [source])
         zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
         wanted = np.array([count - 1, 0, 2])
-        rows = Rows(zeros, zeros, np.arange(count), tokens, np.zeros((count, count), np.int32))
+        rows = Rows(
+            zeros, zeros, np.arange(count), tokens, np.zeros((count, count), np.int32)
+        )
         _, _, whole = session.step(rows, 1, wanted=wanted, whole=True)
         assert whole is not None
         assert np.array_equal(whole, expected[i][wanted])
 
 
-def test_banned_ids_are_not_among_the_best_and_keep_their_probability(model: Seq2SeqTransformer) -> None:
+def test_banned_ids_are_not_among_the_best_and_keep_their_probability(
+    model: Seq2SeqTransformer,
+) -> None:
     session = Engine(weights_of(model)).session(2, 1)
     session.read([0, 1], SOURCES[:2])
     zeros, begun = np.zeros(2, np.int64), np.full(2, BOS, np.int32)
@@ -194,13 +255,17 @@ def test_banned_ids_are_not_among_the_best_and_keep_their_probability(model: Seq
 
 def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) -> None:
     with torch.no_grad():
-        model.projection.weight = nn.Parameter(torch.zeros_like(model.projection.weight))
+        model.projection.weight = nn.Parameter(
+            torch.zeros_like(model.projection.weight)
+        )
         if model.projection.bias is not None:
             model.projection.bias.zero_()
     session = Engine(weights_of(model)).session(1, 1)
     session.read([0], SOURCES[:1])
     zero = np.zeros(1, np.int64)
-    best, ids, _ = session.step(Rows(zero, zero, zero, zero.astype(np.int32), np.zeros((1, 1), np.int32)), 200)
+    best, ids, _ = session.step(
+        Rows(zero, zero, zero, zero.astype(np.int32), np.zeros((1, 1), np.int32)), 200
+    )
     assert ids[0, :V_TGT].tolist() == list(range(V_TGT))
     assert np.isneginf(best[0, V_TGT:]).all()
 
@@ -212,16 +277,32 @@ def test_what_is_no_number_stays_none(model: Seq2SeqTransformer, kind: str) -> N
     assert np.isnan(decoded(Engine(weights_of(model), kind), SOURCES[:1], [BOS])).all()
 
 
-@pytest.mark.parametrize(("beam_size", "n_best", "alpha"), [(1, 1, 0.0), (5, 3, 1.0), (4, 4, 0.6)])
-def test_both_searches_find_the_same(model: Seq2SeqTransformer, beam_size: int, n_best: int, alpha: float) -> None:
+@pytest.mark.parametrize(
+    ("beam_size", "n_best", "alpha"), [(1, 1, 0.0), (5, 3, 1.0), (4, 4, 0.6)]
+)
+def test_both_searches_find_the_same(
+    model: Seq2SeqTransformer, beam_size: int, n_best: int, alpha: float
+) -> None:
     generator = torch.Generator().manual_seed(4)
     lens = torch.randint(1, 20, (37,), generator=generator).tolist()
-    sources = [[*torch.randint(3, V_SRC, (n,), generator=generator).tolist(), EOS] for n in lens]
+    sources = [
+        [*torch.randint(3, V_SRC, (n,), generator=generator).tolist(), EOS]
+        for n in lens
+    ]
     limits = [min(39, 2 * n + 3) for n in lens]
     banned = (0, BOS, 3)
-    sentences = [Sentence(i, row, limit) for i, (row, limit) in enumerate(zip(sources, limits, strict=True))]
+    sentences = [
+        Sentence(i, row, limit)
+        for i, (row, limit) in enumerate(zip(sources, limits, strict=True))
+    ]
     beams = Beams(BOS, EOS, beam_size, alpha, n_best, banned)
-    found = search_all(build_engine(model, "cpu", "float32"), sentences, beams, workers=2, batch_tokens=200)  # type: ignore[arg-type]
+    found = search_all(
+        build_engine(model, "cpu", "float32"),
+        sentences,
+        beams,
+        workers=2,
+        batch_tokens=200,
+    )  # type: ignore[arg-type]
     width = max(map(len, sources))
     src = torch.tensor([row + [0] * (width - len(row)) for row in sources])
 
@@ -237,21 +318,30 @@ def test_both_searches_find_the_same(model: Seq2SeqTransformer, beam_size: int, 
     for i, hypotheses in enumerate(expected):
         assert [h.ids for h in found[i]] == [h.ids for h in hypotheses]
         assert [h.finished for h in found[i]] == [h.finished for h in hypotheses]
-        assert [h.score for h in found[i]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+        assert [h.score for h in found[i]] == pytest.approx(
+            [h.score for h in hypotheses], abs=1e-3
+        )
 
 
 ALLOWED = [[4, 6, 8, 20, 99, 100, 130], [], [2], list(range(0, 131, 3))]
 
 
 @pytest.mark.parametrize("kind", bindings.KINDS)
-def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer, kind: str) -> None:
-    """Their probabilities are the whole vocabulary's, made to add up to 1; other sentences stay as they are."""
+def test_a_sentence_with_a_shortlist_has_no_other_ids(
+    model: Seq2SeqTransformer, kind: str
+) -> None:
+    """Their probabilities are the whole vocabulary's, made to add up to 1; other sentences stay as
+    they are.
+    """
     engine, count = Engine(weights_of(model), kind), len(SOURCES)
     plain, short = engine.session(count, 2), engine.session(count, 2)
     plain.read(range(count), SOURCES)
     short.read(range(count), SOURCES, ALLOWED)
     slots, places = np.repeat(np.arange(count), 2), np.tile([0, 1], count)
-    tokens, ancestors = np.array([4, BOS] * count, np.int32), np.zeros((2 * count, 1), np.int32)
+    tokens, ancestors = (
+        np.array([4, BOS] * count, np.int32),
+        np.zeros((2 * count, 1), np.int32),
+    )
     banned, ends = np.full(2 * count, 8, np.int32), np.arange(1, 2 * count + 1)
     rows = slots, places, 0 * slots, tokens, ancestors
     _, _, everything = plain.step(Rows(*rows), 0, whole=True)
@@ -274,28 +364,44 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(model: Seq2SeqTransformer,
 
 
 @pytest.mark.parametrize("kind", bindings.KINDS)
-def test_a_shortlist_too_leaves_each_row_to_itself(model: Seq2SeqTransformer, kind: str) -> None:
+def test_a_shortlist_too_leaves_each_row_to_itself(
+    model: Seq2SeqTransformer, kind: str
+) -> None:
     engine = Engine(weights_of(model), kind)
     draw = np.random.default_rng(3)
     sentences = [
-        Sentence(i, SOURCES[i % 4], 11, (), sorted({EOS, *draw.integers(0, V_TGT, 37).tolist()}))
+        Sentence(
+            i,
+            SOURCES[i % 4],
+            11,
+            (),
+            sorted({EOS, *draw.integers(0, V_TGT, 37).tolist()}),
+        )
         for i in range(23)
     ]
     beams = Beams(BOS, EOS, 3, 1.0, 2)
     found = search_all(engine, sentences, beams, workers=2, batch_tokens=60)
     for sentence in sentences:
-        assert found[sentence.number] == search_all(engine, [sentence], beams)[sentence.number]
-        assert {i for h in found[sentence.number] for i in h.ids} <= set(sentence.allowed)
+        assert (
+            found[sentence.number]
+            == search_all(engine, [sentence], beams)[sentence.number]
+        )
+        assert {i for h in found[sentence.number] for i in h.ids} <= set(
+            sentence.allowed
+        )
 
 
 def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> None:
     sentences = [
-        Sentence(i, row, 9, (), allowed) for i, (row, allowed) in enumerate(zip(SOURCES, ALLOWED, strict=True))
+        Sentence(i, row, 9, (), allowed)
+        for i, (row, allowed) in enumerate(zip(SOURCES, ALLOWED, strict=True))
     ]
 
     def prefill(rows: Any) -> Any:
         width = max(map(len, rows))
-        return model.prefill(torch.tensor([list(row) + [0] * (width - len(row)) for row in rows]))
+        return model.prefill(
+            torch.tensor([list(row) + [0] * (width - len(row)) for row in rows])
+        )
 
     def step(newest: Tensor, cache: Any) -> tuple[Tensor, Any]:
         states, cache = model.decode(newest[:, None], cache)
@@ -303,14 +409,22 @@ def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> Non
 
     beams = Beams(BOS, EOS, 3, 1.0, 2)
     with torch.inference_mode():
-        found = dict(continuous_search(BatchedDecoder(prefill, step, 4, 3), Waiting(sentences), beams, 1000))
+        found = dict(
+            continuous_search(
+                BatchedDecoder(prefill, step, 4, 3), Waiting(sentences), beams, 1000
+            )
+        )
     expected = search_all(Engine(weights_of(model)), sentences, beams)
     for number, hypotheses in expected.items():
         assert [h.ids for h in found[number]] == [h.ids for h in hypotheses]
-        assert [h.score for h in found[number]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+        assert [h.score for h in found[number]] == pytest.approx(
+            [h.score for h in hypotheses], abs=1e-3
+        )
 
 
-@pytest.mark.parametrize(("lanes", "steps", "groups"), [(16, 8, 2), (8, 4, 3), (4, 4, 5)])
+@pytest.mark.parametrize(
+    ("lanes", "steps", "groups"), [(16, 8, 2), (8, 4, 3), (4, 4, 5)]
+)
 def test_heads_are_laid_out_dimension_after_dimension(
     lanes: int, steps: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +439,9 @@ def test_heads_are_laid_out_dimension_after_dimension(
     assert (many.groups, many.lanes, many.steps) == (groups, lanes, 4)
     linear = Linear(torch.randn(5, 80), None)
     x = torch.randn(80)
-    torch.testing.assert_close(many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x)
+    torch.testing.assert_close(
+        many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x
+    )
 
 
 @pytest.fixture
@@ -337,7 +453,10 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
 
     def build(processor: str) -> ctypes.CDLL:
         made, source = tmp_path / f"{processor}.so", bindings.SOURCE
-        flags = [flag if flag != "-march=native" else f"-march={processor}" for flag in native.FLAGS]
+        flags = [
+            flag if flag != "-march=native" else f"-march={processor}"
+            for flag in native.FLAGS
+        ]
         flags += ["-O1", "-Wno-psabi", "-I", str(native.SHARED.parent)]
         subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True)
         return ctypes.CDLL(str(made))
@@ -348,12 +467,20 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
 
 @pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_lesser_processors_compute_the_same(
-    processor: str, others: Callable[[str], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch, shake: Shake
+    processor: str,
+    others: Callable[[str], ctypes.CDLL],
+    monkeypatch: pytest.MonkeyPatch,
+    shake: Shake,
 ) -> None:
     torch.manual_seed(3)
-    shape = Seq2SeqSection(**SHAPES[0], num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0)
+    shape = Seq2SeqSection(
+        **SHAPES[0], num_encoder_layers=2, num_decoder_layers=2, max_len=40, dropout=0.0
+    )
     model = shake(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False)).eval()
-    here = {kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET) for kind in bindings.KINDS}
+    here = {
+        kind: decoded(Engine(weights_of(model), kind), SOURCES, TARGET)
+        for kind in bindings.KINDS
+    }
     needs = {"x86-64-v3": "avx2", "x86-64-v4": "avx512bw"}.get(processor, "sse2")
     if f" {needs} " not in Path("/proc/cpuinfo").read_text("utf-8"):
         pytest.skip(f"this processor has no {needs}")
@@ -362,11 +489,14 @@ def test_lesser_processors_compute_the_same(
     bindings.library.cache_clear()
     for kind, expected in here.items():
         found = decoded(Engine(weights_of(model), kind), SOURCES, TARGET)
-        close = {"float32": 2e-5, "bfloat16": 0.02, "int8": 0.05}[kind]  # a last bit may round to another integer
+        # a last bit may round to another integer
+        close = {"float32": 2e-5, "bfloat16": 0.02, "int8": 0.05}[kind]
         assert np.abs(found - expected).max() < close * np.abs(expected).max()
 
 
-def test_without_a_compiler_there_is_no_engine(monkeypatch: pytest.MonkeyPatch, model: Seq2SeqTransformer) -> None:
+def test_without_a_compiler_there_is_no_engine(
+    monkeypatch: pytest.MonkeyPatch, model: Seq2SeqTransformer
+) -> None:
     def refuse(name: str) -> ctypes.CDLL:
         raise native.UnavailableError("there is no C++ compiler; install one")
 

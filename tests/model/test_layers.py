@@ -8,14 +8,23 @@ from torch import Tensor, nn
 from weft.config import LayerShape
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import KeysValues
-from weft.model.layers import CausalLayer, DecoderLayer, EncoderLayer, FeedForward, Residual, build_attention
+from weft.model.layers import (
+    CausalLayer,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    build_attention,
+)
 
 B, S, T, D = 2, 7, 5, 26
 Shake = Callable[[nn.Module], nn.Module]
 
 
 def shape(**values: object) -> LayerShape:
-    return LayerShape(**{"d_model": D, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values})  # type: ignore[arg-type]
+    return LayerShape(
+        **{"d_model": D, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values}
+    )  # type: ignore[arg-type]
 
 
 def normed(x: list[float]) -> list[float]:
@@ -29,18 +38,32 @@ def gelu(x: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("activation", "f"), [("relu", lambda x: max(x, 0.0)), ("gelu", gelu), ("relu2", lambda x: max(x, 0.0) ** 2)]
+    ("activation", "f"),
+    [
+        ("relu", lambda x: max(x, 0.0)),
+        ("gelu", gelu),
+        ("relu2", lambda x: max(x, 0.0) ** 2),
+    ],
 )
 def test_feed_forward_by_hand(activation: str, f: Callable[[float], float]) -> None:
     """Inside, x = 1 becomes (2, -1) and x = -1 becomes (-2, 1); the outer weights are (3, 5)."""
     module = FeedForward(
-        shape(d_model=1, num_heads=1, d_ff=2, activation=activation, positions="learned", bias=False)
+        shape(
+            d_model=1,
+            num_heads=1,
+            d_ff=2,
+            activation=activation,
+            positions="learned",
+            bias=False,
+        )
     )
     with torch.no_grad():
         module.inner.weight.copy_(torch.tensor([[2.0], [-1.0]]))
         module.outer.weight.copy_(torch.tensor([[3.0, 5.0]]))
     expected = [[3 * f(2) + 5 * f(-1)], [3 * f(-2) + 5 * f(1)]]
-    torch.testing.assert_close(module(torch.tensor([[[1.0], [-1.0]]])), torch.tensor([expected]))
+    torch.testing.assert_close(
+        module(torch.tensor([[[1.0], [-1.0]]])), torch.tensor([expected])
+    )
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -56,9 +79,16 @@ def test_residual_by_hand(norm_first: bool) -> None:
 
 
 def test_build_attention_follows_the_recipe() -> None:
-    module = build_attention(shape(num_heads=3, head_dim=5, attention_dropout=0.25, bias=False))
+    module = build_attention(
+        shape(num_heads=3, head_dim=5, attention_dropout=0.25, bias=False)
+    )
     assert (module.num_heads, module.head_dim, module.dropout) == (3, 5, 0.25)
-    assert module.query.weight.shape == module.key.weight.shape == module.value.weight.shape == (15, D)
+    assert (
+        module.query.weight.shape
+        == module.key.weight.shape
+        == module.value.weight.shape
+        == (15, D)
+    )
     assert module.output.weight.shape == (D, 15)
     assert all(name.endswith("weight") for name, _ in module.named_parameters())
 
@@ -73,7 +103,9 @@ def test_bias_is_everywhere_or_nowhere(layer: type[nn.Module], bias: bool) -> No
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_encoder_layer_is_its_sublayers_in_order(norm_first: bool, shake: Shake) -> None:
+def test_encoder_layer_is_its_sublayers_in_order(
+    norm_first: bool, shake: Shake
+) -> None:
     torch.manual_seed(1)
     layer = shake(EncoderLayer(shape(norm_first=norm_first)))
     x = torch.randn(B, S, D)
@@ -109,11 +141,19 @@ def test_decoder_layer_grows_its_cache(shake: Shake) -> None:
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_causal_layer_is_an_encoder_layer_that_looks_back(norm_first: bool, shake: Shake) -> None:
+def test_causal_layer_is_an_encoder_layer_that_looks_back(
+    norm_first: bool, shake: Shake
+) -> None:
     torch.manual_seed(5)
-    layer, encoder = shake(CausalLayer(shape(norm_first=norm_first))), EncoderLayer(shape(norm_first=norm_first))
+    layer, encoder = (
+        shake(CausalLayer(shape(norm_first=norm_first))),
+        EncoderLayer(shape(norm_first=norm_first)),
+    )
     encoder.load_state_dict(layer.state_dict())
-    x, nothing = torch.randn(B, T, D), KeysValues(torch.empty(B, 2, 0, 13), torch.empty(B, 2, 0, 13))
+    x, nothing = (
+        torch.randn(B, T, D),
+        KeysValues(torch.empty(B, 2, 0, 13), torch.empty(B, 2, 0, 13)),
+    )
     expected = encoder(x, attention_mask(None, T, T))
     whole, seen = layer(x, nothing, attention_mask(None, T, T))
     torch.testing.assert_close(whole, expected)
@@ -130,7 +170,13 @@ def test_records_are_filled_by_kind(shake: Shake) -> None:
     encoder, decoder = shake(EncoderLayer(shape())), shake(DecoderLayer(shape()))
     memory = encoder(torch.randn(B, S, D), None, record)
     assert [len(record.encoder), len(record.decoder), len(record.cross)] == [1, 0, 0]
-    decoder(torch.randn(B, T, D), decoder.start(memory), attention_mask(None, T, T), None, record)
+    decoder(
+        torch.randn(B, T, D),
+        decoder.start(memory),
+        attention_mask(None, T, T),
+        None,
+        record,
+    )
     assert [len(record.encoder), len(record.decoder), len(record.cross)] == [1, 1, 1]
     assert record.encoder[0].shape == (B, 2, S, S)
     assert record.decoder[0].shape == (B, 2, T, T)
@@ -173,7 +219,10 @@ def test_layers_are_left_out_as_often_as_asked_and_never_in_use() -> None:
 def test_a_causal_and_a_decoder_layer_left_out_give_back_what_they_got() -> None:
     torch.manual_seed(1)
     certain = shape(layer_dropout=0.999999)
-    x, past = torch.randn(B, T, D), KeysValues(torch.zeros(B, 2, 0, 13), torch.zeros(B, 2, 0, 13))
+    x, past = (
+        torch.randn(B, T, D),
+        KeysValues(torch.zeros(B, 2, 0, 13), torch.zeros(B, 2, 0, 13)),
+    )
     y, kept = CausalLayer(certain).train()(x, past)
     assert y is x
     assert kept is past

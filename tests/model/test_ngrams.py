@@ -1,4 +1,6 @@
-"""The hashes of n-grams, and the embeddings of those that end, or began before, at each position."""
+"""The hashes of n-grams, and the embeddings of those that end, or began before, at each
+position.
+"""
 
 from math import log
 
@@ -16,8 +18,12 @@ LENGTHS, BUCKETS, D = (7, 3, 4), 97, 6
 @pytest.fixture
 def ids() -> Tensor:
     """Three rows, padded with 0."""
-    drawn = torch.randint(1, 23, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(4))
-    return drawn.masked_fill(torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None], 0)
+    drawn = torch.randint(
+        1, 23, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(4)
+    )
+    return drawn.masked_fill(
+        torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None], 0
+    )
 
 
 PRIME, MULTIPLIER = 2_147_483_647, 742_938_285
@@ -37,15 +43,21 @@ def test_hashes_in_plain_numbers(ids: Tensor, n: int, buckets: int) -> None:
     assert hashes.shape == valid.shape == (len(LENGTHS), 7 - n + 1)
     for row, length in enumerate(LENGTHS):
         tokens = ids[row].tolist()
-        assert hashes[row].tolist() == [hashed(tokens[i : i + n], buckets) for i in range(7 - n + 1)]
+        assert hashes[row].tolist() == [
+            hashed(tokens[i : i + n], buckets) for i in range(7 - n + 1)
+        ]
         assert valid[row].tolist() == [i + n <= length for i in range(7 - n + 1)]
 
 
 def test_one_hash_by_hand() -> None:
-    """The length and the first id give 2 M + 3, which is below the prime; the second id does the rest."""
+    """The length and the first id give 2 M + 3, which is below the prime; the second id does the
+    rest.
+    """
     assert 2 * MULTIPLIER + 3 == 1_485_876_573
     hashes, valid = ngram_hashes(torch.tensor([[3, 5]]), 2, 1000)
-    assert hashes.tolist() == [[(1_485_876_573 * 742_938_285 + 5) % 2_147_483_647 % 1000]]
+    assert hashes.tolist() == [
+        [(1_485_876_573 * 742_938_285 + 5) % 2_147_483_647 % 1000]
+    ]
     assert valid.tolist() == [[True]]
 
 
@@ -66,15 +78,21 @@ def test_ngrams_with_padding_are_not_real() -> None:
 
 
 def test_hashes_know_order_and_length() -> None:
-    there, back = (ngram_hashes(torch.tensor([row]), 2, 2**24)[0] for row in ([3, 5], [5, 3]))
+    there, back = (
+        ngram_hashes(torch.tensor([row]), 2, 2**24)[0] for row in ([3, 5], [5, 3])
+    )
     assert there.tolist() != back.tolist()
-    alone, twice = (ngram_hashes(torch.tensor([[1, 1, 1]]), n, 2**24)[0][0, 0] for n in (2, 3))
+    alone, twice = (
+        ngram_hashes(torch.tensor([[1, 1, 1]]), n, 2**24)[0][0, 0] for n in (2, 3)
+    )
     assert alone != twice
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_hashes_spread_evenly(n: int) -> None:
-    """Of R different n-grams in R buckets, 1 - 1/e fill a bucket if they fall at random; near ones too."""
+    """Of R different n-grams in R buckets, 1 - 1/e fill a bucket if they fall at random; near ones
+    too.
+    """
     side = {2: 100, 3: 22}[n]
     ngrams = torch.cartesian_prod(*[torch.arange(1, side + 1)] * n)
     hashes, _ = ngram_hashes(ngrams, n, len(ngrams))
@@ -82,7 +100,13 @@ def test_hashes_spread_evenly(n: int) -> None:
 
 
 def embedding(ngrams: int, dropout: float = 0.0) -> NgramEmbedding:
-    shape = CausalSection(d_model=D, num_heads=1, ngrams=ngrams, ngram_buckets=BUCKETS, ngram_dropout=dropout)
+    shape = CausalSection(
+        d_model=D,
+        num_heads=1,
+        ngrams=ngrams,
+        ngram_buckets=BUCKETS,
+        ngram_dropout=dropout,
+    )
     module = NgramEmbedding(shape, pad_id=0)
     with torch.no_grad():
         module.hashed.weight.normal_(generator=torch.Generator().manual_seed(6))
@@ -143,23 +167,34 @@ VOCAB = 23
 
 
 def matches(*lengths: int) -> MatchEmbedding:
-    module = MatchEmbedding(CausalSection(d_model=D, num_heads=1, match_lengths=lengths), VOCAB, pad_id=0)
+    module = MatchEmbedding(
+        CausalSection(d_model=D, num_heads=1, match_lengths=lengths), VOCAB, pad_id=0
+    )
     with torch.no_grad():
         module.followers.weight.normal_(generator=torch.Generator().manual_seed(7))
     return module
 
 
 def follower(text: list[int], place: int, n: int) -> int | None:
-    """What stood behind the last earlier occurrence of the n tokens that end at a place, by looking."""
+    """What stood behind the last earlier occurrence of the n tokens that end at a place, by
+    looking.
+    """
     newest = text[place - n + 1 : place + 1]
-    earlier = [end for end in range(n - 1, place) if text[end - n + 1 : end + 1] == newest]
+    earlier = [
+        end for end in range(n - 1, place) if text[end - n + 1 : end + 1] == newest
+    ]
     return text[earlier[-1] + 1] if earlier and place >= n - 1 else None
 
 
 def matched_by_hand(module: MatchEmbedding, text: list[int], place: int) -> Tensor:
     found = [(i, follower(text, place, n)) for i, n in enumerate(module.lengths)]
     return sum(
-        (module.followers.weight[i * VOCAB + token] for i, token in found if token is not None), torch.zeros(D)
+        (
+            module.followers.weight[i * VOCAB + token]
+            for i, token in found
+            if token is not None
+        ),
+        torch.zeros(D),
     )
 
 
@@ -167,7 +202,9 @@ def matched_by_hand(module: MatchEmbedding, text: list[int], place: int) -> Tens
 def repetitive() -> Tensor:
     """Four rows of three letters, the last two padded."""
     drawn = torch.randint(1, 4, (4, 40), generator=torch.Generator().manual_seed(8))
-    return drawn.masked_fill(torch.arange(40) >= torch.tensor([40, 40, 17, 2])[:, None], 0)
+    return drawn.masked_fill(
+        torch.arange(40) >= torch.tensor([40, 40, 17, 2])[:, None], 0
+    )
 
 
 @pytest.mark.parametrize("lengths", [(1,), (3,), (2, 5)], ids=str)
@@ -190,16 +227,21 @@ def test_a_match_by_hand() -> None:
     text = torch.tensor([[7, 8, 9, 4, 9, 5, 7, 8, 9]])
     one, two = module.followers.weight.split(VOCAB)
     found = module(text, 9)[0]
-    torch.testing.assert_close(found[8], one[5] + two[4])  # 9 alone was last followed by 5, 8 9 by 4
+    # 9 alone was last followed by 5, 8 9 by 4
+    torch.testing.assert_close(found[8], one[5] + two[4])
     torch.testing.assert_close(found[7], one[9] + two[9])
     torch.testing.assert_close(found[6], one[8])
     assert (found[:4] == 0).all()
 
 
 @pytest.mark.parametrize("length", [0, 1, 13])
-def test_matches_reach_back_to_tokens_read_before(repetitive: Tensor, length: int) -> None:
+def test_matches_reach_back_to_tokens_read_before(
+    repetitive: Tensor, length: int
+) -> None:
     module = matches(2, 3)
-    torch.testing.assert_close(module(repetitive, length), module(repetitive, 40)[:, 40 - length :])
+    torch.testing.assert_close(
+        module(repetitive, length), module(repetitive, 40)[:, 40 - length :]
+    )
 
 
 def test_matches_stay_in_their_document(repetitive: Tensor) -> None:
@@ -217,7 +259,11 @@ def test_nothing_read_has_no_matches() -> None:
 
 def weighted_bag(ngrams: int = 2) -> NgramBag:
     shape = ClassifierSection(
-        d_model=D, num_heads=1, ngrams=ngrams, ngram_buckets=BUCKETS, ngram_weights="log-count-ratio"
+        d_model=D,
+        num_heads=1,
+        ngrams=ngrams,
+        ngram_buckets=BUCKETS,
+        ngram_weights="log-count-ratio",
     )
     return NgramBag(shape, vocab_size=23, pad_id=0)
 
@@ -242,13 +288,19 @@ def rows_of(text: list[int]) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("num_labels", [1, 2, 5])
-def test_log_count_ratios_in_plain_numbers(num_labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_count_ratios_in_plain_numbers(
+    num_labels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And the same when only two labels are counted at a time."""
     batches, bag = drawn_texts(num_labels), weighted_bag()
     assert bag.lacks_weights
     bag.weigh(lambda: iter(batches))
     assert not bag.lacks_weights
-    texts = [(rows_of(t), h) for ids, has in batches for t, h in zip(ids.tolist(), has.tolist(), strict=True)]
+    texts = [
+        (rows_of(t), h)
+        for ids, has in batches
+        for t, h in zip(ids.tolist(), has.tolist(), strict=True)
+    ]
     for kind, weights in (("token", bag.token_weights), ("hash", bag.hashed_weights)):
         for row in range(len(weights)):
             ratios = []
@@ -266,10 +318,24 @@ def test_log_count_ratios_in_plain_numbers(num_labels: int, monkeypatch: pytest.
 
 
 def test_what_tells_nothing_weighs_nothing() -> None:
-    """A row that both labels have alike, a row that no text has, and a label that all texts have."""
+    """A row that both labels have alike, a row that no text has, and a label that all texts
+    have.
+    """
     ids = torch.tensor([[1, 2, 0], [1, 3, 0], [1, 2, 3], [1, 3, 2]])
     bag = weighted_bag(ngrams=1)
-    bag.weigh(lambda: iter([(ids, torch.tensor([[True, True], [False, True], [True, True], [False, True]]))]))
+    bag.weigh(
+        lambda: iter(
+            [
+                (
+                    ids,
+                    torch.tensor(
+                        [[True, True], [False, True], [True, True], [False, True]]
+                    ),
+                )
+            ]
+        )
+    )
     assert bag.token_weights[[1, 3 + 1, 22]].tolist() == [0.0, 0.0, 0.0]
-    assert bag.token_weights[2] == pytest.approx(log(3 / 2))  # (2 + 1) / 2 to (1 + 1) / 2
+    # (2 + 1) / 2 to (1 + 1) / 2
+    assert bag.token_weights[2] == pytest.approx(log(3 / 2))
     assert bag.hashed_weights is None

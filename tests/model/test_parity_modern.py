@@ -1,4 +1,6 @@
-"""The modern block against Qwen3 of transformers, by copying weights alone; and its parts by hand."""
+"""The modern block against Qwen3 of transformers, by copying weights alone; and its parts by
+hand.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -11,7 +13,14 @@ from torch import Tensor, nn
 from weft.config import CausalSection, LayerShape, Seq2SeqSection
 from weft.model.attention import AttentionRecord, MultiHeadAttention
 from weft.model.causal import CausalTransformer
-from weft.model.layers import CausalLayer, FeedForward, GatedFeedForward, Residual, build_feed_forward, build_norm
+from weft.model.layers import (
+    CausalLayer,
+    FeedForward,
+    GatedFeedForward,
+    Residual,
+    build_feed_forward,
+    build_norm,
+)
 from weft.model.transformer import Seq2SeqTransformer
 
 Shake = Callable[[nn.Module], Any]
@@ -21,10 +30,13 @@ MODERN: dict[str, Any] = {"norm": "rms", "activation": "swiglu", "query_key_norm
 
 
 def shape(**values: object) -> LayerShape:
-    return LayerShape(**{"d_model": 26, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values})  # type: ignore[arg-type]
+    return LayerShape(
+        **{"d_model": 26, "num_heads": 2, "d_ff": 17, "dropout": 0.0, **values}
+    )  # type: ignore[arg-type]
 
 
-# Qwen3 ----------------------------------------------------------------------------------------------------------
+# Qwen3
+# --------------------------------------------------------------------------------------
 
 
 def qwen_state(model: CausalTransformer) -> Iterator[tuple[str, Tensor]]:
@@ -68,7 +80,8 @@ def test_logits_are_those_of_qwen3(key_value_heads: int, shake: Shake) -> None:
         torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-4, atol=1e-4)
 
 
-# By hand --------------------------------------------------------------------------------------------------------
+# By hand
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -78,9 +91,15 @@ def test_logits_are_those_of_qwen3(key_value_heads: int, shake: Shake) -> None:
         ("geglu", lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2),
     ],
 )
-def test_a_gated_feed_forward_layer_by_hand(activation: str, f: Callable[[float], float]) -> None:
+def test_a_gated_feed_forward_layer_by_hand(
+    activation: str, f: Callable[[float], float]
+) -> None:
     """x = 2: inner (6, -2), gate (2, 8), outer weights (3, 5)."""
-    module = build_feed_forward(shape(d_model=1, num_heads=1, d_ff=2, activation=activation, positions="learned"))
+    module = build_feed_forward(
+        shape(
+            d_model=1, num_heads=1, d_ff=2, activation=activation, positions="learned"
+        )
+    )
     assert isinstance(module, GatedFeedForward)
     with torch.no_grad():
         module.inner.weight.copy_(torch.tensor([[3.0], [-1.0]]))
@@ -89,7 +108,9 @@ def test_a_gated_feed_forward_layer_by_hand(activation: str, f: Callable[[float]
         for part in (module.inner, module.gate, module.outer):
             part.bias.zero_()
     expected = 3 * 6 * f(2) + 5 * -2 * f(8)
-    torch.testing.assert_close(module(torch.tensor([[[2.0]]])), torch.tensor([[[expected]]]))
+    torch.testing.assert_close(
+        module(torch.tensor([[[2.0]]])), torch.tensor([[[expected]]])
+    )
     assert isinstance(build_feed_forward(shape(activation="relu2")), FeedForward)
 
 
@@ -109,28 +130,41 @@ def test_a_sandwich_norms_what_is_added_as_well(shake: Shake) -> None:
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_shared_keys_and_values_are_those_of_all_heads_they_serve(norm_first: bool, shake: Shake) -> None:
+def test_shared_keys_and_values_are_those_of_all_heads_they_serve(
+    norm_first: bool, shake: Shake
+) -> None:
     """Against as many heads with the same weights; what is recorded has all heads."""
     values: dict[str, Any] = {"d_model": 24, "d_ff": 20, "num_heads": 6, "num_encoder_layers": 1,
                               "num_decoder_layers": 2, "max_len": 30, "dropout": 0.0, "norm_first": norm_first,
                               "query_key_norm": True, "positions": "rotary"}  # fmt: skip
     torch.manual_seed(4)
-    few = shake(Seq2SeqTransformer(Seq2SeqSection(**values, num_key_value_heads=2), V, V, joint=True)).eval()
+    few = shake(
+        Seq2SeqTransformer(
+            Seq2SeqSection(**values, num_key_value_heads=2), V, V, joint=True
+        )
+    ).eval()
     many = Seq2SeqTransformer(Seq2SeqSection(**values), V, V, joint=True).eval()
     state = few.state_dict()
     for name, tensor in state.items():
         if ".key." in name or ".value." in name:
-            state[name] = tensor.unflatten(0, (2, 4)).repeat_interleave(3, 0).flatten(0, 1)
+            state[name] = (
+                tensor.unflatten(0, (2, 4)).repeat_interleave(3, 0).flatten(0, 1)
+            )
     many.load_state_dict(state)
     src = torch.randint(1, V, (3, 8), generator=torch.Generator().manual_seed(2))
     tgt = torch.randint(1, V, (3, 5), generator=torch.Generator().manual_seed(3))
     records = AttentionRecord(), AttentionRecord()
     with torch.inference_mode():
-        found, expected = (model(src, tgt, record) for model, record in zip((few, many), records, strict=True))
+        found, expected = (
+            model(src, tgt, record)
+            for model, record in zip((few, many), records, strict=True)
+        )
         torch.testing.assert_close(few(src, tgt), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     for ours, theirs in zip(
-        records[0].decoder + records[0].cross, records[1].decoder + records[1].cross, strict=True
+        records[0].decoder + records[0].cross,
+        records[1].decoder + records[1].cross,
+        strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert few.decode(tgt, few.prefill(src))[1].layers[0].past.key.shape == (3, 2, 5, 4)
@@ -138,17 +172,29 @@ def test_shared_keys_and_values_are_those_of_all_heads_they_serve(norm_first: bo
 
 
 def test_queries_and_keys_are_normed_before_they_are_turned(shake: Shake) -> None:
-    """However large the input, a score is bounded: by the gains, here 1, and the square root of K."""
-    attention = MultiHeadAttention(8, 2, 4, 0.0, False, rotary=True, query_key_norm=True).eval()
+    """However large the input, a score is bounded: by the gains, here 1, and the square root of
+    K.
+    """
+    attention = MultiHeadAttention(
+        8, 2, 4, 0.0, False, rotary=True, query_key_norm=True
+    ).eval()
     x = 1000 * torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         query, key, _ = attention.queries_keys_values(x)
     for heads in (query, key):
-        torch.testing.assert_close(heads.square().mean(-1), torch.ones(2, 2, 5), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            heads.square().mean(-1), torch.ones(2, 2, 5), rtol=1e-4, atol=1e-4
+        )
 
 
 def test_shapes_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_key_value_heads = 4 does not divide num_heads = 6; change one"):
+    with pytest.raises(
+        ValueError,
+        match="num_key_value_heads = 4 does not divide num_heads = 6; change one",
+    ):
         shape(d_model=24, num_heads=6, num_key_value_heads=4)
-    with pytest.raises(ValueError, match="sandwich_norm adds to norm_first = true; set both, or neither"):
+    with pytest.raises(
+        ValueError,
+        match="sandwich_norm adds to norm_first = true; set both, or neither",
+    ):
         shape(sandwich_norm=True, norm_first=False)

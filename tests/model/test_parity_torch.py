@@ -12,7 +12,8 @@ from weft.model.transformer import Seq2SeqTransformer
 B, S, T, D, H, F = 3, 7, 5, 26, 2, 17
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 PADDING = torch.arange(S)[None] >= torch.tensor([[7], [3], [5]])
-FUTURE = torch.ones(T, T, dtype=torch.bool).triu(1)  # torch's own polarity in its modules: True = hidden
+# torch's own polarity in its modules: True = hidden
+FUTURE = torch.ones(T, T, dtype=torch.bool).triu(1)
 
 each_norm = pytest.mark.parametrize("norm_first", [True, False], ids=["pre", "post"])
 each_bias = pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
@@ -20,17 +21,24 @@ each_activation = pytest.mark.parametrize("activation", ["relu", "gelu"])
 
 
 def shape(**values: object) -> Seq2SeqSection:
-    return Seq2SeqSection(**{"d_model": D, "num_heads": H, "d_ff": F, "dropout": 0.0, **values})  # type: ignore[arg-type]
+    return Seq2SeqSection(
+        **{"d_model": D, "num_heads": H, "d_ff": F, "dropout": 0.0, **values}
+    )  # type: ignore[arg-type]
 
 
-def copy_linear(ours: nn.Linear | nn.LayerNorm, theirs: nn.Linear | nn.LayerNorm) -> None:
+def copy_linear(
+    ours: nn.Linear | nn.LayerNorm, theirs: nn.Linear | nn.LayerNorm
+) -> None:
     theirs.load_state_dict(ours.state_dict())
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     """Theirs stacks the projections of queries, keys and values into one matrix."""
     inputs = (ours.query, ours.key, ours.value)
-    state = {"in_proj_weight": torch.cat([m.weight for m in inputs]), "out_proj.weight": ours.output.weight}
+    state = {
+        "in_proj_weight": torch.cat([m.weight for m in inputs]),
+        "out_proj.weight": ours.output.weight,
+    }
     if ours.query.bias is not None:
         state["in_proj_bias"] = torch.cat([m.bias for m in inputs])
         state["out_proj.bias"] = ours.output.bias
@@ -60,12 +68,16 @@ def copy_decoder_layer(ours: DecoderLayer, theirs: nn.TransformerDecoderLayer) -
 
 @pytest.fixture
 def src() -> Tensor:
-    return torch.randn(B, S, D, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    return torch.randn(
+        B, S, D, generator=torch.Generator().manual_seed(1), requires_grad=True
+    )
 
 
 @pytest.fixture
 def tgt() -> Tensor:
-    return torch.randn(B, T, D, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    return torch.randn(
+        B, T, D, generator=torch.Generator().manual_seed(2), requires_grad=True
+    )
 
 
 def assert_same(ours: Tensor, theirs: Tensor, leaves: list[Tensor]) -> None:
@@ -87,7 +99,11 @@ def test_attention(src: Tensor, tgt: Tensor, shake, bias: bool, masked: str) -> 
     theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True)
     copy_attention(ours, theirs)
     memory = tgt if masked == "causal" else src
-    mask = {"nothing": None, "padding": attention_mask(PADDING), "causal": attention_mask(None, T, T)}[masked]
+    mask = {
+        "nothing": None,
+        "padding": attention_mask(PADDING),
+        "causal": attention_mask(None, T, T),
+    }[masked]
     maps: list[Tensor] = []
     found = ours(tgt, *ours.keys_values(memory), mask, maps)
     expected, weights = theirs(
@@ -105,28 +121,41 @@ def test_attention(src: Tensor, tgt: Tensor, shake, bias: bool, masked: str) -> 
 @each_norm
 @each_bias
 @each_activation
-def test_encoder_layer(src: Tensor, shake, norm_first: bool, bias: bool, activation: str) -> None:
+def test_encoder_layer(
+    src: Tensor, shake, norm_first: bool, bias: bool, activation: str
+) -> None:
     torch.manual_seed(5)
-    ours = shake(EncoderLayer(shape(norm_first=norm_first, bias=bias, activation=activation)))
+    ours = shake(
+        EncoderLayer(shape(norm_first=norm_first, bias=bias, activation=activation))
+    )
     theirs = nn.TransformerEncoderLayer(
         D, H, F, 0.0, activation, batch_first=True, norm_first=norm_first, bias=bias
     )
     copy_encoder_layer(ours, theirs)
-    found, expected = ours(src, attention_mask(PADDING)), theirs(src, src_key_padding_mask=PADDING)
+    found, expected = (
+        ours(src, attention_mask(PADDING)),
+        theirs(src, src_key_padding_mask=PADDING),
+    )
     assert_same(found[~PADDING], expected[~PADDING], [src])
 
 
 @each_norm
 @each_bias
 @each_activation
-def test_decoder_layer(src: Tensor, tgt: Tensor, shake, norm_first: bool, bias: bool, activation: str) -> None:
+def test_decoder_layer(
+    src: Tensor, tgt: Tensor, shake, norm_first: bool, bias: bool, activation: str
+) -> None:
     torch.manual_seed(6)
-    ours = shake(DecoderLayer(shape(norm_first=norm_first, bias=bias, activation=activation)))
+    ours = shake(
+        DecoderLayer(shape(norm_first=norm_first, bias=bias, activation=activation))
+    )
     theirs = nn.TransformerDecoderLayer(
         D, H, F, 0.0, activation, batch_first=True, norm_first=norm_first, bias=bias
     )
     copy_decoder_layer(ours, theirs)
-    found, _ = ours(tgt, ours.start(src), attention_mask(None, T, T), attention_mask(PADDING))
+    found, _ = ours(
+        tgt, ours.start(src), attention_mask(None, T, T), attention_mask(PADDING)
+    )
     expected = theirs(tgt, src, tgt_mask=FUTURE, memory_key_padding_mask=PADDING)
     assert_same(found, expected, [tgt, src])
 
@@ -135,11 +164,17 @@ def test_decoder_layer(src: Tensor, tgt: Tensor, shake, norm_first: bool, bias: 
 @each_activation
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True:UserWarning")
 def test_whole_transformer(shake, bias: bool, activation: str) -> None:
-    """Pre-norm with the final norms that nn.Transformer always has; embeddings and projection are ours."""
+    """Pre-norm with the final norms that nn.Transformer always has; embeddings and projection are
+    ours.
+    """
     torch.manual_seed(7)
-    section = shape(bias=bias, activation=activation, num_encoder_layers=2, num_decoder_layers=3)
+    section = shape(
+        bias=bias, activation=activation, num_encoder_layers=2, num_decoder_layers=3
+    )
     ours = shake(Seq2SeqTransformer(section, 23, 29, joint=False))
-    theirs = nn.Transformer(D, H, 2, 3, F, 0.0, activation, batch_first=True, norm_first=True, bias=bias)
+    theirs = nn.Transformer(
+        D, H, 2, 3, F, 0.0, activation, batch_first=True, norm_first=True, bias=bias
+    )
     for mine, layer in zip(ours.encoder, theirs.encoder.layers, strict=True):
         copy_encoder_layer(mine, layer)
     for mine, layer in zip(ours.decoder, theirs.decoder.layers, strict=True):

@@ -1,8 +1,9 @@
-"""The same logits as Marian (post-norm) and Pegasus (pre-norm) of transformers, by copying weights alone.
+"""The same logits as Marian (post-norm) and Pegasus (pre-norm) of transformers, by copying weights
+alone.
 
-Their positions have all sines first, then all cosines; ours alternate. So every axis of d_model is put into
-their order: in the embeddings, where a matrix reads hidden states and where it writes them, and in the norms.
-Heads, feed-forward and vocabulary axes stay as they are.
+Their positions have all sines first, then all cosines; ours alternate. So every axis of d_model is
+put into their order: in the embeddings, where a matrix reads hidden states and where it writes
+them, and in the norms. Heads, feed-forward and vocabulary axes stay as they are.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from weft.model.attention import MultiHeadAttention
 from weft.model.layers import DecoderLayer, EncoderLayer
 from weft.model.transformer import Seq2SeqTransformer
 
-transformers = pytest.importorskip("transformers", reason="parity with Marian and Pegasus needs transformers")
+transformers = pytest.importorskip(
+    "transformers", reason="parity with Marian and Pegasus needs transformers"
+)
 
 PAD, BOS, EOS = 0, 1, 2
 SRC_VOCAB, TGT_VOCAB, MAX_LEN, D = 23, 29, 19, 26
@@ -25,7 +28,9 @@ Named = Iterator[tuple[str, Tensor]]
 
 
 def their_order(d_model: int) -> Tensor:
-    """Entry j is which of our dimensions stands at theirs j: the even ones (sines), then the odd ones."""
+    """Entry j is which of our dimensions stands at theirs j: the even ones (sines), then the odd
+    ones.
+    """
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 
@@ -35,16 +40,29 @@ def marian_state(model: Seq2SeqTransformer) -> dict[str, Tensor]:
     vocab_size = model.projection.out_features
     bias = model.projection.bias
     state = {
-        "model.encoder.embed_tokens.weight": model.src_embedding.tokens.weight[:, order],
-        "model.decoder.embed_tokens.weight": model.tgt_embedding.tokens.weight[:, order],
+        "model.encoder.embed_tokens.weight": model.src_embedding.tokens.weight[
+            :, order
+        ],
+        "model.decoder.embed_tokens.weight": model.tgt_embedding.tokens.weight[
+            :, order
+        ],
         "lm_head.weight": model.projection.weight[:, order],
         "final_logits_bias": torch.zeros(1, vocab_size) if bias is None else bias[None],
     }
     for i, layer in enumerate(model.encoder):
-        state |= {f"model.encoder.layers.{i}.{name}": tensor for name, tensor in encoder_layer(layer, order)}
+        state |= {
+            f"model.encoder.layers.{i}.{name}": tensor
+            for name, tensor in encoder_layer(layer, order)
+        }
     for i, layer in enumerate(model.decoder):
-        state |= {f"model.decoder.layers.{i}.{name}": tensor for name, tensor in decoder_layer(layer, order)}
-    for side, final in (("encoder", model.encoder_norm), ("decoder", model.decoder_norm)):
+        state |= {
+            f"model.decoder.layers.{i}.{name}": tensor
+            for name, tensor in decoder_layer(layer, order)
+        }
+    for side, final in (
+        ("encoder", model.encoder_norm),
+        ("decoder", model.decoder_norm),
+    ):
         if isinstance(final, nn.LayerNorm):
             state |= dict(norm(f"model.{side}.layer_norm", final, order))
     return state
@@ -82,31 +100,50 @@ def attention(name: str, module: MultiHeadAttention, order: Tensor) -> Named:
 def reads(name: str, linear: nn.Linear, order: Tensor) -> Named:
     """A matrix whose input is a hidden state; its bias, where we have none, is zero."""
     yield f"{name}.weight", linear.weight[:, order]
-    yield f"{name}.bias", torch.zeros(linear.out_features) if linear.bias is None else linear.bias
+    yield (
+        f"{name}.bias",
+        torch.zeros(linear.out_features) if linear.bias is None else linear.bias,
+    )
 
 
 def writes(name: str, linear: nn.Linear, order: Tensor) -> Named:
     """A matrix whose output is added to the hidden states."""
     yield f"{name}.weight", linear.weight[order]
-    yield f"{name}.bias", torch.zeros(len(order)) if linear.bias is None else linear.bias[order]
+    yield (
+        f"{name}.bias",
+        torch.zeros(len(order)) if linear.bias is None else linear.bias[order],
+    )
 
 
 def norm(name: str, layer: nn.LayerNorm, order: Tensor) -> Named:
     yield f"{name}.weight", layer.weight[order]
-    yield f"{name}.bias", torch.zeros(len(order)) if layer.bias is None else layer.bias[order]
+    yield (
+        f"{name}.bias",
+        torch.zeros(len(order)) if layer.bias is None else layer.bias[order],
+    )
 
 
 def ours(joint: bool, shake, **values: object) -> Seq2SeqTransformer:
     torch.manual_seed(11)
     section = Seq2SeqSection(
-        d_model=D, num_heads=2, d_ff=17, num_encoder_layers=2, num_decoder_layers=3, max_len=MAX_LEN, **values
+        d_model=D,
+        num_heads=2,
+        d_ff=17,
+        num_encoder_layers=2,
+        num_decoder_layers=3,
+        max_len=MAX_LEN,
+        **values,
     )  # type: ignore[arg-type]
-    model = Seq2SeqTransformer(section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint, PAD)
+    model = Seq2SeqTransformer(
+        section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint, PAD
+    )
     return shake(model).eval()
 
 
 def theirs(model: Seq2SeqTransformer, section: dict[str, object]) -> nn.Module:
-    """Marian or Pegasus of the same shape with our weights; every weight but the fixed positions is ours."""
+    """Marian or Pegasus of the same shape with our weights; every weight but the fixed positions is
+    ours.
+    """
     config = {
         "vocab_size": model.src_embedding.tokens.num_embeddings,
         "max_position_embeddings": MAX_LEN,
@@ -126,47 +163,81 @@ def theirs(model: Seq2SeqTransformer, section: dict[str, object]) -> nn.Module:
         "forced_eos_token_id": None,
     }
     if section["norm_first"]:
-        other = transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**config))
+        other = transformers.PegasusForConditionalGeneration(
+            transformers.PegasusConfig(**config)
+        )
     else:
         joint = model.src_embedding.tokens is model.tgt_embedding.tokens
-        sides = {"share_encoder_decoder_embeddings": joint, "decoder_vocab_size": TGT_VOCAB}
+        sides = {
+            "share_encoder_decoder_embeddings": joint,
+            "decoder_vocab_size": TGT_VOCAB,
+        }
         other = transformers.MarianMTModel(transformers.MarianConfig(**config, **sides))
     missing, unexpected = other.load_state_dict(marian_state(model), strict=False)
-    positions = {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
+    positions = {
+        f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")
+    }
     assert not unexpected
-    assert set(missing) <= positions | {"model.shared.weight"}  # the latter is the encoder's embedding itself
+    # the latter is the encoder's embedding itself
+    assert set(missing) <= positions | {"model.shared.weight"}
     return other.eval()
 
 
 @pytest.fixture
 def src() -> Tensor:
-    ids = torch.randint(3, SRC_VOCAB, (3, 7), generator=torch.Generator().manual_seed(12))
+    ids = torch.randint(
+        3, SRC_VOCAB, (3, 7), generator=torch.Generator().manual_seed(12)
+    )
     return ids.masked_fill(torch.arange(7)[None] >= torch.tensor([[7], [3], [5]]), PAD)
 
 
 @pytest.fixture
 def tgt_in() -> Tensor:
-    return torch.randint(3, TGT_VOCAB, (3, 5), generator=torch.Generator().manual_seed(13))
+    return torch.randint(
+        3, TGT_VOCAB, (3, 5), generator=torch.Generator().manual_seed(13)
+    )
 
 
 MARIAN = [
-    {"norm_first": False, "bias": bias, "activation": activation, "scale_embeddings": scaled}
-    for bias, activation, scaled in [(True, "relu", True), (False, "gelu", False), (True, "gelu", False)]
+    {
+        "norm_first": False,
+        "bias": bias,
+        "activation": activation,
+        "scale_embeddings": scaled,
+    }
+    for bias, activation, scaled in [
+        (True, "relu", True),
+        (False, "gelu", False),
+        (True, "gelu", False),
+    ]
 ]
 PEGASUS = [{**section, "norm_first": True} for section in MARIAN]
 CASES = [
-    *(pytest.param(False, section, id=f"marian-separate-{i}") for i, section in enumerate(MARIAN)),
-    *(pytest.param(True, section, id=f"marian-shared-{i}") for i, section in enumerate(MARIAN)),
-    *(pytest.param(True, section, id=f"pegasus-shared-{i}") for i, section in enumerate(PEGASUS)),
+    *(
+        pytest.param(False, section, id=f"marian-separate-{i}")
+        for i, section in enumerate(MARIAN)
+    ),
+    *(
+        pytest.param(True, section, id=f"marian-shared-{i}")
+        for i, section in enumerate(MARIAN)
+    ),
+    *(
+        pytest.param(True, section, id=f"pegasus-shared-{i}")
+        for i, section in enumerate(PEGASUS)
+    ),
 ]
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize(("joint", "section"), CASES)
-def test_logits(src: Tensor, tgt_in: Tensor, shake, joint: bool, section: dict[str, object]) -> None:
+def test_logits(
+    src: Tensor, tgt_in: Tensor, shake, joint: bool, section: dict[str, object]
+) -> None:
     model = ours(joint, shake, **section)
     other = theirs(model, section)
-    expected = other(input_ids=src, attention_mask=(src != PAD).long(), decoder_input_ids=tgt_in).logits
+    expected = other(
+        input_ids=src, attention_mask=(src != PAD).long(), decoder_input_ids=tgt_in
+    ).logits
     assert expected.std() > 0.1
     torch.testing.assert_close(model(src, tgt_in), expected, **CLOSE)
 
@@ -183,23 +254,35 @@ def greedy(model: Seq2SeqTransformer, src: Tensor, num_steps: int) -> Tensor:
 
 
 def enliven(model: Seq2SeqTransformer) -> None:
-    """Random tied models repeat one token for ever; this one heeds its own output, and ends some rows early."""
+    """Random tied models repeat one token for ever; this one heeds its own output, and ends some
+    rows early.
+    """
     last = model.decoder[-1].residuals[-1].norm
     with torch.no_grad():
         for name, parameter in model.decoder.named_parameters():
             if "attention.output" in name or "outer" in name:
                 parameter.mul_(0.3)
-        (last if isinstance(model.decoder_norm, nn.Identity) else model.decoder_norm).weight[::2] *= -1
+        (
+            last if isinstance(model.decoder_norm, nn.Identity) else model.decoder_norm
+        ).weight[::2] *= -1
         model.projection.bias[EOS] += 3.0
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize(("joint", "section"), [case for case in CASES if str(case.id).endswith("-0")])
-def test_greedy_search(src: Tensor, shake, joint: bool, section: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("joint", "section"), [case for case in CASES if str(case.id).endswith("-0")]
+)
+def test_greedy_search(
+    src: Tensor, shake, joint: bool, section: dict[str, object]
+) -> None:
     model = ours(joint, shake, **section)
     enliven(model)
     expected = theirs(model, section).generate(
-        input_ids=src, attention_mask=(src != PAD).long(), num_beams=1, do_sample=False, max_new_tokens=11
+        input_ids=src,
+        attention_mask=(src != PAD).long(),
+        num_beams=1,
+        do_sample=False,
+        max_new_tokens=11,
     )
     found = greedy(model, src, 11)
     assert len(found.unique()) >= 5
@@ -211,7 +294,9 @@ def test_their_positions_are_ours_in_their_order(shake) -> None:
     section = MARIAN[0]
     model = ours(True, shake, **section)
     table = theirs(model, section).model.encoder.embed_positions.weight
-    torch.testing.assert_close(model.src_embedding.positions(MAX_LEN)[:, their_order(D)], table, **CLOSE)
+    torch.testing.assert_close(
+        model.src_embedding.positions(MAX_LEN)[:, their_order(D)], table, **CLOSE
+    )
 
 
 def test_order_is_a_permutation() -> None:

@@ -16,7 +16,9 @@ from weft.model.positions import (
 D = 22
 
 
-@pytest.mark.parametrize(("position", "pair"), [(0, 0), (1, 0), (1, 3), (13, 7), (5003, 0), (5003, 10)])
+@pytest.mark.parametrize(
+    ("position", "pair"), [(0, 0), (1, 0), (1, 3), (13, 7), (5003, 0), (5003, 10)]
+)
 def test_sinusoids_follow_the_formula(position: int, pair: int) -> None:
     angle = position / 10_000 ** (2 * pair / D)
     row = sinusoids(position + 1, D)[position]
@@ -46,7 +48,9 @@ def test_products_depend_on_distance_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
-def test_rows_start_at_first(kind: type[SinusoidalPositions] | type[LearnedPositions]) -> None:
+def test_rows_start_at_first(
+    kind: type[SinusoidalPositions] | type[LearnedPositions],
+) -> None:
     positions = kind(13, D)
     with torch.no_grad():
         positions.table.copy_(torch.arange(13.0)[:, None].expand(13, D))
@@ -58,7 +62,10 @@ def test_rows_start_at_first(kind: type[SinusoidalPositions] | type[LearnedPosit
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions, NoPositions])
 @pytest.mark.parametrize(("length", "first"), [(14, 0), (1, 13), (2, 12), (1, 99)])
 def test_beyond_the_last_position(kind: type, length: int, first: int) -> None:
-    with pytest.raises(ValueError, match=f"^{first + length} positions needed, but model.max_len is 13$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^{first + length} positions needed, but model.max_len is 13$",
+    ):
         kind(13, D)(length, first)
 
 
@@ -73,14 +80,18 @@ def test_only_learned_positions_are_learned_and_saved() -> None:
 
 
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
-def test_each_at_its_own_place(kind: type[SinusoidalPositions] | type[LearnedPositions]) -> None:
+def test_each_at_its_own_place(
+    kind: type[SinusoidalPositions] | type[LearnedPositions],
+) -> None:
     positions = kind(13, D)
     with torch.no_grad():
         positions.table.copy_(torch.arange(13.0)[:, None].expand(13, D))
     places = torch.tensor([[0, 12, 3], [3, 3, 1]])
     assert positions.at(places).shape == (2, 3, D)
     assert positions.at(places)[:, :, D - 1].tolist() == places.tolist()
-    with pytest.raises(ValueError, match=r"^14 positions needed, but model.max_len is 13$"):
+    with pytest.raises(
+        ValueError, match=r"^14 positions needed, but model.max_len is 13$"
+    ):
         positions.at(torch.zeros(2, 14, dtype=torch.long))
 
 
@@ -92,7 +103,9 @@ def test_learned_positions_learn_at_their_places() -> None:
 
 
 def test_segments_count_from_zero_each() -> None:
-    segments = torch.tensor([[1, 1, 1, 2, 3, 3, 0], [4, 4, 2, 2, 2, 2, 2], [0, 0, 0, 0, 0, 0, 0]])
+    segments = torch.tensor(
+        [[1, 1, 1, 2, 3, 3, 0], [4, 4, 2, 2, 2, 2, 2], [0, 0, 0, 0, 0, 0, 0]]
+    )
     places = [[0, 1, 2, 0, 0, 1, 0], [0, 1, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
     assert segment_positions(segments).tolist() == places
     assert segment_positions(segments[:, :1]).tolist() == [[0]] * 3
@@ -102,7 +115,8 @@ def turned(vector: list[float], position: int) -> list[float]:
     """Each pair as a complex number, times e^(i position frequency)."""
     half = len(vector) // 2
     pairs = [
-        complex(vector[i], vector[half + i]) * cmath.exp(1j * position * 10_000 ** (-i / half))
+        complex(vector[i], vector[half + i])
+        * cmath.exp(1j * position * 10_000 ** (-i / half))
         for i in range(half)
     ]
     return [p.real for p in pairs] + [p.imag for p in pairs]

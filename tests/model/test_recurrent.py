@@ -1,6 +1,8 @@
-"""What must hold of recurrent models, whatever their shape; `model` runs over both cells, attentions and depths.
+"""What must hold of recurrent models, whatever their shape; `model` runs over both cells,
+attentions and depths.
 
-Sizes are distinct primes, so that a wrong axis cannot cancel out; weights are far from their start values.
+Sizes are distinct primes, so that a wrong axis cannot cancel out; weights are far from their start
+values.
 """
 
 import math
@@ -27,7 +29,9 @@ from weft.model.recurrent import (
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SRC_VOCAB, TGT_VOCAB, D, R = 23, 29, 11, 13
-SRC = torch.tensor([[4, 9, 22, 1, 7, 7, 15], [8, 3, 17, 0, 0, 0, 0], [19, 5, 2, 11, 0, 0, 0]])
+SRC = torch.tensor(
+    [[4, 9, 22, 1, 7, 7, 15], [8, 3, 17, 0, 0, 0, 0], [19, 5, 2, 11, 0, 0, 0]]
+)
 TGT_IN = torch.tensor([[2, 28, 5, 9, 14], [2, 6, 6, 21, 3], [2, 17, 26, 4, 12]])
 BOS, EOS = 2, 3
 CASES = list(product(("gru", "lstm"), ("dot", "additive"), (1, 2)))
@@ -37,13 +41,20 @@ def small(joint: bool = False, **values: object) -> Seq2SeqRecurrent:
     torch.manual_seed(7)
     shape = {"d_model": D, "d_hidden": R, "dropout": 0.0, **values}
     section = RecurrentSection(kind="recurrent", **shape)  # type: ignore[arg-type]
-    return Seq2SeqRecurrent(section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint)
+    return Seq2SeqRecurrent(
+        section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint
+    )
 
 
 @cache
 def built(cell: str, attention: str, layers: int) -> Seq2SeqRecurrent:
     """A model with noise added to every parameter: no bias is zero, no gate starts open."""
-    model = small(cell=cell, attention=attention, num_encoder_layers=layers, num_decoder_layers=layers)
+    model = small(
+        cell=cell,
+        attention=attention,
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
@@ -61,7 +72,9 @@ def assert_equal_caches(found: RecurrentCache, expected: RecurrentCache) -> None
     assert torch.equal(found.memory_padding, expected.memory_padding)
     real = ~expected.memory_padding
     torch.testing.assert_close(found.memory[real], expected.memory[real], **CLOSE)
-    torch.testing.assert_close(found.memory_key[real], expected.memory_key[real], **CLOSE)
+    torch.testing.assert_close(
+        found.memory_key[real], expected.memory_key[real], **CLOSE
+    )
     for a, b in zip(found.state, expected.state, strict=True):
         torch.testing.assert_close(a, b, **CLOSE)
 
@@ -86,13 +99,16 @@ def test_dot_attention_by_hand() -> None:
 
 
 def test_additive_attention_by_hand() -> None:
-    """Both matrices are [[0, 1], [2, 3]] and v is (1, 2): (1, 0) becomes (0, 2), (0, 1) becomes (1, 3)."""
+    """Both matrices are [[0, 1], [2, 3]] and v is (1, 2): (1, 0) becomes (0, 2), (0, 1) becomes (1,
+    3).
+    """
     attention = AdditiveAttention(2)
     with torch.no_grad():
         attention.query.weight.copy_(torch.arange(4.0).view(2, 2))
         attention.key.weight.copy_(torch.arange(4.0).view(2, 2))
         attention.energy.weight.copy_(torch.arange(2.0).view(1, 2) + 1)
-    memory, query = torch.eye(2)[None], torch.tensor([[[0.0, -1.0]]])  # the query becomes (-1, -3)
+    # the query becomes (-1, -3)
+    memory, query = torch.eye(2)[None], torch.tensor([[[0.0, -1.0]]])
     key = attention.keys(memory)
     assert key.tolist() == [[[0, 2], [1, 3]]]
     first = math.tanh(0 - 1) + 2 * math.tanh(2 - 3)
@@ -126,47 +142,74 @@ def gru_step(x: Tensor, h: Tensor, p: dict[str, Tensor]) -> Tensor:
     return (1 - update) * torch.tanh(nx + reset * nh) + update * h
 
 
-def lstm_step(x: Tensor, h: Tensor, c: Tensor, p: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def lstm_step(
+    x: Tensor, h: Tensor, c: Tensor, p: dict[str, Tensor]
+) -> tuple[Tensor, Tensor]:
     """torch.nn.LSTM's formula for one position of one sentence."""
-    i, f, g, o = (p["weight_ih"] @ x + p["bias_ih"] + p["weight_hh"] @ h + p["bias_hh"]).chunk(4)
+    i, f, g, o = (
+        p["weight_ih"] @ x + p["bias_ih"] + p["weight_hh"] @ h + p["bias_hh"]
+    ).chunk(4)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-def unrolled(layers: nn.Module, suffix: str, vectors: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+def unrolled(
+    layers: nn.Module, suffix: str, vectors: Tensor, state: list[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
     """What one layer in one direction says at each position, and its last state."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     p = {name: getattr(layers, f"{name}_{suffix}") for name in names}
     seen = []
     for x in vectors:
-        state = [gru_step(x, *state, p)] if len(state) == 1 else list(lstm_step(x, *state, p))
+        state = (
+            [gru_step(x, *state, p)]
+            if len(state) == 1
+            else list(lstm_step(x, *state, p))
+        )
         seen.append(state[0])
     return torch.stack(seen), state
 
 
-def read_by_formula(model: Seq2SeqRecurrent, src: Tensor) -> tuple[Tensor, list[Tensor]]:
+def read_by_formula(
+    model: Seq2SeqRecurrent, src: Tensor
+) -> tuple[Tensor, list[Tensor]]:
     """The encoder's states in both directions, and the ends of its last layer."""
-    x, zeros = model.src_embedding.weight[src] * math.sqrt(D), [torch.zeros(R)] * len(model.bridge)
+    x, zeros = (
+        model.src_embedding.weight[src] * math.sqrt(D),
+        [torch.zeros(R)] * len(model.bridge),
+    )
     for number in range(model.encoder.num_layers):
         forward, end_forward = unrolled(model.encoder, f"l{number}", x, zeros)
-        backward, end_backward = unrolled(model.encoder, f"l{number}_reverse", x.flip(0), zeros)
+        backward, end_backward = unrolled(
+            model.encoder, f"l{number}_reverse", x.flip(0), zeros
+        )
         x = torch.cat([forward, backward.flip(0)], 1)
     return x, [torch.cat(pair) for pair in zip(end_forward, end_backward, strict=True)]
 
 
 def states_by_formula(model: Seq2SeqRecurrent, src: Tensor, tgt_in: Tensor) -> Tensor:
-    """The attentional states of one sentence without padding, by the papers' formulas one position at a time."""
+    """The attentional states of one sentence without padding, by the papers' formulas one position
+    at a time.
+    """
     read, ends = read_by_formula(model, src)
     memory, x = model.memory(read), model.tgt_embedding.weight[tgt_in] * math.sqrt(D)
-    first = [torch.tanh(linear(end)) for linear, end in zip(model.bridge.values(), ends, strict=True)]
+    first = [
+        torch.tanh(linear(end))
+        for linear, end in zip(model.bridge.values(), ends, strict=True)
+    ]
     for number in range(model.decoder.num_layers):
         state = [part[number * R : (number + 1) * R] for part in first]
         x, _ = unrolled(model.decoder, f"l{number}", x, state)
     states = []
     for h in x:
         if isinstance(model.attention, AdditiveAttention):
-            sums = [model.attention.query.weight @ h + model.attention.key.weight @ m for m in memory]
-            scores = torch.stack([model.attention.energy.weight[0] @ torch.tanh(s) for s in sums])
+            sums = [
+                model.attention.query.weight @ h + model.attention.key.weight @ m
+                for m in memory
+            ]
+            scores = torch.stack(
+                [model.attention.energy.weight[0] @ torch.tanh(s) for s in sums]
+            )
         else:
             scores = torch.stack([h @ m / math.sqrt(R) for m in memory])
         context = sum(w * m for w, m in zip(scores.softmax(0), memory, strict=True))
@@ -212,7 +255,9 @@ def test_record_holds_the_cross_weights(model) -> None:
 
 def test_more_padding_changes_nothing(model) -> None:
     logits = model(SRC, TGT_IN)
-    torch.testing.assert_close(model(nn.functional.pad(SRC, (0, 6)), TGT_IN), logits, **CLOSE)
+    torch.testing.assert_close(
+        model(nn.functional.pad(SRC, (0, 6)), TGT_IN), logits, **CLOSE
+    )
     torch.testing.assert_close(model(SRC[1:2, :3], TGT_IN[1:2]), logits[1:2], **CLOSE)
 
 
@@ -229,7 +274,9 @@ def test_pad_id_is_the_one_given() -> None:
     model = Seq2SeqRecurrent(section, SRC_VOCAB, TGT_VOCAB, joint=False, pad_id=5)
     src = torch.tensor([[4, 0, 5, 5]])
     assert model.prefill(src).memory_padding.tolist() == [[False, False, True, True]]
-    torch.testing.assert_close(model.encode(src)[:, :2], model.encode(src[:, :2]), **CLOSE)
+    torch.testing.assert_close(
+        model.encode(src)[:, :2], model.encode(src[:, :2]), **CLOSE
+    )
 
 
 def test_permuted_batch_permutes_the_output(model) -> None:
@@ -257,7 +304,9 @@ def test_both_ends_of_the_source_reach_every_target_position(model) -> None:
 
 
 def test_memory_is_read_in_both_directions(model) -> None:
-    """A changed word in the middle changes the memory before it and after it, in its own row alone."""
+    """A changed word in the middle changes the memory before it and after it, in its own row
+    alone.
+    """
     changed = SRC.clone()
     changed[0, 3] = 20
     difference = (model.encode(changed) - model.encode(SRC)).abs().amax(-1)
@@ -294,7 +343,9 @@ def test_decoding_leaves_the_old_cache_as_it_was(model) -> None:
     assert torch.equal(first, again)
 
 
-@pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"])
+@pytest.mark.parametrize(
+    "rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"]
+)
 def test_cached_equals_uncached_after_select(model, rows: list[int]) -> None:
     chosen = torch.tensor(rows)
     src, tgt_in = SRC[chosen], TGT_IN[chosen]
@@ -330,25 +381,44 @@ def test_caches_are_frozen(model) -> None:
 def test_depths_are_free_of_each_other(cell: str, encoder: int, decoder: int) -> None:
     model = small(cell=cell, num_encoder_layers=encoder, num_decoder_layers=decoder)
     assert (model.encoder.num_layers, model.decoder.num_layers) == (encoder, decoder)
-    assert [part.shape for part in model.prefill(SRC).state] == [(decoder, 3, R)] * (1 + (cell == "lstm"))
+    assert [part.shape for part in model.prefill(SRC).state] == [(decoder, 3, R)] * (
+        1 + (cell == "lstm")
+    )
     _, cache = model.decode(TGT_IN[:, :3], model.prefill(SRC))
     states, _ = model.decode(TGT_IN[:, 3:], cache)
     torch.testing.assert_close(states, model.states(SRC, TGT_IN)[:, 3:], **CLOSE)
 
 
-def search(model: Seq2SeqRecurrent, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
+def search(
+    model: Seq2SeqRecurrent, beam_size: int, n_best: int = 1
+) -> list[list[Hypothesis]]:
     """Greedy for a beam of 0."""
 
     def step(ids: Tensor, cache: RecurrentCache) -> tuple[Tensor, RecurrentCache]:
         states, cache = model.decode(ids[:, None], cache)
         return model.output(states[:, -1]), cache
 
-    rules = {"bos_id": BOS, "eos_id": EOS, "max_lens": torch.tensor([9, 2, 6]), "banned_ids": (0, BOS)}
+    rules = {
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "max_lens": torch.tensor([9, 2, 6]),
+        "banned_ids": (0, BOS),
+    }
     with torch.inference_mode():
         if not beam_size:
-            return [[one] for one in greedy_search(step, model.prefill(SRC), **rules, length_penalty=1.0)]
+            return [
+                [one]
+                for one in greedy_search(
+                    step, model.prefill(SRC), **rules, length_penalty=1.0
+                )
+            ]
         return beam_search(
-            step, model.prefill(SRC), **rules, beam_size=beam_size, length_penalty=1.0, n_best=n_best
+            step,
+            model.prefill(SRC),
+            **rules,
+            beam_size=beam_size,
+            length_penalty=1.0,
+            n_best=n_best,
         )
 
 
@@ -366,7 +436,9 @@ def test_searches_find_what_forward_scores(model) -> None:
     for row, some in enumerate(found):
         for hypothesis in some:
             ids = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
-            log_probs = model(SRC[row : row + 1], torch.tensor([[BOS, *ids[:-1]]]))[0].log_softmax(-1)
+            log_probs = model(SRC[row : row + 1], torch.tensor([[BOS, *ids[:-1]]]))[
+                0
+            ].log_softmax(-1)
             expected = [float(log_probs[t, i]) for t, i in enumerate(ids)]
             assert hypothesis.token_log_probs == pytest.approx(expected, abs=1e-4)
 
@@ -387,7 +459,9 @@ def test_a_source_of_padding_alone(model) -> None:
     torch.testing.assert_close(logits[[0, 2]], expected[[0, 2]], **CLOSE)
     logits.square().mean().backward()
     assert logits.isfinite().all()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert all(
+        p.grad is not None and p.grad.isfinite().all() for p in model.parameters()
+    )
 
 
 def test_autocast_keeps_the_recurrence_in_full_precision(model) -> None:
@@ -402,7 +476,10 @@ def test_autocast_keeps_the_recurrence_in_full_precision(model) -> None:
     assert logits.dtype == torch.bfloat16
     assert all(part.dtype == torch.float32 for part in cache.state)
     torch.testing.assert_close(
-        logits.float(), expected, rtol=0.05, atol=0.05 * float(expected.detach().abs().max())
+        logits.float(),
+        expected,
+        rtol=0.05,
+        atol=0.05 * float(expected.detach().abs().max()),
     )
     torch.testing.assert_close(torch.cat(steps, 1), logits, rtol=0.02, atol=0.05)
 
@@ -446,14 +523,18 @@ def test_one_vocabulary_has_one_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("joint", "tied", "matrices"), [(True, True, 1), (True, False, 3), (False, True, 2), (False, False, 3)]
+    ("joint", "tied", "matrices"),
+    [(True, True, 1), (True, False, 3), (False, True, 2), (False, False, 3)],
 )
 def test_tying_shares_storage(joint: bool, tied: bool, matrices: int) -> None:
     model = small(joint, tie_embeddings=tied)
     source, target = model.src_embedding.weight, model.tgt_embedding.weight
     assert (source is target) == (joint and tied)
     assert (model.projection.weight is target) == tied
-    assert len({m.data_ptr() for m in (source, target, model.projection.weight)}) == matrices
+    assert (
+        len({m.data_ptr() for m in (source, target, model.projection.weight)})
+        == matrices
+    )
 
 
 def parameter_names(model: nn.Module) -> set[str]:
@@ -461,30 +542,56 @@ def parameter_names(model: nn.Module) -> set[str]:
 
 
 def layer_names(stack: str, suffix: str) -> set[str]:
-    return {f"{stack}.{kind}_{what}_{suffix}" for kind in ("weight", "bias") for what in ("ih", "hh")}
+    return {
+        f"{stack}.{kind}_{what}_{suffix}"
+        for kind in ("weight", "bias")
+        for what in ("ih", "hh")
+    }
 
 
 def test_parameter_names_are_the_keys_of_saved_weights() -> None:
-    linear = {f"{name}.{what}" for name in ("memory", "bridge.hidden", "combine") for what in ("weight", "bias")}
+    linear = {
+        f"{name}.{what}"
+        for name in ("memory", "bridge.hidden", "combine")
+        for what in ("weight", "bias")
+    }
     common = {"tgt_embedding.weight", "projection.bias", *linear}
-    common |= layer_names("encoder", "l0") | layer_names("encoder", "l0_reverse") | layer_names("decoder", "l0")
+    common |= (
+        layer_names("encoder", "l0")
+        | layer_names("encoder", "l0_reverse")
+        | layer_names("decoder", "l0")
+    )
     attention = {f"attention.{name}.weight" for name in ("query", "key", "energy")}
     apart = {"src_embedding.weight", "projection.weight"}
     assert parameter_names(small(joint=True, attention="dot")) == common
-    assert parameter_names(small(joint=True, attention="additive")) == common | attention
-    assert parameter_names(small(attention="dot", tie_embeddings=False)) == common | apart
+    assert (
+        parameter_names(small(joint=True, attention="additive")) == common | attention
+    )
+    assert (
+        parameter_names(small(attention="dot", tie_embeddings=False)) == common | apart
+    )
     cell = {"bridge.cell.weight", "bridge.cell.bias"}
-    assert parameter_names(small(joint=True, attention="dot", cell="lstm")) == common | cell
+    assert (
+        parameter_names(small(joint=True, attention="dot", cell="lstm"))
+        == common | cell
+    )
 
 
 def test_state_is_every_parameter_and_nothing_else(model) -> None:
-    assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    assert set(model.state_dict()) == {
+        name for name, _ in model.named_parameters(remove_duplicate=False)
+    }
 
 
 def big(cell: str, tied: bool = False) -> Seq2SeqRecurrent:
     torch.manual_seed(9)
     section = RecurrentSection(
-        kind="recurrent", cell=cell, d_model=67, d_hidden=53, num_encoder_layers=2, tie_embeddings=tied
+        kind="recurrent",
+        cell=cell,
+        d_model=67,
+        d_hidden=53,
+        num_encoder_layers=2,
+        tie_embeddings=tied,
     )
     return Seq2SeqRecurrent(section, 307, 401, joint=False)
 
@@ -506,7 +613,9 @@ def test_start_values_of_recurrent_layers(cell: str, gates: int) -> None:
                 elif name.startswith("weight_ih"):
                     assert_glorot(gate)
                 else:
-                    forget = cell == "lstm" and name.startswith("bias_ih") and number == 1
+                    forget = (
+                        cell == "lstm" and name.startswith("bias_ih") and number == 1
+                    )
                     assert (gate == (1 if forget else 0)).all()
 
 
@@ -515,8 +624,13 @@ def test_start_values_of_everything_else(tied: bool) -> None:
     model = big("gru", tied)
     for embedding in (model.src_embedding, model.tgt_embedding):
         assert embedding.weight.std().item() == pytest.approx(67**-0.5, rel=0.03)
-    linears = [m for m in model.modules() if isinstance(m, nn.Linear) and min(m.weight.shape) > 1]
-    assert len(linears) == 6  # memory, bridge, two of the attention, combine, projection
+    linears = [
+        m
+        for m in model.modules()
+        if isinstance(m, nn.Linear) and min(m.weight.shape) > 1
+    ]
+    # memory, bridge, two of the attention, combine, projection
+    assert len(linears) == 6
     for linear in linears:
         if not (tied and linear is model.projection):
             assert_glorot(linear.weight.detach())

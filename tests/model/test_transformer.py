@@ -20,9 +20,18 @@ SRC_VOCAB, TGT_VOCAB, MAX_LEN = 23, 29, 19
 
 def small(joint: bool = False, **values: object) -> Seq2SeqTransformer:
     torch.manual_seed(7)
-    shape = {"d_model": 26, "num_heads": 2, "d_ff": 17, "max_len": MAX_LEN, "dropout": 0.0, **values}
+    shape = {
+        "d_model": 26,
+        "num_heads": 2,
+        "d_ff": 17,
+        "max_len": MAX_LEN,
+        "dropout": 0.0,
+        **values,
+    }
     section = Seq2SeqSection(**shape)  # type: ignore[arg-type]
-    return Seq2SeqTransformer(section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint)
+    return Seq2SeqTransformer(
+        section, TGT_VOCAB if joint else SRC_VOCAB, TGT_VOCAB, joint
+    )
 
 
 def assert_equal_caches(found: DecoderCache, expected: DecoderCache) -> None:
@@ -37,11 +46,16 @@ def test_cases_hold_every_setting_of_any_three_switches(all_cases) -> None:
     rows = [tuple(vars(case).values()) for case in all_cases]
     assert len(rows) == 16
     for three in combinations(range(8), 3):
-        assert {tuple(row[i] for i in three) for row in rows} == set(product((False, True), repeat=3))
+        assert {tuple(row[i] for i in three) for row in rows} == set(
+            product((False, True), repeat=3)
+        )
 
 
 def test_forward_is_output_of_states(model, batch) -> None:
-    logits, states = model(batch.src, batch.tgt_in), model.states(batch.src, batch.tgt_in)
+    logits, states = (
+        model(batch.src, batch.tgt_in),
+        model.states(batch.src, batch.tgt_in),
+    )
     assert logits.shape == (*batch.tgt_in.shape, TGT_VOCAB)
     assert torch.equal(model.output(states), logits)
     torch.testing.assert_close(model.output(states[:, -1]), logits[:, -1], **CLOSE)
@@ -53,10 +67,17 @@ def test_recorded_path_equals_fast_path(model, batch) -> None:
     torch.manual_seed(8)
     direction = torch.randn(*batch.tgt_in.shape, TGT_VOCAB)
     parameters = list(model.parameters())
-    fast, slow = model(batch.src, batch.tgt_in), model(batch.src, batch.tgt_in, AttentionRecord())
+    fast, slow = (
+        model(batch.src, batch.tgt_in),
+        model(batch.src, batch.tgt_in, AttentionRecord()),
+    )
     torch.testing.assert_close(slow, fast, **CLOSE)
-    of_fast = torch.autograd.grad((fast * direction).mean(), parameters, allow_unused=True)
-    of_slow = torch.autograd.grad((slow * direction).mean(), parameters, allow_unused=True)
+    of_fast = torch.autograd.grad(
+        (fast * direction).mean(), parameters, allow_unused=True
+    )
+    of_slow = torch.autograd.grad(
+        (slow * direction).mean(), parameters, allow_unused=True
+    )
     for a, b in zip(of_slow, of_fast, strict=True):
         assert a is not None
         torch.testing.assert_close(a, b, **CLOSE)
@@ -83,7 +104,9 @@ def test_record_holds_every_layer_and_head(model, batch) -> None:
 
 def test_more_padding_changes_nothing(model, batch) -> None:
     wider = nn.functional.pad(batch.src, (0, 6))
-    torch.testing.assert_close(model(wider, batch.tgt_in), model(batch.src, batch.tgt_in), **CLOSE)
+    torch.testing.assert_close(
+        model(wider, batch.tgt_in), model(batch.src, batch.tgt_in), **CLOSE
+    )
     alone = model(batch.src[1:2, :3], batch.tgt_in[1:2])
     torch.testing.assert_close(alone, model(batch.src, batch.tgt_in)[1:2], **CLOSE)
 
@@ -103,7 +126,9 @@ def test_content_of_padding_is_never_looked_at(model, batch) -> None:
 def test_permuted_batch_permutes_the_output(model, batch) -> None:
     order = torch.tensor([2, 0, 1])
     logits = model(batch.src, batch.tgt_in)
-    torch.testing.assert_close(model(batch.src[order], batch.tgt_in[order]), logits[order], **CLOSE)
+    torch.testing.assert_close(
+        model(batch.src[order], batch.tgt_in[order]), logits[order], **CLOSE
+    )
     assert (logits[order] - logits).abs().amax((1, 2)).min() > 1e-2
 
 
@@ -120,7 +145,9 @@ def test_future_cannot_reach_the_past(model, batch, recorded: bool) -> None:
 
 def test_gradients_do_not_come_from_the_future(model, batch) -> None:
     embedded: list[Tensor] = []
-    handle = model.tgt_embedding.register_forward_hook(lambda _m, _a, out: embedded.append(out))
+    handle = model.tgt_embedding.register_forward_hook(
+        lambda _m, _a, out: embedded.append(out)
+    )
     logits = model(batch.src, batch.tgt_in)
     handle.remove()
     (gradient,) = torch.autograd.grad(logits[:, 2].square().sum(), embedded)
@@ -151,7 +178,9 @@ def test_recorded_decoding_records_the_new_positions(model, batch) -> None:
     model(batch.src, batch.tgt_in, whole)
     _, cache = model.decode(batch.tgt_in[:, :2], model.prefill(batch.src))
     model.decode(batch.tgt_in[:, 2:], cache, parts)
-    for a, b in zip(parts.decoder + parts.cross, whole.decoder + whole.cross, strict=True):
+    for a, b in zip(
+        parts.decoder + parts.cross, whole.decoder + whole.cross, strict=True
+    ):
         torch.testing.assert_close(a, b[:, :, 2:], **CLOSE)
 
 
@@ -164,7 +193,9 @@ def test_decoding_leaves_the_old_cache_as_it_was(model, batch) -> None:
     assert torch.equal(first, again)
 
 
-@pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"])
+@pytest.mark.parametrize(
+    "rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"]
+)
 def test_cached_equals_uncached_after_select(model, batch, rows: list[int]) -> None:
     chosen = torch.tensor(rows)
     src, tgt_in = batch.src[chosen], batch.tgt_in[chosen]
@@ -193,7 +224,9 @@ def test_a_source_of_padding_alone(batch, norm_first: bool, recorded: bool) -> N
 
 
 def test_every_parameter_learns(model, batch) -> None:
-    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores cancels out."""
+    """Each gets a gradient; the bias of keys alone does not, as a constant added to all scores
+    cancels out.
+    """
     model(batch.src, batch.tgt_in).logsumexp(-1).square().mean().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -203,10 +236,14 @@ def test_every_parameter_learns(model, batch) -> None:
 @pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout"])
 def test_dropout_acts_in_training_alone(batch, kind: str) -> None:
     model = small(**{kind: 0.5})
-    assert not torch.equal(model(batch.src, batch.tgt_in), model(batch.src, batch.tgt_in))
+    assert not torch.equal(
+        model(batch.src, batch.tgt_in), model(batch.src, batch.tgt_in)
+    )
     model.eval()
     assert torch.equal(model(batch.src, batch.tgt_in), model(batch.src, batch.tgt_in))
-    torch.testing.assert_close(model(batch.src, batch.tgt_in), small()(batch.src, batch.tgt_in), **CLOSE)
+    torch.testing.assert_close(
+        model(batch.src, batch.tgt_in), small()(batch.src, batch.tgt_in), **CLOSE
+    )
 
 
 def test_embeddings_are_scaled_and_placed() -> None:
@@ -216,14 +253,18 @@ def test_embeddings_are_scaled_and_placed() -> None:
         embedding = model.tgt_embedding
         rows = embedding.tokens.weight[ids[0]] * (math.sqrt(26) if scaled else 1)
         torch.testing.assert_close(embedding(ids)[0], rows + embedding.positions(3))
-        torch.testing.assert_close(embedding(ids, 4)[0], rows + embedding.positions(3, 4))
+        torch.testing.assert_close(
+            embedding(ids, 4)[0], rows + embedding.positions(3, 4)
+        )
 
 
 def test_pad_id_is_the_one_given(batch) -> None:
     torch.manual_seed(7)
     shape = Seq2SeqSection(d_model=26, num_heads=2, d_ff=17, dropout=0.0)
     model = Seq2SeqTransformer(shape, SRC_VOCAB, TGT_VOCAB, joint=False, pad_id=5)
-    assert model.prefill(torch.tensor([[4, 0, 5, 5]])).memory_padding.tolist() == [[False, False, True, True]]
+    assert model.prefill(torch.tensor([[4, 0, 5, 5]])).memory_padding.tolist() == [
+        [False, False, True, True]
+    ]
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
@@ -233,12 +274,18 @@ def test_max_len_is_a_clear_error(batch, positions: str) -> None:
     too_long = torch.ones(1, MAX_LEN + 2, dtype=torch.long)
     cache = model.prefill(longest)
     assert cache.memory_padding.shape == (1, MAX_LEN)
-    with pytest.raises(ValueError, match=r"21 positions needed, but model.max_len is 19"):
+    with pytest.raises(
+        ValueError, match=r"21 positions needed, but model.max_len is 19"
+    ):
         model.encode(too_long)
-    with pytest.raises(ValueError, match=r"21 positions needed, but model.max_len is 19"):
+    with pytest.raises(
+        ValueError, match=r"21 positions needed, but model.max_len is 19"
+    ):
         model.decode(too_long, cache)
     _, full = model.decode(longest, cache)
-    with pytest.raises(ValueError, match=r"20 positions needed, but model.max_len is 19"):
+    with pytest.raises(
+        ValueError, match=r"20 positions needed, but model.max_len is 19"
+    ):
         model.decode(longest[:, :1], full)
 
 
@@ -248,24 +295,42 @@ def test_one_vocabulary_has_one_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("joint", "tied", "matrices"), [(True, True, 1), (True, False, 3), (False, True, 2), (False, False, 3)]
+    ("joint", "tied", "matrices"),
+    [(True, True, 1), (True, False, 3), (False, True, 2), (False, False, 3)],
 )
-def test_tying_shares_storage_and_counts_once(joint: bool, tied: bool, matrices: int) -> None:
+def test_tying_shares_storage_and_counts_once(
+    joint: bool, tied: bool, matrices: int
+) -> None:
     model = small(joint, tie_embeddings=tied)
-    source, target = model.src_embedding.tokens.weight, model.tgt_embedding.tokens.weight
+    source, target = (
+        model.src_embedding.tokens.weight,
+        model.tgt_embedding.tokens.weight,
+    )
     assert (source is target) == (joint and tied)
     assert (model.projection.weight is target) == tied
-    assert len({m.data_ptr() for m in (source, target, model.projection.weight)}) == matrices
-    rest = sum(
-        p.numel() for name, p in model.named_parameters() if "tokens" not in name and name != "projection.weight"
+    assert (
+        len({m.data_ptr() for m in (source, target, model.projection.weight)})
+        == matrices
     )
-    rows = {(True, True): 29, (True, False): 3 * 29, (False, True): 23 + 29, (False, False): 23 + 2 * 29}
+    rest = sum(
+        p.numel()
+        for name, p in model.named_parameters()
+        if "tokens" not in name and name != "projection.weight"
+    )
+    rows = {
+        (True, True): 29,
+        (True, False): 3 * 29,
+        (False, True): 23 + 29,
+        (False, False): 23 + 2 * 29,
+    }
     assert count_parameters(model) == rest + rows[joint, tied] * 26
 
 
 def test_count_by_hand() -> None:
     """One layer a stack, D = 2, one head, F = 3, V = 5, joint and tied, pre-norm, with biases."""
-    shape = Seq2SeqSection(d_model=2, num_heads=1, d_ff=3, num_encoder_layers=1, num_decoder_layers=1)
+    shape = Seq2SeqSection(
+        d_model=2, num_heads=1, d_ff=3, num_encoder_layers=1, num_decoder_layers=1
+    )
     attention, feed_forward, norm = 4 * (4 + 2), 6 + 3 + 6 + 2, 4
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
@@ -293,7 +358,12 @@ def test_recipe_decides_depth_and_positions() -> None:
 def big(scaled: bool, tied: bool) -> Seq2SeqTransformer:
     torch.manual_seed(9)
     shape = Seq2SeqSection(
-        d_model=64, d_ff=131, num_heads=4, positions="learned", scale_embeddings=scaled, tie_embeddings=tied
+        d_model=64,
+        d_ff=131,
+        num_heads=4,
+        positions="learned",
+        scale_embeddings=scaled,
+        tie_embeddings=tied,
     )
     return Seq2SeqTransformer(shape, 307, 401, joint=False)
 
@@ -318,7 +388,9 @@ def test_start_values_of_matrices_and_biases() -> None:
     for matrix in matrices:
         bound = math.sqrt(6 / sum(matrix.weight.shape))
         assert 0.95 * bound < matrix.weight.abs().max().item() <= bound
-        assert matrix.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+        assert matrix.weight.std().item() == pytest.approx(
+            bound / math.sqrt(3), rel=0.05
+        )
         assert (matrix.bias == 0).all()
     for norm in model.modules():
         if isinstance(norm, nn.LayerNorm):
@@ -330,15 +402,29 @@ def test_start_values_of_matrices_and_biases() -> None:
 def test_init_range_draws_embeddings_and_output_evenly(tied: bool) -> None:
     """And nothing else: other matrices are as they would be without it."""
     torch.manual_seed(9)
-    shape = {"d_model": 64, "d_ff": 131, "num_heads": 4, "positions": "learned", "tie_embeddings": tied}
-    model = Seq2SeqTransformer(Seq2SeqSection(**shape, init_range=0.08), 307, 401, joint=False)  # type: ignore[arg-type]
-    for weight in (model.src_embedding.tokens.weight, model.tgt_embedding.tokens.weight, model.projection.weight):
+    shape = {
+        "d_model": 64,
+        "d_ff": 131,
+        "num_heads": 4,
+        "positions": "learned",
+        "tie_embeddings": tied,
+    }
+    model = Seq2SeqTransformer(
+        Seq2SeqSection(**shape, init_range=0.08), 307, 401, joint=False
+    )  # type: ignore[arg-type]
+    for weight in (
+        model.src_embedding.tokens.weight,
+        model.tgt_embedding.tokens.weight,
+        model.projection.weight,
+    ):
         assert 0.0799 < weight.abs().max().item() <= 0.08
         assert weight.std().item() == pytest.approx(0.08 / math.sqrt(3), rel=0.03)
     assert (model.projection.bias == 0).all()
     inner = model.encoder[0].feed_forward.inner.weight
     assert inner.abs().max().item() > math.sqrt(6 / (64 + 131)) * 0.95
-    assert model.src_embedding.positions.table.std().item() == pytest.approx(0.02, rel=0.03)
+    assert model.src_embedding.positions.table.std().item() == pytest.approx(
+        0.02, rel=0.03
+    )
 
 
 def test_start_values_are_drawn_from_the_seed() -> None:
@@ -353,19 +439,42 @@ def test_start_values_are_drawn_from_the_seed() -> None:
 
 
 def test_state_is_every_parameter_and_nothing_else(model) -> None:
-    assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    assert set(model.state_dict()) == {
+        name for name, _ in model.named_parameters(remove_duplicate=False)
+    }
 
 
 def test_names_of_saved_weights() -> None:
     """A model that was saved must stay loadable."""
-    names = set(small(num_encoder_layers=1, num_decoder_layers=1, positions="learned").state_dict())
-    norms = {f"{side}_norm.{kind}" for side in ("encoder", "decoder") for kind in ("weight", "bias")}
-    tables = {
-        f"{side}_embedding.{kind}" for side in ("src", "tgt") for kind in ("tokens.weight", "positions.table")
+    names = set(
+        small(
+            num_encoder_layers=1, num_decoder_layers=1, positions="learned"
+        ).state_dict()
+    )
+    norms = {
+        f"{side}_norm.{kind}"
+        for side in ("encoder", "decoder")
+        for kind in ("weight", "bias")
     }
-    heads = [f"{name}.{part}" for name in ("query", "key", "value", "output") for part in ("weight", "bias")]
-    matrices = [f"feed_forward.{name}.{part}" for name in ("inner", "outer") for part in ("weight", "bias")]
-    sides = {"encoder": ["self_attention"], "decoder": ["self_attention", "cross_attention"]}
+    tables = {
+        f"{side}_embedding.{kind}"
+        for side in ("src", "tgt")
+        for kind in ("tokens.weight", "positions.table")
+    }
+    heads = [
+        f"{name}.{part}"
+        for name in ("query", "key", "value", "output")
+        for part in ("weight", "bias")
+    ]
+    matrices = [
+        f"feed_forward.{name}.{part}"
+        for name in ("inner", "outer")
+        for part in ("weight", "bias")
+    ]
+    sides = {
+        "encoder": ["self_attention"],
+        "decoder": ["self_attention", "cross_attention"],
+    }
     layers = {
         f"{side}.0.{name}"
         for side, attentions in sides.items()
@@ -377,17 +486,24 @@ def test_names_of_saved_weights() -> None:
         for i in range(len(attentions) + 1)
         for kind in ("weight", "bias")
     }
-    assert names == norms | tables | layers | residuals | {"projection.weight", "projection.bias"}
+    assert names == norms | tables | layers | residuals | {
+        "projection.weight",
+        "projection.bias",
+    }
 
 
 def test_rotary_positions_cached_and_in_their_places() -> None:
-    """Order matters to both stacks; a cache gives what the whole gives; memory is looked at without turning."""
+    """Order matters to both stacks; a cache gives what the whole gives; memory is looked at without
+    turning.
+    """
     model = small(positions="rotary", head_dim=8).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
     generator = torch.Generator().manual_seed(1)
-    src, tgt = (torch.randint(1, SRC_VOCAB, (2, n), generator=generator) for n in (7, 5))
+    src, tgt = (
+        torch.randint(1, SRC_VOCAB, (2, n), generator=generator) for n in (7, 5)
+    )
     expected, cache = model.states(src, tgt), model.prefill(src)
     first, cache = model.decode(tgt[:, :2], cache)
     rest, _ = model.decode(tgt[:, 2:], cache)

@@ -1,4 +1,6 @@
-"""The engine as a language model: what the model itself says of every position, however the text came in."""
+"""The engine as a language model: what the model itself says of every position, however the text
+came in.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,19 +23,31 @@ SHAPES: list[dict[str, Any]] = [
     {"positions": "rotary", "num_key_value_heads": 2, "norm": "rms", "activation": "swiglu",
      "query_key_norm": True, "sandwich_norm": True, "bias": False, "ngrams": 2, "ngram_buckets": 57},
     {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)},
-    {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9},  # wider than what vectors are filled up to
+    # wider than what vectors are filled up to
+    {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9},
 ]  # fmt: skip
 
 
 @pytest.fixture(params=SHAPES, ids=str)
-def models(request: pytest.FixtureRequest, shake: Callable[[nn.Module], Any]) -> tuple[CausalTransformer, Writer]:
+def models(
+    request: pytest.FixtureRequest, shake: Callable[[nn.Module], Any]
+) -> tuple[CausalTransformer, Writer]:
     try:
         bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
     torch.manual_seed(5)
-    values = {"d_model": 32, "d_ff": 40, "num_heads": 4, "num_decoder_layers": 2, "max_len": 23, "dropout": 0.0}
-    model = shake(CausalTransformer(CausalSection(**{**values, **request.param}), V)).eval()
+    values = {
+        "d_model": 32,
+        "d_ff": 40,
+        "num_heads": 4,
+        "num_decoder_layers": 2,
+        "max_len": 23,
+        "dropout": 0.0,
+    }
+    model = shake(
+        CausalTransformer(CausalSection(**{**values, **request.param}), V)
+    ).eval()
     writer = build_writer(model, "cpu", "float32")
     assert writer is not None
     return model, writer
@@ -46,7 +60,9 @@ def drawn(rows: int, length: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("parts", [[9], [1] * 9, [4, 1, 3, 1], [0, 5, 4]], ids=str)
-def test_it_says_what_the_model_says(models: tuple[CausalTransformer, Writer], parts: list[int]) -> None:
+def test_it_says_what_the_model_says(
+    models: tuple[CausalTransformer, Writer], parts: list[int]
+) -> None:
     model, writer = models
     ids = drawn(3, 9)
     with torch.inference_mode():
@@ -57,7 +73,9 @@ def test_it_says_what_the_model_says(models: tuple[CausalTransformer, Writer], p
             found.append(writer.output(logits))
             first += size
     if found:
-        torch.testing.assert_close(torch.cat(found, 1), expected[:, parts[0] :], atol=3e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            torch.cat(found, 1), expected[:, parts[0] :], atol=3e-5, rtol=1e-5
+        )
     assert torch.equal(cache.ids, ids)
 
 
@@ -68,23 +86,32 @@ def test_rows_may_leave_and_change_places_and_are_the_same_bit_for_bit(
     ids = drawn(5, 8)
     with torch.inference_mode():
         expected = model(ids)[:, -1]
-        alone = [writer.decode(ids[i : i + 1, 6:], writer.prefill(ids[i : i + 1, :6]))[0][0] for i in range(5)]
+        alone = [
+            writer.decode(ids[i : i + 1, 6:], writer.prefill(ids[i : i + 1, :6]))[0][0]
+            for i in range(5)
+        ]
         some = torch.tensor([4, 0, 2])
         cache = writer.prefill(ids[:, :6]).select(some)
         _, cache = writer.decode(ids[some, 6:7], cache)
-        logits, _ = writer.decode(ids[some[1:], 7:8], cache.select(torch.tensor([1, 2])))
+        logits, _ = writer.decode(
+            ids[some[1:], 7:8], cache.select(torch.tensor([1, 2]))
+        )
     for row, i in enumerate(some[1:].tolist()):
         assert torch.equal(logits[row, 0], alone[i][-1])
         torch.testing.assert_close(logits[row, 0], expected[i], atol=3e-5, rtol=1e-5)
 
 
-def test_a_text_cannot_go_on_in_two_ways(models: tuple[CausalTransformer, Writer]) -> None:
+def test_a_text_cannot_go_on_in_two_ways(
+    models: tuple[CausalTransformer, Writer],
+) -> None:
     cache = models[1].prefill(drawn(2, 3))
     with pytest.raises(ValueError, match="cannot go on in two ways"):
         cache.select(torch.tensor([1, 1]))
 
 
-def test_a_session_for_which_there_is_no_memory_is_an_error(models: tuple[CausalTransformer, Writer]) -> None:
+def test_a_session_for_which_there_is_no_memory_is_an_error(
+    models: tuple[CausalTransformer, Writer],
+) -> None:
     """More slots than a vector can hold, or than there are bytes: neither ends the process."""
     for slots in (2**62, 2**45):
         with pytest.raises(MemoryError):
@@ -92,8 +119,12 @@ def test_a_session_for_which_there_is_no_memory_is_an_error(models: tuple[Causal
 
 
 @pytest.mark.parametrize("kind", bindings.KINDS)
-def test_what_is_forgotten_leaves_no_trace(models: tuple[CausalTransformer, Writer], kind: str) -> None:
-    """Bit for bit: several positions at once, the last of them taken back, others in their place, one by one."""
+def test_what_is_forgotten_leaves_no_trace(
+    models: tuple[CausalTransformer, Writer], kind: str
+) -> None:
+    """Bit for bit: several positions at once, the last of them taken back, others in their place,
+    one by one.
+    """
     model = models[0]
     writer = Writer(model, bindings.Engine(causal_weights_of(model), kind))
     ids, others = drawn(2, 9), drawn(2, 9).flip(1) + 7
@@ -110,7 +141,9 @@ def test_what_is_forgotten_leaves_no_trace(models: tuple[CausalTransformer, Writ
     assert torch.equal(cache.ids, ids)
 
 
-def test_the_models_own_cache_forgets_too(models: tuple[CausalTransformer, Writer]) -> None:
+def test_the_models_own_cache_forgets_too(
+    models: tuple[CausalTransformer, Writer],
+) -> None:
     model, ids = models[0], drawn(3, 9)
     with torch.inference_mode():
         expected, whole = model.decode(ids[:, 4:], model.prefill(ids[:, :4]))
@@ -121,6 +154,8 @@ def test_the_models_own_cache_forgets_too(models: tuple[CausalTransformer, Write
     assert again.length == 9
 
 
-def test_there_is_none_on_a_gpu_or_in_float16(models: tuple[CausalTransformer, Writer]) -> None:
+def test_there_is_none_on_a_gpu_or_in_float16(
+    models: tuple[CausalTransformer, Writer],
+) -> None:
     assert build_writer(models[0], "cuda", "float32") is None
     assert build_writer(models[0], "cpu", "float16") is None

@@ -7,14 +7,26 @@ import torch
 
 from weft.predict.alignment import Link, coverage, links
 
-ATTENTION = torch.tensor([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.45, 0.45], [0.9, 0.05, 0.05], [0.2, 0.3, 0.5]])
+ATTENTION = torch.tensor(
+    [
+        [0.7, 0.2, 0.1],
+        [0.3, 0.4, 0.3],
+        [0.1, 0.45, 0.45],
+        [0.9, 0.05, 0.05],
+        [0.2, 0.3, 0.5],
+    ]
+)
 
 
 def test_each_target_token_comes_from_where_most_attention_was() -> None:
     found = links(ATTENTION, "vwxyz", "abc")
-    assert found == [Link(t, s, "vwxyz"[t], "abc"[s]) for t, s in enumerate([0, 1, 1, 0, 2])]
+    assert found == [
+        Link(t, s, "vwxyz"[t], "abc"[s]) for t, s in enumerate([0, 1, 1, 0, 2])
+    ]
     later = links(ATTENTION, "vwxyz", "abc", (10, 20))
-    assert [(link.target, link.source) for link in later] == [(10 + k.target, 20 + k.source) for k in found]
+    assert [(link.target, link.source) for link in later] == [
+        (10 + k.target, 20 + k.source) for k in found
+    ]
 
 
 def test_coverage_counts_what_was_passed_over() -> None:

@@ -1,4 +1,6 @@
-"""A classifier of fake models whose answer is plain to see, and of small real ones with random weights."""
+"""A classifier of fake models whose answer is plain to see, and of small real ones with random
+weights.
+"""
 
 import hashlib
 import itertools
@@ -28,7 +30,9 @@ LABELS = ["ham", "none", "spam"]
 
 @memo
 def letters() -> Tokenizer:
-    return train_tokenizer([ALPHABET] * 3, SideSection(kind="character", vocab_size=512))
+    return train_tokenizer(
+        [ALPHABET] * 3, SideSection(kind="character", vocab_size=512)
+    )
 
 
 class FakeModel(nn.Module):
@@ -43,7 +47,10 @@ class FakeModel(nn.Module):
         assert not self.training
         assert torch.is_inference_mode_enabled()
         rows = [tuple(i for i in row if i != PAD_ID) for row in ids.tolist()]
-        assert all(row[: len(real)] == list(real) for row, real in zip(ids.tolist(), rows, strict=True))
+        assert all(
+            row[: len(real)] == list(real)
+            for row, real in zip(ids.tolist(), rows, strict=True)
+        )
         self.batches.append(rows)
         self.widths.append(ids.shape[1])
         return torch.stack([self.row_logits(row) for row in rows])
@@ -57,22 +64,34 @@ class Whim(FakeModel):
 
     def row_logits(self, row):
         seed = int.from_bytes(hashlib.sha256(repr(row).encode()).digest()[:4])
-        return 2 * torch.randn(len(LABELS), generator=torch.Generator().manual_seed(seed))
+        return 2 * torch.randn(
+            len(LABELS), generator=torch.Generator().manual_seed(seed)
+        )
 
 
 class ByFirst(FakeModel):
-    """Knows only the first letter of a row, by this table of logits; of others it thinks nothing."""
+    """Knows only the first letter of a row, by this table of logits; of others it thinks
+    nothing.
+    """
 
     def __init__(self, **table: list[float]) -> None:
         super().__init__()
-        self.table = {letters().encode(letter)[0]: torch.tensor(row) for letter, row in table.items()}
+        self.table = {
+            letters().encode(letter)[0]: torch.tensor(row)
+            for letter, row in table.items()
+        }
 
     def row_logits(self, row):
         return self.table.get(row[0] if row else PAD_ID, torch.zeros(len(LABELS)))
 
 
 def classifier(
-    model: FakeModel, *, multi_label=False, max_len=40, too_long="cut", first_token=False
+    model: FakeModel,
+    *,
+    multi_label=False,
+    max_len=40,
+    too_long="cut",
+    first_token=False,
 ) -> Classifier:
     return Classifier(
         model, letters(), labels=LABELS, multi_label=multi_label, max_len=max_len, too_long=too_long,
@@ -91,7 +110,8 @@ def odds(*probabilities: float) -> list[float]:
 SURE = {"h": [8.0, 0.0, 0.0], "n": [0.0, 8.0, 0.0], "s": [0.0, 0.0, 8.0]}
 
 
-# Answers ------------------------------------------------------------------------------------------------------
+# Answers
+# --------------------------------------------------------------------------------------
 
 
 def test_one_answer_for_each_text_in_its_order():
@@ -114,12 +134,16 @@ def test_one_text_needs_no_list_and_no_text_gives_no_answer():
 
 def test_probabilities_are_a_softmax_by_label():
     (found,) = classifier(ByFirst(a=logs(0.2, 0.5, 0.3))).classify("abc")
-    assert found.probabilities == pytest.approx({"ham": 0.2, "none": 0.5, "spam": 0.3}, rel=1e-6)
+    assert found.probabilities == pytest.approx(
+        {"ham": 0.2, "none": 0.5, "spam": 0.3}, rel=1e-6
+    )
     assert (found.label, found.probability) == ("none", found.probabilities["none"])
     assert list(found.probabilities) == LABELS
 
 
-@pytest.mark.parametrize(("logits", "label"), [([1.0, 3.0, 3.0], "none"), ([2.0, 2.0, 2.0], "ham")])
+@pytest.mark.parametrize(
+    ("logits", "label"), [([1.0, 3.0, 3.0], "none"), ([2.0, 2.0, 2.0], "ham")]
+)
 def test_of_equals_the_first_label_is_given(logits, label):
     (found,) = classifier(ByFirst(a=logits)).classify("a")
     assert (found.label, found.labels) == (label, [label])
@@ -128,7 +152,11 @@ def test_of_equals_the_first_label_is_given(logits, label):
 def test_of_several_labels_all_of_one_half_or_more():
     model = ByFirst(a=[3.0, -1.0, 0.0], b=[-2.0, -1.0, -0.001], c=odds(0.9, 0.6, 0.7))
     both, nothing, every = classifier(model, multi_label=True).classify(["a", "b", "c"])
-    assert (both.label, both.labels, both.probability) == ("ham, spam", ["ham", "spam"], 0.5)
+    assert (both.label, both.labels, both.probability) == (
+        "ham, spam",
+        ["ham", "spam"],
+        0.5,
+    )
     assert both.probabilities == pytest.approx(
         {"ham": 1 / (1 + torch.e**-3), "none": 1 / (1 + torch.e), "spam": 0.5}
     )
@@ -153,7 +181,9 @@ def test_an_answer_becomes_plain_json():
     }
 
 
-@pytest.mark.parametrize(("multi_label", "value"), [(False, "nan"), (False, "inf"), (True, "nan")])
+@pytest.mark.parametrize(
+    ("multi_label", "value"), [(False, "nan"), (False, "inf"), (True, "nan")]
+)
 def test_a_model_whose_output_is_not_a_number_is_an_error(multi_label, value):
     model = ByFirst(**SURE, a=[0.0, float(value), 0.0])
     with pytest.raises(DivergedError, match="not a number"):
@@ -170,7 +200,8 @@ def test_a_model_in_training_is_not_disturbed():
     assert not model.training
 
 
-# Texts --------------------------------------------------------------------------------------------------------
+# Texts
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n", "\t \r\n", "\u3000"])
@@ -189,7 +220,14 @@ def test_a_text_with_nothing_in_it_has_an_answer_too(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["emoji 👩‍👩‍👧 here", "lone \ud800 surrogate", "nul \x00 byte", "שלום abc", "e" + "\u0301" * 20, "</s><pad>"],
+    [
+        "emoji 👩‍👩‍👧 here",
+        "lone \ud800 surrogate",
+        "nul \x00 byte",
+        "שלום abc",
+        "e" + "\u0301" * 20,
+        "</s><pad>",
+    ],
 )
 def test_odd_text_comes_through(text):
     model = Whim()
@@ -205,7 +243,10 @@ def test_line_breaks_become_spaces():
 
 @given(
     st.lists(
-        st.sampled_from([" ", "\n", "\r", "\t", "\x0b", "\u3000", "\x85", "\u2028", "a", "猫"]), max_size=12
+        st.sampled_from(
+            [" ", "\n", "\r", "\t", "\x0b", "\u3000", "\x85", "\u2028", "a", "猫"]
+        ),
+        max_size=12,
     ).map("".join)
 )
 def test_a_text_on_one_line_is_what_training_text_is(text):
@@ -217,7 +258,14 @@ def test_a_text_on_one_line_is_what_training_text_is(text):
 
 
 @pytest.mark.parametrize(
-    ("around", "line"), [("{}", ""), ("x{}x", None), ("x{}\nx", "x x"), ("\n{}x", "x"), ("x\n{}y\n", "x y")]
+    ("around", "line"),
+    [
+        ("{}", ""),
+        ("x{}x", None),
+        ("x{}\nx", "x x"),
+        ("\n{}x", "x"),
+        ("x\n{}y\n", "x y"),
+    ],
 )
 def test_long_white_space_is_passed_over_once(around, line):
     """In quadratic time 20,000 spaces would take a second, and a megabyte of them half an hour."""
@@ -229,7 +277,8 @@ def test_long_white_space_is_passed_over_once(around, line):
         assert found == ((text if line is None else line),) * 2
 
 
-# Long texts ---------------------------------------------------------------------------------------------------
+# Long texts
+# --------------------------------------------------------------------------------------
 
 
 def test_a_long_text_is_cut_and_says_so():
@@ -242,26 +291,38 @@ def test_a_long_text_is_cut_and_says_so():
 
 
 def test_a_long_text_is_read_in_windows_whose_probabilities_are_averaged():
-    model = ByFirst(a=logs(0.9, 0.05, 0.05), b=logs(0.2, 0.5, 0.3), c=logs(0.1, 0.8, 0.1))
-    short, long = classifier(model, max_len=3, too_long="windows").classify(["abc", "axxbxxc"])
+    model = ByFirst(
+        a=logs(0.9, 0.05, 0.05), b=logs(0.2, 0.5, 0.3), c=logs(0.1, 0.8, 0.1)
+    )
+    short, long = classifier(model, max_len=3, too_long="windows").classify(
+        ["abc", "axxbxxc"]
+    )
     assert (short.windows, long.windows) == (1, 3)
     assert not long.truncated
-    assert long.probabilities == pytest.approx({"ham": 0.4, "none": 0.45, "spam": 0.15}, rel=1e-6)
+    assert long.probabilities == pytest.approx(
+        {"ham": 0.4, "none": 0.45, "spam": 0.15}, rel=1e-6
+    )
     assert (long.label, long.probability) == ("none", long.probabilities["none"])
     assert sorted(map(len, itertools.chain(*model.batches))) == [1, 3, 3, 3]
 
 
 def test_a_text_that_fills_its_windows_has_no_empty_one():
     model = Whim()
-    found = classifier(model, max_len=3, too_long="windows").classify(["abcdef", "abc", ""])
+    found = classifier(model, max_len=3, too_long="windows").classify(
+        ["abcdef", "abc", ""]
+    )
     assert [answer.windows for answer in found] == [2, 1, 1]
     assert sorted(map(len, itertools.chain(*model.batches))) == [0, 3, 3, 3]
 
 
 def test_of_several_labels_windows_are_averaged_before_the_threshold():
     model = ByFirst(a=odds(0.9, 0.4, 0.1), b=odds(0.2, 0.4, 0.8))
-    (found,) = classifier(model, multi_label=True, max_len=2, too_long="windows").classify("axb")
-    assert found.probabilities == pytest.approx({"ham": 0.55, "none": 0.4, "spam": 0.45}, rel=1e-6)
+    (found,) = classifier(
+        model, multi_label=True, max_len=2, too_long="windows"
+    ).classify("axb")
+    assert found.probabilities == pytest.approx(
+        {"ham": 0.55, "none": 0.4, "spam": 0.45}, rel=1e-6
+    )
     assert found.labels == ["ham"]
 
 
@@ -269,23 +330,42 @@ def test_of_several_labels_windows_are_averaged_before_the_threshold():
 def test_a_first_token_stands_before_every_row_and_does_not_count(too_long):
     model = Whim()
     texts = ["abcd", "", "abcdefg"]
-    found = classifier(model, max_len=4, too_long=too_long, first_token=True).classify(texts)
+    found = classifier(model, max_len=4, too_long=too_long, first_token=True).classify(
+        texts
+    )
     rows = {row for batch in model.batches for row in batch}
     whole = [(BOS_ID, *letters().encode(text)) for text in ("abcd", "", "efg")]
     assert rows == set(whole if too_long == "windows" else whole[:2])
     assert [answer.truncated for answer in found] == [False, False, too_long == "cut"]
-    assert [answer.windows for answer in found] == [1, 1, 2 if too_long == "windows" else 1]
+    assert [answer.windows for answer in found] == [
+        1,
+        1,
+        2 if too_long == "windows" else 1,
+    ]
 
 
-# Batches ------------------------------------------------------------------------------------------------------
+# Batches
+# --------------------------------------------------------------------------------------
 
-TEXTS = ["a", "the cat", "Abc. Defg. Hijk lmn.", "zebra", "", "q r s t", "猫好。", "the cat", "x" * 50]
+TEXTS = [
+    "a",
+    "the cat",
+    "Abc. Defg. Hijk lmn.",
+    "zebra",
+    "",
+    "q r s t",
+    "猫好。",
+    "the cat",
+    "x" * 50,
+]
 
 
 @pytest.mark.parametrize("first_token", [False, True])
 @pytest.mark.parametrize("too_long", ["cut", "windows"])
 @pytest.mark.parametrize("batch_tokens", [1, 40, 8192])
-def test_a_text_is_classified_the_same_whatever_stands_beside_it(batch_tokens, too_long, first_token):
+def test_a_text_is_classified_the_same_whatever_stands_beside_it(
+    batch_tokens, too_long, first_token
+):
     here = classifier(Whim(), max_len=12, too_long=too_long, first_token=first_token)
     alone = [here.classify(text)[0] for text in TEXTS]
     assert len({answer.probability for answer in alone}) == 8
@@ -301,16 +381,28 @@ def test_batches_hold_rows_of_similar_length_within_the_budget(first_token):
     classifier(model, first_token=first_token).classify(texts, batch_tokens=48)
     lengths = [[len(row) for row in batch] for batch in model.batches]
     assert sum(map(len, lengths)) == 70
-    assert list(itertools.chain(*lengths)) == sorted(itertools.chain(*lengths), reverse=True)
-    assert all(len(batch) * width <= 48 for batch, width in zip(lengths, model.widths, strict=True))
-    assert all(width == max(1, *batch) for batch, width in zip(lengths, model.widths, strict=True))
+    assert list(itertools.chain(*lengths)) == sorted(
+        itertools.chain(*lengths), reverse=True
+    )
+    assert all(
+        len(batch) * width <= 48
+        for batch, width in zip(lengths, model.widths, strict=True)
+    )
+    assert all(
+        width == max(1, *batch)
+        for batch, width in zip(lengths, model.widths, strict=True)
+    )
     assert len(lengths) < 70 * (sum(map(sum, lengths)) / 70 + 3) / 48
 
 
 def test_a_row_above_the_budget_is_a_batch_of_its_own():
     model = Whim()
     classifier(model).classify(["abcdefghij", "a", "b", "abcdefghi"], batch_tokens=4)
-    assert [[len(row) for row in batch] for batch in model.batches] == [[10], [9], [1, 1]]
+    assert [[len(row) for row in batch] for batch in model.batches] == [
+        [10],
+        [9],
+        [1, 1],
+    ]
 
 
 def test_empty_texts_are_within_the_budget_too():
@@ -362,7 +454,8 @@ def test_a_stream_keeps_the_order_and_holds_one_chunk():
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"), [({"chunk": 0}, "chunk = 0"), ({"batch_tokens": 0}, "batch_tokens = 0")]
+    ("setting", "message"),
+    [({"chunk": 0}, "chunk = 0"), ({"batch_tokens": 0}, "batch_tokens = 0")],
 )
 def test_impossible_settings_are_refused_before_any_text_is_read(setting, message):
     def unreadable():
@@ -371,9 +464,9 @@ def test_impossible_settings_are_refused_before_any_text_is_read(setting, messag
 
     here = classifier(Whim())
     with pytest.raises(UsageError, match=f"{message}: it must be at least 1"):
-        here.classify_stream(unreadable(), **setting) if "chunk" in setting else here.classify(
+        here.classify_stream(
             unreadable(), **setting
-        )
+        ) if "chunk" in setting else here.classify(unreadable(), **setting)
 
 
 class Cramped(Whim):
@@ -395,7 +488,8 @@ def test_where_memory_does_not_suffice_fewer_rows_are_read_at_a_time():
         classifier(Cramped(0)).classify("abc")
 
 
-# Real models --------------------------------------------------------------------------------------------------
+# Real models
+# --------------------------------------------------------------------------------------
 
 SHAPES: dict[str, dict[str, object]] = {
     "encoder": {"num_encoder_layers": 2},
@@ -407,9 +501,13 @@ SHAPES: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("too_long", ["cut", "windows"])
 @pytest.mark.parametrize("kind", SHAPES)
-def test_a_real_model_reads_a_batch_as_one_by_one_and_its_probabilities_are_its_own(kind, too_long):
+def test_a_real_model_reads_a_batch_as_one_by_one_and_its_probabilities_are_its_own(
+    kind, too_long
+):
     torch.manual_seed(7)
-    section = ClassifierSection(d_model=26, num_heads=2, d_ff=17, max_len=13, ngram_buckets=97, **SHAPES[kind])
+    section = ClassifierSection(
+        d_model=26, num_heads=2, d_ff=17, max_len=13, ngram_buckets=97, **SHAPES[kind]
+    )
     model = TransformerClassifier(section, letters().vocab_size, len(LABELS)).double()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,4 +1,6 @@
-"""A language model of fakes whose next token is plain to see, and of a small real one with random weights."""
+"""A language model of fakes whose next token is plain to see, and of a small real one with random
+weights.
+"""
 
 import codecs
 import hashlib
@@ -18,7 +20,14 @@ from torch import Tensor, nn
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from weft.config import CausalSection, SamplingSection, SideSection
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
+from weft.data.tokenizer import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    Tokenizer,
+    train_tokenizer,
+)
 from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.engine import bindings
 from weft.engine.weights import Writer, build_writer
@@ -27,10 +36,16 @@ from weft.kernels import native
 from weft.model.causal import CausalTransformer
 from weft.predict.language_model import Generation, LanguageModel
 
-LINES = ["The cat sat on the mat.", "A dog sees the cat and the bird.", "the END of it, says the fish: 1, 2, 3!"]
+LINES = [
+    "The cat sat on the mat.",
+    "A dog sees the cat and the bird.",
+    "the END of it, says the fish: 1, 2, 3!",
+]
 KINDS = ("character", "byte", "bpe", "unigram", "word")
 each_kind = pytest.mark.parametrize("kind", KINDS)
-either_packing = pytest.mark.parametrize("packed", [True, False], ids=["packed", "stream"])
+either_packing = pytest.mark.parametrize(
+    "packed", [True, False], ids=["packed", "stream"]
+)
 
 
 @memo
@@ -52,7 +67,9 @@ class Seen:
 
 
 class FakeModel(nn.Module):
-    """Says what comes next by `next_logits(ids so far)`; its states are the logits. It has `max_len` positions."""
+    """Says what comes next by `next_logits(ids so far)`; its states are the logits. It has
+    `max_len` positions.
+    """
 
     def __init__(self, vocab_size: int, max_len: int = 1000) -> None:
         super().__init__()
@@ -67,11 +84,18 @@ class FakeModel(nn.Module):
         return Seen([tuple(row) for row in prompt.tolist()])
 
     def decode(self, ids: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
-        longer = [(*seen, *row) for seen, row in zip(cache.rows, ids.tolist(), strict=True)]
+        longer = [
+            (*seen, *row) for seen, row in zip(cache.rows, ids.tolist(), strict=True)
+        ]
         self._look(max(map(len, longer)))
         width = ids.shape[1]
         logits = [
-            torch.stack([self.next_logits(row[: len(row) - width + place]) for place in range(1, width + 1)])
+            torch.stack(
+                [
+                    self.next_logits(row[: len(row) - width + place])
+                    for place in range(1, width + 1)
+                ]
+            )
             for row in longer
         ]
         return torch.stack(logits), Seen(longer)
@@ -107,27 +131,45 @@ class Whim(FakeModel):
 
     def next_logits(self, seen):
         seed = int.from_bytes(hashlib.sha256(repr(seen).encode()).digest()[:4])
-        return 3 * torch.randn(self.vocab_size, generator=torch.Generator().manual_seed(seed))
+        return 3 * torch.randn(
+            self.vocab_size, generator=torch.Generator().manual_seed(seed)
+        )
 
 
-def whim(kind: str = "character", *, window_len: int = 20, packed: bool = False, **decoding: Any) -> LanguageModel:
+def whim(
+    kind: str = "character",
+    *,
+    window_len: int = 20,
+    packed: bool = False,
+    **decoding: Any,
+) -> LanguageModel:
     """It fails where a position beyond the window is fed."""
     tokenizer = tokenizer_of(kind)
     model = Whim(tokenizer.vocab_size, max_len=window_len)
     return language_model(model, kind, window_len=window_len, packed=packed, **decoding)
 
 
-def scripted(script: str | Sequence[int], kind: str = "character", *, window_len: int = 1000) -> LanguageModel:
+def scripted(
+    script: str | Sequence[int], kind: str = "character", *, window_len: int = 1000
+) -> LanguageModel:
     """A model that says a text, or ids, and then ends."""
     tokenizer = tokenizer_of(kind)
     ids = tokenizer.encode(script) if isinstance(script, str) else script
     model = Scripted(tokenizer.vocab_size, ids, max_len=window_len)
-    return language_model(model, kind, window_len=window_len, packed=False, max_new_tokens=500)
+    return language_model(
+        model, kind, window_len=window_len, packed=False, max_new_tokens=500
+    )
 
 
-def language_model(model: Any, kind: str, *, window_len: int, packed: bool, **decoding: Any) -> LanguageModel:
+def language_model(
+    model: Any, kind: str, *, window_len: int, packed: bool, **decoding: Any
+) -> LanguageModel:
     return LanguageModel(
-        model, tokenizer_of(kind), decoding=SamplingSection(**decoding), packed=packed, window_len=window_len
+        model,
+        tokenizer_of(kind),
+        decoding=SamplingSection(**decoding),
+        packed=packed,
+        window_len=window_len,
     )
 
 
@@ -141,7 +183,8 @@ def real(
 ) -> LanguageModel:
     """Random weights, strong enough to have opinions, in double precision.
 
-    That of characters says neither its end nor single bytes: its text is read again as it was written.
+    That of characters says neither its end nor single bytes: its text is read again as it was
+    written.
     """
     torch.manual_seed(7)
     shape = CausalSection(
@@ -158,7 +201,9 @@ def real(
         ngram_buckets=97,
         match_lengths=(1, 2) if ngrams > 3 else (),
     )
-    model = CausalTransformer(shape, tokenizer_of(kind).vocab_size, PAD_ID).double().eval()
+    model = (
+        CausalTransformer(shape, tokenizer_of(kind).vocab_size, PAD_ID).double().eval()
+    )
     with torch.no_grad():
         for weights in model.parameters():
             weights.add_(torch.randn_like(weights) * 0.4)
@@ -167,7 +212,8 @@ def real(
     return language_model(model, kind, window_len=window_len, packed=packed)
 
 
-# Writing on ---------------------------------------------------------------------------------------------------
+# Writing on
+# --------------------------------------------------------------------------------------
 
 OPTIONS: list[dict[str, Any]] = [
     {"temperature": 0},
@@ -176,7 +222,13 @@ OPTIONS: list[dict[str, Any]] = [
     {"top_p": 0.7},
     {"min_p": 0.1},
     {"repetition_penalty": 1.5},
-    {"temperature": 2.5, "top_k": 40, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.2},
+    {
+        "temperature": 2.5,
+        "top_k": 40,
+        "top_p": 0.9,
+        "min_p": 0.01,
+        "repetition_penalty": 1.2,
+    },
     {"stop": ["e", "th", "a"]},
     {"stop": "o"},
     {"max_new_tokens": 1},
@@ -187,11 +239,16 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("kind", ["character", "bpe"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("prompt", ["", "a prompt longer than the window of it, 猫"])
-def test_the_pieces_of_a_stream_are_the_text(kind: str, options: dict[str, Any], prompt: str) -> None:
+def test_the_pieces_of_a_stream_are_the_text(
+    kind: str, options: dict[str, Any], prompt: str
+) -> None:
     model = whim(kind)
     for seed in range(2):
         asked = {"max_new_tokens": 24, "seed": seed, **options}
-        pieces, found = list(model.stream(prompt, **asked)), model.generate(prompt, **asked)
+        pieces, found = (
+            list(model.stream(prompt, **asked)),
+            model.generate(prompt, **asked),
+        )
         assert "".join(pieces) == found.text
         assert all(pieces)
         assert 1 <= len(found.token_log_probs) <= asked["max_new_tokens"]
@@ -205,7 +262,11 @@ def test_greedy_takes_the_likeliest_and_its_log_probs_are_the_models_own() -> No
         written, log_probs = [], []
         for _ in range(15):
             with torch.inference_mode():
-                log_p = model.model(torch.tensor([[*ids, *written]]))[0, -1].float().log_softmax(-1)
+                log_p = (
+                    model.model(torch.tensor([[*ids, *written]]))[0, -1]
+                    .float()
+                    .log_softmax(-1)
+                )
             allowed = log_p.clone()
             allowed[[PAD_ID, UNK_ID, BOS_ID]] = -math.inf
             written.append(int(allowed.argmax()))
@@ -214,13 +275,19 @@ def test_greedy_takes_the_likeliest_and_its_log_probs_are_the_models_own() -> No
         found = model.generate(prompt, temperature=0, max_new_tokens=15)
         assert found.text == model.tokenizer.decode(written)
         assert found.token_log_probs == pytest.approx(log_probs, abs=1e-5)
-        assert model.generate(prompt, top_k=1, max_new_tokens=15, seed=9).text == found.text
+        assert (
+            model.generate(prompt, top_k=1, max_new_tokens=15, seed=9).text
+            == found.text
+        )
         assert model.generate(prompt, temperature=0, max_new_tokens=15, seed=9) == found
 
 
 def test_the_same_seed_writes_the_same_and_another_something_else() -> None:
     model = whim()
-    texts = [model.generate("The", seed=seed, max_new_tokens=15).text for seed in (1, 2, 3, 1, 2**63 - 1, 0)]
+    texts = [
+        model.generate("The", seed=seed, max_new_tokens=15).text
+        for seed in (1, 2, 3, 1, 2**63 - 1, 0)
+    ]
     assert texts[0] == texts[3]
     assert len(set(texts)) == 5
     assert model.generate("The", max_new_tokens=15).text == texts[0]
@@ -231,10 +298,25 @@ def test_what_is_not_given_comes_from_the_recipe() -> None:
     found = model.generate("The")
     assert len(found.token_log_probs) == 7
     assert found == model.generate("The", temperature=0, max_new_tokens=7, seed=5)
-    drawn = whim(max_new_tokens=7, temperature=3.0, top_k=50, top_p=0.9, min_p=0.001, repetition_penalty=1.3)
-    same = {"temperature": 3.0, "top_k": 50, "top_p": 0.9, "min_p": 0.001, "repetition_penalty": 1.3}
+    drawn = whim(
+        max_new_tokens=7,
+        temperature=3.0,
+        top_k=50,
+        top_p=0.9,
+        min_p=0.001,
+        repetition_penalty=1.3,
+    )
+    same = {
+        "temperature": 3.0,
+        "top_k": 50,
+        "top_p": 0.9,
+        "min_p": 0.001,
+        "repetition_penalty": 1.3,
+    }
     assert drawn.generate("The") == model.generate("The", max_new_tokens=7, **same)
-    assert drawn.generate("The", top_k=1) == model.generate("The", max_new_tokens=7, **same | {"top_k": 1})
+    assert drawn.generate("The", top_k=1) == model.generate(
+        "The", max_new_tokens=7, **same | {"top_k": 1}
+    )
 
 
 def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
@@ -244,11 +326,21 @@ def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
             logits[EOS_ID] = 1.7
             return logits
 
-    model = language_model(Stubborn(tokenizer_of("byte").vocab_size), "byte", window_len=99, packed=True)
+    model = language_model(
+        Stubborn(tokenizer_of("byte").vocab_size), "byte", window_len=99, packed=True
+    )
     first, second = (model.tokenizer.decode([i]) for i in (4, 5))
     assert model.generate(temperature=0, max_new_tokens=2).text == first + first
-    assert model.generate(temperature=0, max_new_tokens=2, repetition_penalty=9.0).text == first + second
-    assert model.generate(first, temperature=0, max_new_tokens=1, repetition_penalty=9.0).text == second
+    assert (
+        model.generate(temperature=0, max_new_tokens=2, repetition_penalty=9.0).text
+        == first + second
+    )
+    assert (
+        model.generate(
+            first, temperature=0, max_new_tokens=1, repetition_penalty=9.0
+        ).text
+        == second
+    )
 
 
 def with_engine(plain: LanguageModel, precision: str = "float32") -> LanguageModel:
@@ -258,7 +350,9 @@ def with_engine(plain: LanguageModel, precision: str = "float32") -> LanguageMod
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
     model = deepcopy(plain.model).float()
-    other = language_model(model, "character", window_len=plain.window_len, packed=plain.packed)
+    other = language_model(
+        model, "character", window_len=plain.window_len, packed=plain.packed
+    )
     other.writer = build_writer(model, "cpu", precision)
     assert isinstance(other.writer, Writer)
     return other
@@ -275,8 +369,12 @@ def penalised(model: LanguageModel, ids: list[int], penalty: float) -> Tensor:
 
 @pytest.mark.parametrize("penalty", [1.3, 2.0, 0.7])
 @pytest.mark.parametrize("engine", [False, True], ids=["plain", "engine"])
-def test_a_repetition_penalty_is_that_of_transformers(engine: bool, penalty: float) -> None:
-    """Greedily, drawn, and with a draft; it depends on the logits' sign, so log-probabilities would not do."""
+def test_a_repetition_penalty_is_that_of_transformers(
+    engine: bool, penalty: float
+) -> None:
+    """Greedily, drawn, and with a draft; it depends on the logits' sign, so log-probabilities would
+    not do.
+    """
     plain = real(window_len=40)
     model = with_engine(plain) if engine else plain
     prompt = "The cat sat on the"
@@ -284,20 +382,40 @@ def test_a_repetition_penalty_is_that_of_transformers(engine: bool, penalty: flo
     for _ in range(12):
         ids = [*ids, int(penalised(plain, ids, penalty).argmax())]
     asked = {"max_new_tokens": 12, "temperature": 0, "repetition_penalty": penalty}
-    assert model.generate(prompt, **asked).text == plain.tokenizer.decode(ids)[len(prompt) :]
-    assert model.generate(prompt, **asked, draft="prompt").text == plain.tokenizer.decode(ids)[len(prompt) :]
+    assert (
+        model.generate(prompt, **asked).text
+        == plain.tokenizer.decode(ids)[len(prompt) :]
+    )
+    assert (
+        model.generate(prompt, **asked, draft="prompt").text
+        == plain.tokenizer.decode(ids)[len(prompt) :]
+    )
     bounds = penalised(plain, start, penalty).double().softmax(-1).cumsum(0)
     with torch.inference_mode():
         cache = model.writer.prefill(torch.tensor([start[:-1]]))
-        logits = model.writer.output(model.writer.decode(torch.tensor([start[-1:]]), cache)[0])[:, -1]
+        logits = model.writer.output(
+            model.writer.decode(torch.tensor([start[-1:]]), cache)[0]
+        )[:, -1]
     settled = Sampling(repetition_penalty=penalty)
-    found = filtered_log_probs(logits, settled, torch.tensor([start]), (PAD_ID, UNK_ID, BOS_ID))[0].exp()
+    found = filtered_log_probs(
+        logits, settled, torch.tensor([start]), (PAD_ID, UNK_ID, BOS_ID)
+    )[0].exp()
     torch.testing.assert_close(found.cumsum(0), bounds, atol=1e-5, rtol=0)
     for seed in range(20):
-        number = torch.rand((), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        drawn = model.generate(prompt, max_new_tokens=1, temperature=1.0, repetition_penalty=penalty, seed=seed)
+        number = torch.rand(
+            (), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        )
+        drawn = model.generate(
+            prompt,
+            max_new_tokens=1,
+            temperature=1.0,
+            repetition_penalty=penalty,
+            seed=seed,
+        )
         expected = int((bounds > number).int().argmax())
-        assert drawn.text == plain.tokenizer.decode([*start[1:], expected])[len(prompt) :]
+        assert (
+            drawn.text == plain.tokenizer.decode([*start[1:], expected])[len(prompt) :]
+        )
 
 
 @either_packing
@@ -313,10 +431,12 @@ def test_no_special_token_is_ever_said_but_the_end(packed: bool) -> None:
     model = language_model(Specials(size), "byte", window_len=9, packed=packed)
     found = model.generate(temperature=0, max_new_tokens=3)
     assert found.text == model.tokenizer.decode([7, 7, 7])
-    assert all(log_prob < -50 for log_prob in found.token_log_probs)  # the model's own, banned ones counted
+    # the model's own, banned ones counted
+    assert all(log_prob < -50 for log_prob in found.token_log_probs)
 
 
-# With a draft -------------------------------------------------------------------------------------------------
+# With a draft
+# --------------------------------------------------------------------------------------
 
 
 def without_counts(found: Generation) -> Generation:
@@ -329,12 +449,18 @@ def without_counts(found: Generation) -> Generation:
 def test_a_draft_changes_nothing_but_the_steps(
     kind: str, options: dict[str, Any], prompt: str, window_len: int
 ) -> None:
-    """One that is the model itself, one that sees less of the text, and what stood in the text before."""
+    """One that is the model itself, one that sees less of the text, and what stood in the text
+    before.
+    """
     model = whim(kind, window_len=window_len)
     asked = {"max_new_tokens": 24, **options}
     expected = model.generate(prompt, **asked)
     assert (expected.proposed, expected.accepted) == (0, 0)
-    for draft in (whim(kind, window_len=window_len), whim(kind, window_len=7), "prompt"):
+    for draft in (
+        whim(kind, window_len=window_len),
+        whim(kind, window_len=7),
+        "prompt",
+    ):
         found = model.generate(prompt, **asked, draft=draft)
         assert without_counts(found) == expected
         assert 0 <= found.accepted <= found.proposed
@@ -345,7 +471,8 @@ def test_a_draft_changes_nothing_but_the_steps(
 def test_the_counts_say_what_a_draft_was_worth() -> None:
     model = whim(window_len=50)
     found = model.generate("The", max_new_tokens=14, draft=whim(window_len=50))
-    assert (found.proposed, found.accepted) == (11, 11)  # 1 and one more, 3 and one more, 7 and one more
+    # 1 and one more, 3 and one more, 7 and one more
+    assert (found.proposed, found.accepted) == (11, 11)
 
     class Echo(FakeModel):
         """Says what it said nine ids ago."""
@@ -355,37 +482,53 @@ def test_the_counts_say_what_a_draft_was_worth() -> None:
             logits[seen[-9:][0]] = 50.0
             return logits
 
-    echo = language_model(Echo(tokenizer_of("byte").vocab_size), "byte", window_len=99, packed=False)
-    again = echo.generate("the cat, the", temperature=0, max_new_tokens=20, draft="prompt")
+    echo = language_model(
+        Echo(tokenizer_of("byte").vocab_size), "byte", window_len=99, packed=False
+    )
+    again = echo.generate(
+        "the cat, the", temperature=0, max_new_tokens=20, draft="prompt"
+    )
     assert again.text == " cat, the cat, the c"
-    assert (again.proposed, again.accepted) == (16, 16)  # 1 and one, 3 and one, 7 and one, 5 and one
+    # 1 and one, 3 and one, 7 and one, 5 and one
+    assert (again.proposed, again.accepted) == (16, 16)
 
 
 @pytest.mark.parametrize("options", [OPTIONS[i] for i in (0, 1, 6, 7)], ids=str)
 @pytest.mark.parametrize(("ngrams", "positions"), [(1, "sinusoidal"), (4, "rotary")])
-def test_a_real_model_writes_the_same_with_a_draft(ngrams: int, positions: str, options: dict[str, Any]) -> None:
-    """Its log-probabilities differ in rounding: products of several positions are not those of one."""
+def test_a_real_model_writes_the_same_with_a_draft(
+    ngrams: int, positions: str, options: dict[str, Any]
+) -> None:
+    """Its log-probabilities differ in rounding: products of several positions are not those of
+    one.
+    """
     model, smaller = real(ngrams=ngrams, positions=positions), real(window_len=9)
     prompt, asked = "The cat sat on the mat. The cat", {"max_new_tokens": 40, **options}
     expected = model.generate(prompt, **asked)
     for draft in (model, smaller, "prompt"):
         found = model.generate(prompt, **asked, draft=draft)
         assert (found.text, found.finish) == (expected.text, expected.finish)
-        assert found.token_log_probs == pytest.approx(expected.token_log_probs, abs=1e-5)
+        assert found.token_log_probs == pytest.approx(
+            expected.token_log_probs, abs=1e-5
+        )
 
 
 def test_a_draft_with_another_tokenizer_is_refused_at_the_call() -> None:
     model = whim("bpe")
     for call in (model.generate, model.stream):
-        with pytest.raises(UsageError, match="the draft has another tokenizer") as caught:
+        with pytest.raises(
+            UsageError, match="the draft has another tokenizer"
+        ) as caught:
             call("The", draft=whim("unigram"))
         assert "\n" not in str(caught.value)
-        with pytest.raises(UsageError, match="draft = 'source': it must be a language model or"):
+        with pytest.raises(
+            UsageError, match="draft = 'source': it must be a language model or"
+        ):
             call("The", draft="source")
     assert model.model.beginnings == []
 
 
-# How it ends --------------------------------------------------------------------------------------------------
+# How it ends
+# --------------------------------------------------------------------------------------
 
 
 def test_why_it_ended() -> None:
@@ -399,7 +542,11 @@ def test_the_end_has_a_probability_and_no_text() -> None:
     found = scripted("the cat").generate("A dog. ")
     assert (found.text, len(found.token_log_probs)) == ("the cat", 8)
     at_once = scripted("").generate("A dog.")
-    assert (at_once.text, at_once.finish, len(at_once.token_log_probs)) == ("", "end", 1)
+    assert (at_once.text, at_once.finish, len(at_once.token_log_probs)) == (
+        "",
+        "end",
+        1,
+    )
     assert list(scripted("").stream("A dog.")) == []
 
 
@@ -419,7 +566,9 @@ def test_the_end_has_a_probability_and_no_text() -> None:
     ids=str,
 )
 @each_kind
-def test_a_stop_string_ends_the_text_before_it(kind: str, stop: str | list[str], text: str, finish: str) -> None:
+def test_a_stop_string_ends_the_text_before_it(
+    kind: str, stop: str | list[str], text: str, finish: str
+) -> None:
     """Whether it is a token, begins and ends inside tokens, or goes over several of them."""
     found = scripted("the END of it", kind).generate(stop=stop)
     assert (found.text, found.finish) == (text, finish)
@@ -429,7 +578,9 @@ def test_a_stop_string_ends_the_text_before_it(kind: str, stop: str | list[str],
 def test_tokens_and_stop_strings_do_begin_and_end_in_different_places() -> None:
     """What the test above takes for granted."""
     tokenizer = tokenizer_of("bpe")
-    pieces = [tokenizer.spell([i], begins=False) for i in tokenizer.encode("the END of it")]
+    pieces = [
+        tokenizer.spell([i], begins=False) for i in tokenizer.encode("the END of it")
+    ]
     assert b" the" in pieces
     assert len(pieces) < 10
     assert len(tokenizer_of("byte").encode("the END of it")) == 13
@@ -452,7 +603,8 @@ def test_tokens_of_the_stop_string_are_counted_among_the_log_probs() -> None:
     assert len(scripted("the END of it").generate(stop=["END"]).token_log_probs) == 7
 
 
-# The window ---------------------------------------------------------------------------------------------------
+# The window
+# --------------------------------------------------------------------------------------
 
 
 def test_a_text_that_outgrows_the_window_goes_on_with_half_of_it() -> None:
@@ -461,15 +613,20 @@ def test_a_text_that_outgrows_the_window_goes_on_with_half_of_it() -> None:
     found = model.generate("The", temperature=0)
     assert (found.text, found.finish, found.prompt_cut) == (text, "end", False)
     ids = [EOS_ID, *model.tokenizer.encode("The" + text)]
-    # With 4 ids in sight 5 more are written, until 8 are fed; the last of the 4 is fed with the first step.
+    # With 4 ids in sight 5 more are written, until 8 are fed; the last of the 4 is fed with the
+    # first step.
     ends = [4, *range(9, len(ids), 5)]
-    assert model.model.beginnings == [tuple(ids[max(0, end - 4) : end - 1]) for end in ends]
+    assert model.model.beginnings == [
+        tuple(ids[max(0, end - 4) : end - 1]) for end in ends
+    ]
     assert model.model.longest == 8
 
 
 @pytest.mark.parametrize("window_len", [1, 2, 3, 5, 8, 200])
 @pytest.mark.parametrize("prompt", ["", "T", "The cat sat on the mat."])
-def test_no_position_beyond_the_window_is_fed_and_all_of_it_is_used(window_len: int, prompt: str) -> None:
+def test_no_position_beyond_the_window_is_fed_and_all_of_it_is_used(
+    window_len: int, prompt: str
+) -> None:
     """The fake refuses more positions than it has."""
     text = "a dog sees the cat and the bird. " * 3
     model = scripted(text, window_len=window_len)
@@ -478,7 +635,14 @@ def test_no_position_beyond_the_window_is_fed_and_all_of_it_is_used(window_len: 
     fed = 1 + len(prompt) + len(text)
     assert model.model.longest == min(window_len, fed)
     assert "".join(scripted(text, window_len=window_len).stream(prompt)) == text
-    assert len(scripted(text, window_len=window_len).generate(prompt, max_new_tokens=50).token_log_probs) == 50
+    assert (
+        len(
+            scripted(text, window_len=window_len)
+            .generate(prompt, max_new_tokens=50)
+            .token_log_probs
+        )
+        == 50
+    )
 
 
 def test_a_prompt_longer_than_the_window_is_cut_and_said_so() -> None:
@@ -486,7 +650,11 @@ def test_a_prompt_longer_than_the_window_is_cut_and_said_so() -> None:
     found = model.generate("The cat sat")
     assert found.prompt_cut
     assert model.model.beginnings == [tuple(model.tokenizer.encode(" sat")[:-1])]
-    assert [model.fits(prompt) for prompt in ("", "The cat", "The cat ")] == [True, True, False]
+    assert [model.fits(prompt) for prompt in ("", "The cat", "The cat ")] == [
+        True,
+        True,
+        False,
+    ]
     assert not scripted("x", window_len=8).generate("The cat").prompt_cut
     assert scripted("x", window_len=8).generate("The cat ").prompt_cut
 
@@ -501,7 +669,8 @@ def test_what_a_window_begins_with(packed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ngrams", "positions"), [(1, "sinusoidal"), (1, "rotary"), (4, "rotary"), (3, "learned")]
+    ("ngrams", "positions"),
+    [(1, "sinusoidal"), (1, "rotary"), (4, "rotary"), (3, "learned")],
 )
 @pytest.mark.parametrize("window_len", [1, 8, 9])
 def test_a_real_model_with_a_cache_says_what_it_would_without(
@@ -511,25 +680,49 @@ def test_a_real_model_with_a_cache_says_what_it_would_without(
     model = real(window_len=window_len, ngrams=ngrams, positions=positions)
     for prompt in ("", "The cat", "The cat sat on the mat."):
         found = model.generate(prompt, temperature=4.0, max_new_tokens=25)
-        written, seen, expected = model.tokenizer.encode(found.text), [EOS_ID, *model.tokenizer.encode(prompt)], []
+        written, seen, expected = (
+            model.tokenizer.encode(found.text),
+            [EOS_ID, *model.tokenizer.encode(prompt)],
+            [],
+        )
         for token in written:
             seen = seen if len(seen) <= window_len else seen[-max(1, window_len // 2) :]
             with torch.inference_mode():
-                expected.append(float(model.model(torch.tensor([seen]))[0, -1].log_softmax(-1)[token]))
+                expected.append(
+                    float(
+                        model.model(torch.tensor([seen]))[0, -1].log_softmax(-1)[token]
+                    )
+                )
             seen = [*seen, token]
         assert len(set(written)) > 5
         assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
 
 
-# Spaces and characters ----------------------------------------------------------------------------------------
+# Spaces and characters
+# --------------------------------------------------------------------------------------
 
-WRITTEN = ["The cat sat", "The cat", " a dog", "  two", "\nline", "é 猫好。", "👩‍👩‍👧", "1, 2!", "x", ""]
+WRITTEN = [
+    "The cat sat",
+    "The cat",
+    " a dog",
+    "  two",
+    "\nline",
+    "é 猫好。",
+    "👩‍👩‍👧",
+    "1, 2!",
+    "x",
+    "",
+]
 
 
 @each_kind
-@pytest.mark.parametrize("prompt", ["", "The", "The cat ", " ", "猫", "é", "line\n", "\ufffd"])
+@pytest.mark.parametrize(
+    "prompt", ["", "The", "The cat ", " ", "猫", "é", "line\n", "\ufffd"]
+)
 @pytest.mark.parametrize("text", WRITTEN)
-def test_prompt_and_text_are_what_all_ids_stand_for(kind: str, prompt: str, text: str) -> None:
+def test_prompt_and_text_are_what_all_ids_stand_for(
+    kind: str, prompt: str, text: str
+) -> None:
     tokenizer = tokenizer_of(kind)
     ids = tokenizer.encode(text)
     found = scripted(ids, kind).generate(prompt)
@@ -543,7 +736,9 @@ def test_so_are_they_of_any_text(kind: str, prompt: str, text: str) -> None:
     tokenizer = tokenizer_of(kind)
     ids = tokenizer.encode(text)
     found = scripted(ids, kind).generate(prompt)
-    assert tokenizer.normalize(prompt) + found.text == tokenizer.decode([*tokenizer.encode(prompt), *ids])
+    assert tokenizer.normalize(prompt) + found.text == tokenizer.decode(
+        [*tokenizer.encode(prompt), *ids]
+    )
     assert "".join(scripted(ids, kind).stream(prompt)) == found.text
 
 
@@ -552,14 +747,23 @@ def test_so_are_they_of_any_text(kind: str, prompt: str, text: str) -> None:
 def test_ids_are_spelled_as_they_are_decoded(kind: str, text: str) -> None:
     tokenizer = tokenizer_of(kind)
     ids = tokenizer.encode(text)
-    assert tokenizer.spell([BOS_ID, *ids, EOS_ID]).decode() == tokenizer.decode(ids) == text
+    assert (
+        tokenizer.spell([BOS_ID, *ids, EOS_ID]).decode()
+        == tokenizer.decode(ids)
+        == text
+    )
     one_by_one = b"".join(tokenizer.spell([i], begins=False) for i in ids)
     assert one_by_one == tokenizer.spell(ids, begins=False)
-    assert one_by_one.decode().removeprefix("" if kind in ("character", "byte") else " ") == text
+    assert (
+        one_by_one.decode().removeprefix("" if kind in ("character", "byte") else " ")
+        == text
+    )
 
 
 @each_kind
-def test_words_that_go_on_keep_their_space_and_the_first_of_a_text_has_none(kind: str) -> None:
+def test_words_that_go_on_keep_their_space_and_the_first_of_a_text_has_none(
+    kind: str,
+) -> None:
     tokenizer = tokenizer_of(kind)
     ids, begun = tokenizer.encode("The cat sat"), tokenizer.encode("The cat")
     assert ids[: len(begun)] == begun
@@ -595,7 +799,10 @@ def test_broken_bytes_become_a_replacement_character_and_spoil_nothing_beside_th
     kind: str, spelled: bytes, text: str
 ) -> None:
     tokenizer = tokenizer_of(kind)
-    id_of = {tokenizer.spell([i], begins=False): i for i in reversed(range(4, tokenizer.vocab_size))}
+    id_of = {
+        tokenizer.spell([i], begins=False): i
+        for i in reversed(range(4, tokenizer.vocab_size))
+    }
     ids = [id_of[bytes([byte])] for byte in spelled]
     found = scripted(ids, kind).generate("x")
     assert (found.text, found.finish) == (text, "end")
@@ -605,10 +812,13 @@ def test_broken_bytes_become_a_replacement_character_and_spoil_nothing_beside_th
     assert (at_the_limit.text, at_the_limit.finish) == (text, "length")
 
 
-# Scoring ------------------------------------------------------------------------------------------------------
+# Scoring
+# --------------------------------------------------------------------------------------
 
 
-def log_probs_by_hand(model: LanguageModel, inputs: list[int], labels: list[int]) -> list[float]:
+def log_probs_by_hand(
+    model: LanguageModel, inputs: list[int], labels: list[int]
+) -> list[float]:
     """One window: the whole of it at once, no cache."""
     with torch.inference_mode():
         log_probs = model.model(torch.tensor([inputs]))[0].log_softmax(-1)
@@ -620,14 +830,20 @@ def log_probs_by_hand(model: LanguageModel, inputs: list[int], labels: list[int]
 def test_a_score_is_the_sum_over_all_tokens(kind: str, packed: bool) -> None:
     model, text = real(kind, 90, packed), "the cat, é!"
     ids = model.tokenizer.encode(text)
-    inputs, labels = ([BOS_ID, *ids], [*ids, EOS_ID]) if packed else ([EOS_ID, *ids[:-1]], ids)
+    inputs, labels = (
+        ([BOS_ID, *ids], [*ids, EOS_ID]) if packed else ([EOS_ID, *ids[:-1]], ids)
+    )
     expected = log_probs_by_hand(model, inputs, labels)
     (found,) = model.score(text)
     assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
     assert found.log_prob == pytest.approx(sum(expected), abs=1e-4)
     assert (found.num_tokens, found.num_bytes) == (len(labels), len(text.encode()))
-    assert found.perplexity == pytest.approx(math.exp(-sum(expected) / len(labels)), rel=1e-4)
-    assert found.bits_per_byte == pytest.approx(-sum(expected) / math.log(2) / len(text.encode()), rel=1e-5)
+    assert found.perplexity == pytest.approx(
+        math.exp(-sum(expected) / len(labels)), rel=1e-4
+    )
+    assert found.bits_per_byte == pytest.approx(
+        -sum(expected) / math.log(2) / len(text.encode()), rel=1e-5
+    )
     assert found.pieces == model.tokenizer.pieces(labels)
     assert (found.pieces[-1] == "<eos>") is packed
     assert found.text == text
@@ -635,12 +851,15 @@ def test_a_score_is_the_sum_over_all_tokens(kind: str, packed: bool) -> None:
 
 @either_packing
 @pytest.mark.parametrize("length", [4, 5, 6, 9, 10, 11, 23])
-def test_a_text_longer_than_the_window_is_read_in_windows_that_overlap(packed: bool, length: int) -> None:
+def test_a_text_longer_than_the_window_is_read_in_windows_that_overlap(
+    packed: bool, length: int
+) -> None:
     model, text = real("character", 5, packed), "The cat sat on the mat."[:length]
     ids = model.tokenizer.encode(text)
     labels = [*ids, EOS_ID] if packed else ids
     inputs = [BOS_ID if packed else EOS_ID, *labels[:-1]]
-    begins = [0 if i < 5 else 3 * ((i - 5) // 3 + 1) for i in range(len(labels))]  # two of the five are shared
+    # two of the five are shared
+    begins = [0 if i < 5 else 3 * ((i - 5) // 3 + 1) for i in range(len(labels))]
     expected = [
         log_probs_by_hand(model, inputs[begin : i + 1], labels[begin : i + 1])[-1]
         for i, begin in enumerate(begins)
@@ -669,14 +888,22 @@ def test_many_texts_one_text_and_none() -> None:
 @either_packing
 def test_an_empty_text(packed: bool) -> None:
     (found,) = real(packed=packed).score("")
-    assert (found.num_bytes, found.num_tokens, len(found.pieces)) == (0, int(packed), int(packed))
+    assert (found.num_bytes, found.num_tokens, len(found.pieces)) == (
+        0,
+        int(packed),
+        int(packed),
+    )
     if packed:
         assert found.log_prob == pytest.approx(
             log_probs_by_hand(real(packed=True), [BOS_ID], [EOS_ID])[0], abs=1e-5
         )
     else:
         assert json.dumps(found.to_json()).count("0.0") == 2  # and no -0.0
-        assert (found.log_prob, found.perplexity, found.bits_per_byte) == (0.0, 1.0, 0.0)
+        assert (found.log_prob, found.perplexity, found.bits_per_byte) == (
+            0.0,
+            1.0,
+            0.0,
+        )
 
 
 def test_a_lone_surrogate_counts_as_the_character_that_it_is_read_as() -> None:
@@ -684,7 +911,9 @@ def test_a_lone_surrogate_counts_as_the_character_that_it_is_read_as() -> None:
     lone, mark = model.score(["a\ud800", "a\ufffd"])
     assert lone.num_bytes == mark.num_bytes == 4
     assert lone.log_prob == mark.log_prob
-    assert model.generate("a\ud800", max_new_tokens=9) == model.generate("a\ufffd", max_new_tokens=9)
+    assert model.generate("a\ud800", max_new_tokens=9) == model.generate(
+        "a\ufffd", max_new_tokens=9
+    )
 
 
 def test_an_impossible_text_has_a_perplexity_that_json_can_hold() -> None:
@@ -696,10 +925,13 @@ def test_an_impossible_text_has_a_perplexity_that_json_can_hold() -> None:
 
     (found,) = language_model(Sure(330), "byte", window_len=9, packed=True).score("xyz")
     assert found.log_prob == -4 * 5000.0
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["perplexity"] == math.exp(700)
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))[
+        "perplexity"
+    ] == math.exp(700)
 
 
-# What goes wrong ----------------------------------------------------------------------------------------------
+# What goes wrong
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -720,7 +952,9 @@ def test_an_impossible_text_has_a_perplexity_that_json_can_hold() -> None:
     ],
     ids=str,
 )
-def test_impossible_settings_are_refused_at_the_call(asked: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused_at_the_call(
+    asked: dict[str, Any], message: str
+) -> None:
     """Of `stream` too, where nothing has been written yet."""
     model = whim()
     for call in (model.generate, model.stream):
@@ -736,12 +970,17 @@ def test_a_model_whose_output_is_not_a_number_is_an_error() -> None:
             return torch.full((self.vocab_size,), math.nan)
 
     model = language_model(Broken(330), "byte", window_len=9, packed=False)
-    for call in (lambda: model.generate("a"), lambda: list(model.stream("a")), lambda: model.score("a")):
+    for call in (
+        lambda: model.generate("a"),
+        lambda: list(model.stream("a")),
+        lambda: model.score("a"),
+    ):
         with pytest.raises(DivergedError):
             call()
 
 
-# Beside other work --------------------------------------------------------------------------------------------
+# Beside other work
+# --------------------------------------------------------------------------------------
 
 
 def test_between_the_pieces_the_caller_can_train_and_stream_again() -> None:
@@ -749,7 +988,9 @@ def test_between_the_pieces_the_caller_can_train_and_stream_again() -> None:
     model.model.train()
     weight = nn.Parameter(torch.ones(3))
     alone = [list(model.stream("The", seed=seed, max_new_tokens=9)) for seed in (1, 2)]
-    first, second = (model.stream("The", seed=seed, max_new_tokens=9) for seed in (1, 2))
+    first, second = (
+        model.stream("The", seed=seed, max_new_tokens=9) for seed in (1, 2)
+    )
     woven: list[list[str]] = [[], []]
     for one, other in zip(first, second, strict=False):
         woven[0].append(one)
@@ -771,7 +1012,11 @@ def test_a_model_in_training_is_not_disturbed_and_one_that_is_not_stays_so() -> 
         next(abandoned)
         assert model.model.training
         assert all(part.training for part in model.model.modules())
-        assert (model.generate("The", max_new_tokens=9), model.score("The cat")) == quiet  # without dropout
+        # without dropout
+        assert (
+            model.generate("The", max_new_tokens=9),
+            model.score("The cat"),
+        ) == quiet
         assert model.model.training
     finally:
         model.model.eval()
@@ -786,8 +1031,25 @@ def test_generating_leaves_the_random_state_of_a_run_alone() -> None:
 
 
 def test_an_answer_becomes_plain_json() -> None:
-    found = json.loads(json.dumps(whim().generate("The", max_new_tokens=3).to_json(), allow_nan=False))
-    assert set(found) == {"text", "finish", "token_log_probs", "prompt_cut", "proposed", "accepted"}
+    found = json.loads(
+        json.dumps(whim().generate("The", max_new_tokens=3).to_json(), allow_nan=False)
+    )
+    assert set(found) == {
+        "text",
+        "finish",
+        "token_log_probs",
+        "prompt_cut",
+        "proposed",
+        "accepted",
+    }
     score = json.loads(json.dumps(real().score("The")[0].to_json(), allow_nan=False))
-    fields = {"text", "log_prob", "num_tokens", "num_bytes", "perplexity", "bits_per_byte", "pieces"}
+    fields = {
+        "text",
+        "log_prob",
+        "num_tokens",
+        "num_bytes",
+        "perplexity",
+        "bits_per_byte",
+        "pieces",
+    }
     assert set(score) == fields | {"token_log_probs"}

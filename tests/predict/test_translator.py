@@ -1,4 +1,6 @@
-"""A translator of fake models whose answer is plain to see, and of a small real one with random weights."""
+"""A translator of fake models whose answer is plain to see, and of a small real one with random
+weights.
+"""
 
 import hashlib
 import itertools
@@ -41,7 +43,9 @@ TEXTS = [
 
 @memo
 def letters() -> Tokenizer:
-    return train_tokenizer([ALPHABET] * 3, SideSection(kind="character", vocab_size=512))
+    return train_tokenizer(
+        [ALPHABET] * 3, SideSection(kind="character", vocab_size=512)
+    )
 
 
 @dataclass
@@ -71,9 +75,16 @@ class FakeModel(nn.Module):
         return Rows([(row, ()) for row in rows])
 
     def decode(self, ids: Tensor, cache: Rows) -> tuple[Tensor, Rows]:
-        cache = Rows([(src, (*seen, i)) for (src, seen), (i,) in zip(cache.rows, ids.tolist(), strict=True)])
+        cache = Rows(
+            [
+                (src, (*seen, i))
+                for (src, seen), (i,) in zip(cache.rows, ids.tolist(), strict=True)
+            ]
+        )
         assert max(len(seen) for _, seen in cache.rows) < self.max_len
-        return torch.stack([self.next_logits(src, seen[1:]) for src, seen in cache.rows])[:, None], cache
+        return torch.stack(
+            [self.next_logits(src, seen[1:]) for src, seen in cache.rows]
+        )[:, None], cache
 
     def output(self, states: Tensor) -> Tensor:
         return states
@@ -106,7 +117,9 @@ class Whim(FakeModel):
 
     def next_logits(self, src, prefix):
         seed = int.from_bytes(hashlib.sha256(repr((src, prefix)).encode()).digest()[:4])
-        logits = 2 * torch.randn(letters().vocab_size, generator=torch.Generator().manual_seed(seed))
+        logits = 2 * torch.randn(
+            letters().vocab_size, generator=torch.Generator().manual_seed(seed)
+        )
         logits[EOS_ID] += 4
         return logits
 
@@ -118,7 +131,9 @@ class Speller(Whim):
         said = [EOS_ID, *letters().encode(ALPHABET.replace(" ", "").replace("\n", ""))]
         logits = super().next_logits(src, prefix)
         logits[EOS_ID] -= 4
-        return torch.full_like(logits, -torch.inf).index_put((torch.tensor(said),), logits[said])
+        return torch.full_like(logits, -torch.inf).index_put(
+            (torch.tensor(said),), logits[said]
+        )
 
 
 def translator(
@@ -135,11 +150,23 @@ def translator(
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_one_prediction_for_each_text_in_its_order(beam_size):
-    texts = ["a cat", "b", "The longest of them all.", "", "cat a", "b", "  \t ", "c d e"]
+    texts = [
+        "a cat",
+        "b",
+        "The longest of them all.",
+        "",
+        "cat a",
+        "b",
+        "  \t ",
+        "c d e",
+    ]
     found = translator(Echo()).translate(texts, beam_size=beam_size)
     assert [p.text for p in found] == [text.strip() for text in texts]
     assert all(not p.truncated for p in found)
-    assert translator(Echo()).translate((text for text in texts), beam_size=beam_size) == found
+    assert (
+        translator(Echo()).translate((text for text in texts), beam_size=beam_size)
+        == found
+    )
 
 
 def test_one_text_needs_no_list():
@@ -155,7 +182,9 @@ def test_one_text_needs_no_list():
 @pytest.mark.parametrize("text", ["", " ", "\n", "\t \r\n", "\u3000"])
 def test_a_text_with_nothing_in_it_gives_nothing_and_the_model_is_not_asked(text):
     model = Echo()
-    assert translator(model).translate([text]) == [Prediction("", None, False, 0, [], [])]
+    assert translator(model).translate([text]) == [
+        Prediction("", None, False, 0, [], [])
+    ]
     assert model.batches == []
 
 
@@ -166,7 +195,14 @@ def test_no_text_gives_no_prediction():
 
 @pytest.mark.parametrize(
     "text",
-    ["emoji 👩‍👩‍👧 here", "lone \ud800 surrogate", "nul \x00 byte", "שלום abc", "e" + "\u0301" * 20, "</s><pad>"],
+    [
+        "emoji 👩‍👩‍👧 here",
+        "lone \ud800 surrogate",
+        "nul \x00 byte",
+        "שלום abc",
+        "e" + "\u0301" * 20,
+        "</s><pad>",
+    ],
 )
 def test_odd_text_comes_through(text):
     (found,) = translator(Echo(), max_src_len=150).translate([text])
@@ -210,17 +246,29 @@ def test_a_prediction_becomes_plain_json():
     assert line["n_best"] == [{"text": "a", "score": found.score}]
 
 
-# Long texts ---------------------------------------------------------------------------------------------------
+# Long texts
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("language", "between"), [("en", " "), ("zh", ""), ("ZH-hant", ""), ("ja", ""), ("ko", " ")]
+    ("language", "between"),
+    [("en", " "), ("zh", ""), ("ZH-hant", ""), ("ja", ""), ("ko", " ")],
 )
 def test_a_long_text_is_translated_in_whole_sentences(language, between):
-    sentences = ["The cat sleeps.", "A dog barks!", "Who sees it?", "Nobody does.", "The end."]
+    sentences = [
+        "The cat sleeps.",
+        "A dog barks!",
+        "Who sees it?",
+        "Nobody does.",
+        "The end.",
+    ]
     model = Echo()
-    (found,) = translator(model, max_src_len=32, tgt_lang=language).translate([" ".join(sentences)])
-    assert found.text == between.join([" ".join(sentences[:2]), " ".join(sentences[2:4]), sentences[4]])
+    (found,) = translator(model, max_src_len=32, tgt_lang=language).translate(
+        [" ".join(sentences)]
+    )
+    assert found.text == between.join(
+        [" ".join(sentences[:2]), " ".join(sentences[2:4]), sentences[4]]
+    )
     assert (found.segments, found.truncated) == (3, False)
     assert sorted(itertools.chain(*model.batches)) == [9, 26, 29]
     assert len(found.token_log_probs) == 9 + 26 + 29
@@ -234,13 +282,19 @@ def test_a_long_text_is_translated_in_whole_sentences(language, between):
         ("A cat.\n\nA dog.", "A cat. A dog.", 2),
         ("\n A cat.", "A cat.", 1),
         ("\tA cat", "\tA cat", 1),
-        ("Mr. Smith has 3.5 dogs, z. B. Nr. 5.", "Mr. Smith has 3.5 dogs, z. B. Nr. 5.", 1),
+        (
+            "Mr. Smith has 3.5 dogs, z. B. Nr. 5.",
+            "Mr. Smith has 3.5 dogs, z. B. Nr. 5.",
+            1,
+        ),
         ("猫好。猫好。", "猫好。 猫好。", 2),
         ("a cat. a dog.", "a cat. a dog.", 1),
         ("   ", "", 0),
     ],
 )
-def test_a_model_of_single_sentences_gets_one_at_a_time_and_white_space_stays(text, expected, segments):
+def test_a_model_of_single_sentences_gets_one_at_a_time_and_white_space_stays(
+    text, expected, segments
+):
     here = translator(Echo(), by_sentence=True)
     (found,) = here.translate(text)
     assert (found.text, found.segments, found.truncated) == (expected, segments, False)
@@ -255,7 +309,9 @@ def test_between_sentences_of_a_language_without_spaces_only_wide_white_space_st
 def test_sentences_keep_alternatives_prefix_and_score():
     here = translator(Whim(), by_sentence=True)
     found = here.translate("Abc. Defg.", n_best=3, beam_size=3)[0]
-    alone = [here.translate(text, n_best=3, beam_size=3)[0] for text in ("Abc.", "Defg.")]
+    alone = [
+        here.translate(text, n_best=3, beam_size=3)[0] for text in ("Abc.", "Defg.")
+    ]
     assert found.score == pytest.approx((alone[0].score + alone[1].score) / 2)
     assert [a.text for a in found.n_best] == [
         " ".join(filter(None, texts))
@@ -264,7 +320,9 @@ def test_sentences_keep_alternatives_prefix_and_score():
     assert here.translate("Abc. Defg.", prefix="Xy")[0].text.startswith("Xy")
 
 
-@pytest.mark.parametrize(("letters_said", "expected"), [(4, True), (7, False), (10, False)])
+@pytest.mark.parametrize(
+    ("letters_said", "expected"), [(4, True), (7, False), (10, False)]
+)
 def test_a_translation_far_shorter_than_any_in_training_is_told(letters_said, expected):
     """Of ten letters with a least ratio of 0.9, fewer than 6.3 are suspicious."""
 
@@ -288,7 +346,14 @@ def test_a_text_of_more_than_the_usual_length_is_read_in_rows_of_it():
     """One sentence alone may be longer, up to the limit, and is one row like any text."""
     model = Echo()
     here = translator(model, usual_src_len=11)
-    found = here.translate(["Abc. Defg.", "Abc. Defg. Hij.", "A very long sentence. No.", "Abcdefghijklmnopq"])
+    found = here.translate(
+        [
+            "Abc. Defg.",
+            "Abc. Defg. Hij.",
+            "A very long sentence. No.",
+            "Abcdefghijklmnopq",
+        ]
+    )
     assert [p.text for p in found] == [
         "Abc. Defg.",
         "Abc. Defg. Hij.",
@@ -301,7 +366,9 @@ def test_a_text_of_more_than_the_usual_length_is_read_in_rows_of_it():
 
 
 def test_a_sentence_over_the_limit_is_cut_there_and_says_so():
-    (found,) = translator(Echo(), max_src_len=10).translate(["Yes. " + "X" * 30 + ". No."])
+    (found,) = translator(Echo(), max_src_len=10).translate(
+        ["Yes. " + "X" * 30 + ". No."]
+    )
     assert found.text == "Yes. XXXXXXXXX No."
     assert (found.segments, found.truncated) == (3, True)
 
@@ -319,7 +386,11 @@ def test_sentences_that_need_more_ids_together_than_apart_still_fit():
     here = translator(Echo(), max_src_len=12)
     here.src_tokenizer = Stretched()
     (found,) = here.translate(["Abc. Def. Ghi. Jkl."])
-    assert (found.text, found.segments, found.truncated) == ("Abc. Def. Ghi. Jkl.", 2, False)
+    assert (found.text, found.segments, found.truncated) == (
+        "Abc. Def. Ghi. Jkl.",
+        2,
+        False,
+    )
 
 
 def test_a_sentence_without_a_translation_leaves_no_gap():
@@ -345,7 +416,8 @@ def test_no_more_source_positions_are_used_than_the_model_has():
     assert max(itertools.chain(*model.batches)) <= 12
 
 
-# Limits -------------------------------------------------------------------------------------------------------
+# Limits
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -353,7 +425,8 @@ def test_endless_output_stops_at_a_limit_tied_to_the_input_and_says_so(beam_size
     found = translator(Endless(), max_len_ratio=1.5, max_len_extra=3).translate(
         ["ab", "abcdefg"], beam_size=beam_size
     )
-    assert [p.text for p in found] == ["a" * 8, "a" * 15]  # ceil(1.5 × 3) + 3 and 1.5 × 8 + 3; the end counts
+    # ceil(1.5 × 3) + 3 and 1.5 × 8 + 3; the end counts
+    assert [p.text for p in found] == ["a" * 8, "a" * 15]
     assert all(p.truncated for p in found)
 
 
@@ -409,7 +482,9 @@ class Cramped(Echo):
 def test_where_memory_does_not_suffice_fewer_rows_are_searched_at_a_time():
     texts = [ALPHABET[i : i + 3] for i in range(20)]
     model = Cramped(8)
-    assert [p.text for p in translator(model).translate(texts, beam_size=2)] == [text.strip() for text in texts]
+    assert [p.text for p in translator(model).translate(texts, beam_size=2)] == [
+        text.strip() for text in texts
+    ]
     assert len(model.batches) > 1
     with pytest.raises(OutOfMemoryError, match="4 source tokens with beam_size = 2"):
         translator(Cramped(0)).translate(["abc"], beam_size=2)
@@ -442,14 +517,17 @@ def test_every_translation_begins_with_the_prefix():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"no_repeat_ngrams": -1}, {"prefix": "a", "exhaustive": 2}, {"prefix": "a" * 500}], ids=str
+    "settings",
+    [{"no_repeat_ngrams": -1}, {"prefix": "a", "exhaustive": 2}, {"prefix": "a" * 500}],
+    ids=str,
 )
 def test_impossible_wishes_are_refused(settings):
     with pytest.raises(UsageError):
         translator(Echo()).translate(["abc"], **settings)
 
 
-# Samples ------------------------------------------------------------------------------------------------------
+# Samples
+# --------------------------------------------------------------------------------------
 
 
 def test_samples_are_drawn_the_same_whatever_stands_beside_them():
@@ -481,29 +559,44 @@ def test_samples_are_drawn_the_same_whatever_stands_beside_them():
         ({"top_k": 3}, "top_k is for samples"),
         ({"seed": 3}, "seed is for samples"),
         ({"temperature": 1, "seed": 2**63}, "below 2"),
-        ({"temperature": 1, "seed": 1.5}, "seed = 1.5: it must be a whole number, at least 0"),
+        (
+            {"temperature": 1, "seed": 1.5},
+            "seed = 1.5: it must be a whole number, at least 0",
+        ),
         ({"beam_size": 2.5}, "beam_size = 2.5: it must be a whole number, at least 1"),
         ({"n_best": "3"}, "n_best = 3: it must be a whole number, at least 1"),
-        ({"no_repeat_ngrams": -1}, "no_repeat_ngrams = -1: it must be a whole number, at least 0"),
-        ({"temperature": 1, "top_k": 0}, "top_k = 0: it must be a whole number, at least 1"),
+        (
+            {"no_repeat_ngrams": -1},
+            "no_repeat_ngrams = -1: it must be a whole number, at least 0",
+        ),
+        (
+            {"temperature": 1, "top_k": 0},
+            "top_k = 0: it must be a whole number, at least 1",
+        ),
         ({"mbr": 1}, "mbr = 1: it must be a whole number, at least 2"),
         ({"mbr": 1025}, "mbr = 1025: it must be from 2 to 1,024"),
         ({"mbr": 4, "beam_size": 2}, "beam_size is for a search, and mbr draws"),
         ({"mbr": 4, "temperature": 0}, "with temperature = 0 all are alike"),
         ({"temperature": 1, "length_penalty": 1.0}, "length_penalty is for a search"),
         ({"length_penalty": 50.0}, "length_penalty = 50.0: it must be from -10 to 10"),
-        ({"coverage_penalty": float("nan")}, "coverage_penalty = nan: it must be from 0 to 1,000"),
+        (
+            {"coverage_penalty": float("nan")},
+            "coverage_penalty = nan: it must be from 0 to 1,000",
+        ),
         ({"mbr": 4, "n_best": 5}, "n_best = 5: it must be from 1 to mbr"),
         ({"utility": "chrf"}, "utility is what mbr compares"),
-        ({"mbr": 4, "utility": "meteor"}, "utility = meteor: it must be one of letters"),
+        (
+            {"mbr": 4, "utility": "meteor"},
+            "utility = meteor: it must be one of letters",
+        ),
     ],
     ids=str,
 )
 def test_a_search_and_samples_are_not_asked_for_together(settings, message):
     with pytest.raises(UsageError, match=message):
-        translator(Echo(), utilities={"letters": lambda texts: np.zeros((len(texts), 1))}).translate(
-            ["abc"], **settings
-        )
+        translator(
+            Echo(), utilities={"letters": lambda texts: np.zeros((len(texts), 1))}
+        ).translate(["abc"], **settings)
 
 
 def test_what_is_drawn_for_minimum_bayes_risk_keeps_its_least_probability_at_another_temperature():
@@ -519,7 +612,10 @@ def test_what_is_drawn_for_minimum_bayes_risk_keeps_its_least_probability_at_ano
 
 
 def test_settings_of_another_kind_are_refused():
-    with pytest.raises(UsageError, match="settings are DecodingSettings, not a dict; options are given by name"):
+    with pytest.raises(
+        UsageError,
+        match="settings are DecodingSettings, not a dict; options are given by name",
+    ):
         translator(Echo()).translate("a", {"beam_size": 2})
 
 
@@ -529,7 +625,9 @@ def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
     def in_common(texts):
         return np.array([[float(len(set(a) & set(b))) for b in texts] for a in texts])
 
-    here = translator(Whim(), max_src_len=12, max_len_extra=2, utilities={"chrf": in_common})
+    here = translator(
+        Whim(), max_src_len=12, max_len_extra=2, utilities={"chrf": in_common}
+    )
     for text in TEXTS[1:5]:
         (found,) = here.translate([text], mbr=6, n_best=4, top_k=30, seed=3)
         (drawn,) = here.translate([text], temperature=1, n_best=6, top_k=30, seed=3)
@@ -538,11 +636,14 @@ def test_minimum_bayes_risk_gives_the_samples_most_like_the_others():
             gains = in_common(texts)
             means = {t: (gains[i].sum() - gains[i, i]) / 5 for i, t in enumerate(texts)}
             assert found.score == max(means.values())
-            assert [a.score for a in found.n_best] == sorted(means.values(), reverse=True)[:4]
+            assert [a.score for a in found.n_best] == sorted(
+                means.values(), reverse=True
+            )[:4]
             assert all(means[a.text] == a.score for a in found.n_best)
 
 
-# Ensembles ----------------------------------------------------------------------------------------------------
+# Ensembles
+# --------------------------------------------------------------------------------------
 
 
 class OtherSpeller(Speller):
@@ -553,46 +654,69 @@ class OtherSpeller(Speller):
 def test_an_ensemble_of_a_model_with_itself_translates_as_it_does_alone():
     settings = DecodingSettings(beam_size=3, n_best=3)
     alone = translator(Whim(), max_src_len=12, max_len_extra=2)
-    together = alone.ensemble(translator(Whim(), max_src_len=30, max_len_extra=2), alone)
+    together = alone.ensemble(
+        translator(Whim(), max_src_len=30, max_len_extra=2), alone
+    )
     assert together.translate(TEXTS, settings) == alone.translate(TEXTS, settings)
-    assert together.translate(TEXTS, temperature=1) == alone.translate(TEXTS, temperature=1)
+    assert together.translate(TEXTS, temperature=1) == alone.translate(
+        TEXTS, temperature=1
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_an_ensembles_scores_are_those_of_the_mean_probabilities(beam_size):
-    one, other = (translator(kind(), max_len_extra=2) for kind in (Speller, OtherSpeller))
+    one, other = (
+        translator(kind(), max_len_extra=2) for kind in (Speller, OtherSpeller)
+    )
     for together in (one.ensemble(other), one.ensemble(other, one).ensemble(other)):
         lens = []
-        for text, found in zip(TEXTS[:-1], together.translate(TEXTS[:-1], beam_size=beam_size), strict=True):
-            src, ids = (*letters().encode(text), EOS_ID), [*letters().encode(found.text), EOS_ID]
+        for text, found in zip(
+            TEXTS[:-1], together.translate(TEXTS[:-1], beam_size=beam_size), strict=True
+        ):
+            src, ids = (
+                (*letters().encode(text), EOS_ID),
+                [*letters().encode(found.text), EOS_ID],
+            )
             expected = []
             for t, token in enumerate(ids[: len(found.token_log_probs)]):
                 models = [
-                    model.next_logits(src, (*ids[:t],)).softmax(-1)[token] for model in (Speller(), OtherSpeller())
+                    model.next_logits(src, (*ids[:t],)).softmax(-1)[token]
+                    for model in (Speller(), OtherSpeller())
                 ]
                 expected.append(float(torch.stack(models).mean().log()))
             if found.segments == 1:
                 lens.append(len(expected))
                 assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
         assert max(lens) > 3
-    assert [p.text for p in one.translate(TEXTS)] != [p.text for p in together.translate(TEXTS)]
+    assert [p.text for p in one.translate(TEXTS)] != [
+        p.text for p in together.translate(TEXTS)
+    ]
 
 
 def test_models_that_do_not_go_together_are_refused_with_what_differs():
     one = translator(Whim())
-    with pytest.raises(UsageError, match="model 3 of the ensemble: it translates en to de, not en to en"):
+    with pytest.raises(
+        UsageError,
+        match="model 3 of the ensemble: it translates en to de, not en to en",
+    ):
         one.ensemble(one, translator(Whim(), tgt_lang="de"))
-    stranger = train_tokenizer(["abc"] * 3, SideSection(kind="character", vocab_size=512))
+    stranger = train_tokenizer(
+        ["abc"] * 3, SideSection(kind="character", vocab_size=512)
+    )
     for name, side in (("src_tokenizer", "source"), ("tgt_tokenizer", "target")):
         other = translator(Whim())
         setattr(other, name, stranger)
-        with pytest.raises(UsageError, match=f"model 2 of the ensemble: its {side} tokenizer is another"):
+        with pytest.raises(
+            UsageError,
+            match=f"model 2 of the ensemble: its {side} tokenizer is another",
+        ):
             one.ensemble(other)
     with pytest.raises(UsageError, match="exhaustive is for one model"):
         one.ensemble(one).translate(["a"], exhaustive=1)
 
 
-# Attention ----------------------------------------------------------------------------------------------------
+# Attention
+# --------------------------------------------------------------------------------------
 
 
 def backwards(src, tgt_in):
@@ -614,8 +738,17 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
     assert [replace(p, alignments=None) for p in found] == plain
     assert "alignments" not in plain[0].to_json()
     pairs = [(link.target_token, link.source_token) for link in found[0].alignments]
-    assert pairs == [("a", "<eos>"), ("▁", "t"), ("c", "a"), ("a", "c"), ("t", "▁"), ("<eos>", "a")]
-    assert [(link.target, link.source) for link in found[0].alignments] == [(t, 5 - t) for t in range(6)]
+    assert pairs == [
+        ("a", "<eos>"),
+        ("▁", "t"),
+        ("c", "a"),
+        ("a", "c"),
+        ("t", "▁"),
+        ("<eos>", "a"),
+    ]
+    assert [(link.target, link.source) for link in found[0].alignments] == [
+        (t, 5 - t) for t in range(6)
+    ]
     assert found[1].alignments == []
     assert found[2].segments == 3
     targets = [link.target for link in found[2].alignments]
@@ -630,7 +763,9 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
 
 
 def test_a_coverage_penalty_ranks_the_whole_beam_anew():
-    """By hand, from the scores without it and the attention of each; the more of it, the longer they look."""
+    """By hand, from the scores without it and the attention of each; the more of it, the longer
+    they look.
+    """
     here = translator(Speller(), max_len_extra=100, look=backwards)  # room to end in
     plain, text = here.translate("the cat", beam_size=6, n_best=6)[0], "the cat"
     src = torch.tensor([[*letters().encode(text), EOS_ID]])
@@ -639,8 +774,12 @@ def test_a_coverage_penalty_ranks_the_whole_beam_anew():
         expected = {}
         for other in plain.n_best:
             fed = torch.zeros(1, len(letters().encode(other.text)) + 1).long()
-            in_all = backwards(src, fed)[0].sum(0).clamp(torch.finfo(torch.float32).tiny, 1)
-            expected[other.text] = other.score + beta * float(in_all.double().log().sum())
+            in_all = (
+                backwards(src, fed)[0].sum(0).clamp(torch.finfo(torch.float32).tiny, 1)
+            )
+            expected[other.text] = other.score + beta * float(
+                in_all.double().log().sum()
+            )
         best = sorted(expected, key=lambda other: -expected[other])[:3]
         assert [other.text for other in found.n_best] == best
         assert [other.score for other in found.n_best] == pytest.approx(
@@ -655,14 +794,20 @@ def test_attention_is_needed_for_what_is_read_from_it():
         with pytest.raises(UsageError, match="need the attention of a model"):
             translator(Echo()).translate("a", **settings)
     for settings in ({"temperature": 1}, {"mbr": 4}, {"exhaustive": 3}):
-        with pytest.raises(UsageError, match="coverage_penalty ranks what a beam finds"):
-            translator(Echo(), look=backwards).translate("a", coverage_penalty=0.2, **settings)
+        with pytest.raises(
+            UsageError, match="coverage_penalty ranks what a beam finds"
+        ):
+            translator(Echo(), look=backwards).translate(
+                "a", coverage_penalty=0.2, **settings
+            )
     with pytest.raises(UsageError, match="coverage_penalty = nan: it must be"):
         translator(Echo(), look=backwards).translate("a", coverage_penalty=float("nan"))
 
 
 def test_only_translators_make_an_ensemble():
-    with pytest.raises(UsageError, match="model 3 of the ensemble is a list, not a Translator"):
+    with pytest.raises(
+        UsageError, match="model 3 of the ensemble is a list, not a Translator"
+    ):
         translator(Echo()).ensemble(translator(Echo()), [translator(Echo())])
 
 
@@ -700,15 +845,20 @@ def test_an_ensemble_looks_where_its_models_look_on_average():
     assert [link.source for link in found.alignments] == [2, 1, 0]
 
 
-# Streams ------------------------------------------------------------------------------------------------------
+# Streams
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", [*TEXTS, "Yes. " + "X" * 30 + ". No."])
-@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "seed": 5}, {"prefix": "Ab"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 1.0, "seed": 5}, {"prefix": "Ab"}], ids=str
+)
 def test_the_pieces_of_a_stream_are_the_translation(text, settings):
     here = translator(Speller(), max_src_len=12, max_len_extra=2)
     pieces = list(here.stream(text, **settings))
-    expected = here.translate(text, **settings, **({} if "temperature" in settings else {"beam_size": 1}))
+    expected = here.translate(
+        text, **settings, **({} if "temperature" in settings else {"beam_size": 1})
+    )
     assert "".join(pieces) == expected[0].text
     assert all(pieces)
 
@@ -717,20 +867,33 @@ def test_a_stream_gives_each_letter_as_soon_as_the_model_has_said_it():
     model = Echo()
     pieces = translator(model).stream("a  b\nc")
     said = []
-    model.next_logits = lambda src, prefix: said.append(len(prefix)) or Echo.next_logits(model, src, prefix)
-    assert [(piece, len(said)) for piece in pieces] == [("a", 1), ("  b", 4), (" c", 6)]  # no space at the end
+    model.next_logits = lambda src, prefix: (
+        said.append(len(prefix)) or Echo.next_logits(model, src, prefix)
+    )
+    # no space at the end
+    assert [(piece, len(said)) for piece in pieces] == [("a", 1), ("  b", 4), (" c", 6)]
     assert not torch.is_inference_mode_enabled()
 
 
 def test_a_character_of_several_tokens_comes_whole():
-    tokenizer = train_tokenizer([ALPHABET] * 3, SideSection(kind="byte", vocab_size=260))
+    tokenizer = train_tokenizer(
+        [ALPHABET] * 3, SideSection(kind="byte", vocab_size=260)
+    )
     here = translator(Echo())
     here.src_tokenizer = here.tgt_tokenizer = tokenizer
     assert list(here.stream("é猫x")) == ["é", "猫", "x"]
 
 
 @pytest.mark.parametrize(
-    "settings", [{"beam_size": 2}, {"n_best": 2}, {"mbr": 4}, {"exhaustive": 3}, {"alignments": True}], ids=str
+    "settings",
+    [
+        {"beam_size": 2},
+        {"n_best": 2},
+        {"mbr": 4},
+        {"exhaustive": 3},
+        {"alignments": True},
+    ],
+    ids=str,
 )
 def test_a_stream_is_refused_at_the_call_what_needs_several_hypotheses(settings):
     here = translator(Echo(), look=backwards, utilities={"chrf": None})
@@ -743,16 +906,23 @@ def test_an_option_that_does_not_exist_is_an_error():
         translator(Echo()).translate(["abc"], beamsize=3)
 
 
-# Batches ------------------------------------------------------------------------------------------------------
+# Batches
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
-def test_a_text_is_translated_the_same_whatever_stands_beside_it(beam_size, batch_tokens):
+def test_a_text_is_translated_the_same_whatever_stands_beside_it(
+    beam_size, batch_tokens
+):
     here = translator(Whim(), max_src_len=12, max_len_extra=2)
     alone = [here.translate(text, beam_size=beam_size)[0] for text in TEXTS]
-    assert here.translate(TEXTS, beam_size=beam_size, batch_tokens=batch_tokens) == alone
-    backwards = here.translate(TEXTS[::-1], beam_size=beam_size, batch_tokens=batch_tokens)
+    assert (
+        here.translate(TEXTS, beam_size=beam_size, batch_tokens=batch_tokens) == alone
+    )
+    backwards = here.translate(
+        TEXTS[::-1], beam_size=beam_size, batch_tokens=batch_tokens
+    )
     assert backwards == alone[::-1]
 
 
@@ -762,13 +932,17 @@ def test_batches_hold_rows_of_similar_length_within_the_budget():
     translator(model).translate(texts, beam_size=2, batch_tokens=96)
     assert sum(map(len, model.batches)) == 70
     assert all(2 * len(batch) * max(batch) <= 96 for batch in model.batches)
-    assert list(itertools.chain(*model.batches)) == sorted(itertools.chain(*model.batches), reverse=True)
+    assert list(itertools.chain(*model.batches)) == sorted(
+        itertools.chain(*model.batches), reverse=True
+    )
     assert len(model.batches) < 12
 
 
 def test_what_stands_there_twice_is_translated_once():
     model = Echo()
-    found = translator(model, max_src_len=16).translate(["A cat."] * 50 + ["A cat. A cat. A cat. A cat."])
+    found = translator(model, max_src_len=16).translate(
+        ["A cat."] * 50 + ["A cat. A cat. A cat. A cat."]
+    )
     assert [p.text for p in found] == ["A cat."] * 50 + ["A cat. A cat. A cat. A cat."]
     assert sorted(itertools.chain(*model.batches)) == [7, 14]
 
@@ -798,12 +972,15 @@ def test_a_model_in_training_is_not_disturbed():
     assert not model.training
 
 
-# A real model -------------------------------------------------------------------------------------------------
+# A real model
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_own(beam_size, norm_first):
+def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_own(
+    beam_size, norm_first
+):
     torch.manual_seed(5)
     shape = Seq2SeqSection(
         d_model=24,
@@ -818,7 +995,8 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
     model = Seq2SeqTransformer(shape, size, size, joint=True).double()
     with torch.no_grad():
         for weights in model.parameters():
-            weights.mul_(2.5)  # strong enough opinions to say different things of different texts
+            # strong enough opinions to say different things of different texts
+            weights.mul_(2.5)
     decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
     here = Translator(
         model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30
@@ -836,7 +1014,12 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
     torch.manual_seed(7)
     size = letters().vocab_size
     shape = Seq2SeqSection(
-        d_model=24, d_ff=40, num_heads=3, num_encoder_layers=1, num_decoder_layers=1, max_len=64
+        d_model=24,
+        d_ff=40,
+        num_heads=3,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        max_len=64,
     )
     model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
     asked: list[int] = []
@@ -845,7 +1028,11 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
         def session(self, slots, places):
             asked.append(slots)
             if slots > 2:
-                raise MemoryError if len(asked) % 2 else torch.OutOfMemoryError("out of memory")
+                raise (
+                    MemoryError
+                    if len(asked) % 2
+                    else torch.OutOfMemoryError("out of memory")
+                )
             return super().session(slots, places)
 
     def build(kind):
@@ -855,7 +1042,9 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
         )  # fmt: skip
 
     texts = [text for text in TEXTS if len(text) < 12]
-    whole = [found.text for found in build(CapturedEngine).translate(texts, beam_size=2)]
+    whole = [
+        found.text for found in build(CapturedEngine).translate(texts, beam_size=2)
+    ]
     assert [found.text for found in build(Small).translate(texts, beam_size=2)] == whole
     assert asked[-1] in (1, 2)
     assert sorted(asked, reverse=True) == asked
@@ -864,7 +1053,10 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
         def session(self, slots, places):
             raise MemoryError
 
-    with pytest.raises(OutOfMemoryError, match="no memory to translate 4 source tokens with beam_size = 2"):
+    with pytest.raises(
+        OutOfMemoryError,
+        match="no memory to translate 4 source tokens with beam_size = 2",
+    ):
         build(None_).translate(["abc"], beam_size=2)
     with pytest.raises(OutOfMemoryError, match="with beam_size = 1; use shorter texts"):
         list(build(None_).stream("abc"))
@@ -874,7 +1066,12 @@ def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_
     torch.manual_seed(6)
     size = letters().vocab_size
     shape = Seq2SeqSection(
-        d_model=24, d_ff=40, num_heads=3, num_encoder_layers=1, num_decoder_layers=1, max_len=64
+        d_model=24,
+        d_ff=40,
+        num_heads=3,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        max_len=64,
     )
     model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
     engine = build_engine(model, "cpu", "float32")
@@ -895,11 +1092,17 @@ def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_
     assert len({a.text for a in found[1].n_best}) > 1
 
 
-def test_kernels_torch_takes_the_steps_that_are_written(tiny_folder: Path, attention_calls: list[int]) -> None:
-    """One encoder layer, and for each new token the one decoder layer's two looks, at itself and at the source."""
+def test_kernels_torch_takes_the_steps_that_are_written(
+    tiny_folder: Path, attention_calls: list[int]
+) -> None:
+    """One encoder layer, and for each new token the one decoder layer's two looks, at itself and at
+    the source.
+    """
     (usual,) = weft.load(tiny_folder).translate(["cat sees dog."], beam_size=1)
     assert not attention_calls
-    (watched,) = weft.load(tiny_folder, kernels="torch").translate(["cat sees dog."], beam_size=1)
+    (watched,) = weft.load(tiny_folder, kernels="torch").translate(
+        ["cat sees dog."], beam_size=1
+    )
     num_tokens = len(watched.token_log_probs)
     queries_of_source = 5  # three words, the dot and eos
     assert attention_calls == [queries_of_source] + [1, 1] * num_tokens

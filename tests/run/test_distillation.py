@@ -32,7 +32,12 @@ from weft.training.log import Log
 from weft.training.trainer import Trainer
 
 Distill = Callable[..., Verdict]
-STEPS = ("training.max_steps=12", "training.save_every=4", "training.eval_every=6", "training.num_samples=1")
+STEPS = (
+    "training.max_steps=12",
+    "training.save_every=4",
+    "training.eval_every=6",
+    "training.num_samples=1",
+)
 
 
 class KilledError(BaseException):
@@ -66,10 +71,21 @@ def call(tiny_folder: Path, text: str, tiny_settings: tuple[str, ...]) -> Distil
         progress: Any = None,
         **asked: Any,
     ) -> Verdict:
-        values = (*([] if recipe else tiny_settings), *STEPS, *settings) if recipe != "classify-fast" else ()
+        values = (
+            (*([] if recipe else tiny_settings), *STEPS, *settings)
+            if recipe != "classify-fast"
+            else ()
+        )
         request = Request(load_recipe(recipe, values), out, **asked)
         shown = {"progress": progress} if progress else {}
-        return distill(request, teacher, data, beam_size, Log(run_files(out).metrics, quiet=True), **shown)
+        return distill(
+            request,
+            teacher,
+            data,
+            beam_size,
+            Log(run_files(out).metrics, quiet=True),
+            **shown,
+        )
 
     return start
 
@@ -115,7 +131,9 @@ def lines(path: Path) -> list[str]:
 # What a student is
 
 
-def test_the_student_learns_what_the_teacher_wrote(student: Path, tiny_folder: Path, text: str) -> None:
+def test_the_student_learns_what_the_teacher_wrote(
+    student: Path, tiny_folder: Path, text: str
+) -> None:
     files = run_files(student)
     sources = [line.split("\t")[0] for line in lines(Path(text))]
     teacher = weft.load(tiny_folder).translate(sources, beam_size=2)
@@ -123,23 +141,44 @@ def test_the_student_learns_what_the_teacher_wrote(student: Path, tiny_folder: P
     assert lines(files.distilled_tgt) == [found.text for found in teacher]
     assert len(weft.load(student).translate("cat sees dog.")) == 1
     recipe = durable.read_json(files.recipe)
-    assert (recipe["recipe"]["data"]["src_lang"], recipe["recipe"]["data"]["tgt_lang"]) == ("en", "de")
-    assert sorted(recipe["texts"]) == ["dev", "train"]  # a test set would be the teacher's too
+    assert (
+        recipe["recipe"]["data"]["src_lang"],
+        recipe["recipe"]["data"]["tgt_lang"],
+    ) == ("en", "de")
+    # a test set would be the teacher's too
+    assert sorted(recipe["texts"]) == ["dev", "train"]
 
 
 def test_manifest_and_card_name_the_teacher(student: Path, tiny_folder: Path) -> None:
     sha256 = durable.sha256_of(tiny_folder / durable.MANIFEST)
     facts = durable.read_manifest(student)["teacher"]
-    assert (facts["teacher"], facts["beam_size"], facts["sentences"]) == (sha256, 2, 216)
+    assert (facts["teacher"], facts["beam_size"], facts["sentences"]) == (
+        sha256,
+        2,
+        216,
+    )
     card = (student / CARD).read_text("utf-8")
-    assert f"(its manifest's sha256 {sha256}) by beam search, beam size 2, of 216 source sentences" in card
-    assert f"- the target side was written by the teacher in {tiny_folder.name}, beam size 2\n" in card
-    assert "- what is held out for dev has the teacher's translations as references\n" in card
+    assert (
+        f"(its manifest's sha256 {sha256}) by beam search, beam size 2, of 216 source sentences"
+        in card
+    )
+    assert (
+        f"- the target side was written by the teacher in {tiny_folder.name}, beam size 2\n"
+        in card
+    )
+    assert (
+        "- what is held out for dev has the teacher's translations as references\n"
+        in card
+    )
 
 
-def test_plain_text_will_do(call: Distill, student: Path, text: str, tmp_path: Path) -> None:
+def test_plain_text_will_do(
+    call: Distill, student: Path, text: str, tmp_path: Path
+) -> None:
     plain = tmp_path / "sentences.en"
-    plain.write_text("\n\n".join(line.split("\t")[0] for line in lines(Path(text))) + "\n", "utf-8")
+    plain.write_text(
+        "\n\n".join(line.split("\t")[0] for line in lines(Path(text))) + "\n", "utf-8"
+    )
     verdict = call(tmp_path / "out", data=[str(plain)])
     assert weights(tmp_path / "out") == weights(student)
     assert "left out: 215 lines of the source (empty line)" in verdict.notes
@@ -152,18 +191,36 @@ def test_a_teacher_in_int8(
         bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
-    teacher, pairs, files = tmp_path / "int8", write_pairs(31), run_files(tmp_path / "out")
-    quantize(tiny_folder, [pairs], teacher, Machine("cpu", "float32", 1, ""), max_bleu_loss=100)
+    teacher, pairs, files = (
+        tmp_path / "int8",
+        write_pairs(31),
+        run_files(tmp_path / "out"),
+    )
+    quantize(
+        tiny_folder,
+        [pairs],
+        teacher,
+        Machine("cpu", "float32", 1, ""),
+        max_bleu_loss=100,
+    )
     call(tmp_path / "out", teacher=teacher, data=[pairs])
-    found = weft.load(teacher).translate([line.split("\t")[0] for line in lines(Path(pairs))], beam_size=2)
-    assert [json.loads(line)["text"] for line in lines(files.translations)] == [p.text for p in found]
-    assert durable.read_json(files.teacher)["teacher"] == durable.sha256_of(teacher / durable.MANIFEST)
+    found = weft.load(teacher).translate(
+        [line.split("\t")[0] for line in lines(Path(pairs))], beam_size=2
+    )
+    assert [json.loads(line)["text"] for line in lines(files.translations)] == [
+        p.text for p in found
+    ]
+    assert durable.read_json(files.teacher)["teacher"] == durable.sha256_of(
+        teacher / durable.MANIFEST
+    )
 
 
 def test_dev_and_test_of_ones_own(call: Distill, text: str, tmp_path: Path) -> None:
     others = tmp_path / "others.en-de.tsv"
     others.write_text("a horse\tein Pferd\ntwo mice\tzwei Mäuse\n", "utf-8")
-    verdict = call(tmp_path / "out", dev=str(others), test=str(others), allow_bad_data=True)
+    verdict = call(
+        tmp_path / "out", dev=str(others), test=str(others), allow_bad_data=True
+    )
     assert verdict.test["num_sentences"] == 2
     assert not [note for note in verdict.notes if "as references" in note]
 
@@ -173,7 +230,11 @@ def test_dev_and_test_of_ones_own(call: Distill, text: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("after", [1, 100])
 def test_stopped_in_translating_it_goes_on_to_the_same_student(
-    call: Distill, student: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+    call: Distill,
+    student: Path,
+    tmp_path: Path,
+    after: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out, files = tmp_path / "out", run_files(tmp_path / "out")
     with pytest.raises(KilledError):
@@ -192,7 +253,9 @@ def test_stopped_in_translating_it_goes_on_to_the_same_student(
     call(out)
     assert len(asked) == 216 - after
     assert weights(out) == weights(student)
-    assert files.translations.read_bytes() == run_files(student).translations.read_bytes()
+    assert (
+        files.translations.read_bytes() == run_files(student).translations.read_bytes()
+    )
 
 
 KILLED = """
@@ -214,11 +277,27 @@ distill(Request(load_recipe(None, settings), Path(out)), Path(teacher), [data], 
 
 
 def test_killed_with_a_line_half_written_it_goes_on_to_the_same_student(
-    call: Distill, student: Path, tiny_folder: Path, text: str, tiny_settings: tuple[str, ...], tmp_path: Path
+    call: Distill,
+    student: Path,
+    tiny_folder: Path,
+    text: str,
+    tiny_settings: tuple[str, ...],
+    tmp_path: Path,
 ) -> None:
     out, environment = tmp_path / "out", {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", KILLED, str(out), str(tiny_folder), text, *tiny_settings, *STEPS]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False, env=environment)
+    command = [
+        sys.executable,
+        "-c",
+        KILLED,
+        str(out),
+        str(tiny_folder),
+        text,
+        *tiny_settings,
+        *STEPS,
+    ]
+    done = subprocess.run(
+        command, capture_output=True, timeout=120, check=False, env=environment
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     partial = run_files(out).distilled / "translations.jsonl.partial"
     assert 0 < len(lines(partial)) < 200
@@ -252,7 +331,10 @@ def test_stopped_in_training_it_goes_on_to_the_same_student(
 
 
 def test_a_finished_student_is_left_as_it_is(call: Distill, copied: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (copied / WEIGHTS, run_files(copied).verdict)}
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in (copied / WEIGHTS, run_files(copied).verdict)
+    }
     call(copied)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert call(copied, "training.max_steps=13").step == 13
@@ -262,19 +344,32 @@ def test_a_finished_student_is_left_as_it_is(call: Distill, copied: Path) -> Non
 
 
 def test_another_teacher_text_or_beam_size_is_refused_with_the_difference(
-    call: Distill, copied: Path, tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path
+    call: Distill,
+    copied: Path,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
 ) -> None:
     other = tmp_path / "other"
     shutil.copytree(tiny_folder, other)
     manifest = durable.read_json(other / durable.MANIFEST)
     durable.write_json(other / durable.MANIFEST, {**manifest, "steps": 121})
-    old, new = (durable.sha256_of(folder / durable.MANIFEST)[:16] for folder in (tiny_folder, other))
+    old, new = (
+        durable.sha256_of(folder / durable.MANIFEST)[:16]
+        for folder in (tiny_folder, other)
+    )
     before = weights(copied)
     for asked, shown in (
-        ({"teacher": other}, f"the teacher (sha256 of its manifest) was {old}, is {new}; go on"),
+        (
+            {"teacher": other},
+            f"the teacher (sha256 of its manifest) was {old}, is {new}; go on",
+        ),
         ({"beam_size": 3}, "the beam size was 2, is 3; go on"),
         ({"beam_size": None}, "the beam size was 2, is 5; go on"),
-        ({"data": [write_pairs(215)]}, "the number of sentences was 216, is 215; go on"),
+        (
+            {"data": [write_pairs(215)]},
+            "the number of sentences was 216, is 215; go on",
+        ),
     ):
         with pytest.raises(UsageError) as caught:
             call(copied, **asked)
@@ -286,7 +381,9 @@ def test_another_teacher_text_or_beam_size_is_refused_with_the_difference(
     assert call(copied, teacher=renamed).outcome == "done"  # the same, wherever it lies
 
 
-def test_translations_in_the_making_bind_once_there_are_some(call: Distill, student: Path, tmp_path: Path) -> None:
+def test_translations_in_the_making_bind_once_there_are_some(
+    call: Distill, student: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(KilledError):
         call(out, beam_size=1, progress=stopping(1))
@@ -303,28 +400,52 @@ def test_training_changes_are_refused_as_ever(call: Distill, copied: Path) -> No
         call(copied, "training.seed=2")
 
 
-def test_a_student_is_not_trained_on_without_its_teacher(copied: Path, tiny_settings: tuple[str, ...]) -> None:
+def test_a_student_is_not_trained_on_without_its_teacher(
+    copied: Path, tiny_settings: tuple[str, ...]
+) -> None:
     files = run_files(copied)
-    settings = (*tiny_settings, *STEPS, "data.src_lang=en", "data.tgt_lang=de", "data.test_size=0")
-    with pytest.raises(UsageError, match=r"the teacher was [0-9a-f]{64}, is none; go on with the same"):
-        weft.train(out=copied, train=f"{files.distilled_src},{files.distilled_tgt}", settings=settings, quiet=True)
+    settings = (
+        *tiny_settings,
+        *STEPS,
+        "data.src_lang=en",
+        "data.tgt_lang=de",
+        "data.test_size=0",
+    )
+    with pytest.raises(
+        UsageError, match=r"the teacher was [0-9a-f]{64}, is none; go on with the same"
+    ):
+        weft.train(
+            out=copied,
+            train=f"{files.distilled_src},{files.distilled_tgt}",
+            settings=settings,
+            quiet=True,
+        )
 
 
-def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(copied: Path, tmp_path: Path) -> None:
+def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(
+    copied: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "begun"
     shutil.copytree(run_files(copied).distilled, run_files(out).distilled)
     with pytest.raises(
-        UsageError, match="holds a teacher's translations; go on with weft distill, or give another"
+        UsageError,
+        match="holds a teacher's translations; go on with weft distill, or give another",
     ):
         weft.train(
-            out=out, train=f"{run_files(copied).distilled_src},{run_files(copied).distilled_tgt}", quiet=True
+            out=out,
+            train=f"{run_files(copied).distilled_src},{run_files(copied).distilled_tgt}",
+            quiet=True,
         )
     assert run_files(out).translations.is_file()
 
 
-def test_a_folder_of_another_run_is_refused(call: Distill, tiny_folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_another_run_is_refused(
+    call: Distill, tiny_folder: Path, tmp_path: Path
+) -> None:
     shutil.copytree(tiny_folder, tmp_path / "out")
-    with pytest.raises(UsageError, match="holds a run that has no teacher; give another --output"):
+    with pytest.raises(
+        UsageError, match="holds a run that has no teacher; give another --output"
+    ):
         call(tmp_path / "out")
     assert not run_files(tmp_path / "out").distilled.exists()
     (tmp_path / "letters").mkdir()
@@ -347,8 +468,16 @@ def test_only_a_translator_teaches(call: Distill, tmp_path: Path) -> None:
         "training.kernels=torch",
         "training.threads=1",
     )
-    weft.train(out=tmp_path / "lm", train=str(tmp_path / "text.txt"), settings=settings, quiet=True)
-    with pytest.raises(UsageError, match="holds a model for language-modelling, which cannot teach a translator"):
+    weft.train(
+        out=tmp_path / "lm",
+        train=str(tmp_path / "text.txt"),
+        settings=settings,
+        quiet=True,
+    )
+    with pytest.raises(
+        UsageError,
+        match="holds a model for language-modelling, which cannot teach a translator",
+    ):
         call(tmp_path / "out", teacher=tmp_path / "lm")
     assert not (tmp_path / "out").exists()
 
@@ -357,22 +486,36 @@ def test_only_a_translator_teaches(call: Distill, tmp_path: Path) -> None:
     ("asked", "error", "message"),
     [
         ({"recipe": "classify-fast"}, UsageError, "the recipe is for classification"),
-        ({"recipe": "demo"}, UsageError, r"brings its own text \(everyday\); add --set data.builtin=none"),
-        ({"recipe": "en-zh"}, UsageError, "data.tgt_lang is zh, and the teacher in .* add --set data.tgt_lang=de"),
+        (
+            {"recipe": "demo"},
+            UsageError,
+            r"brings its own text \(everyday\); add --set data.builtin=none",
+        ),
+        (
+            {"recipe": "en-zh"},
+            UsageError,
+            "data.tgt_lang is zh, and the teacher in .* add --set data.tgt_lang=de",
+        ),
         ({"dev": "no-such.tsv"}, DataError, "no-such.tsv: no such file"),
         ({"data": ["no-such.tsv"]}, DataError, "no-such.tsv: no such file"),
     ],
     ids=str,
 )
 def test_what_cannot_be_is_refused_before_anything_is_translated(
-    call: Distill, tmp_path: Path, asked: dict[str, Any], error: type[WeftError], message: str
+    call: Distill,
+    tmp_path: Path,
+    asked: dict[str, Any],
+    error: type[WeftError],
+    message: str,
 ) -> None:
     with pytest.raises(error, match=message):
         call(tmp_path / "out", **asked)
     assert not (tmp_path / "out").exists()
 
 
-def test_torchrun_is_refused(call: Distill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_is_refused(
+    call: Distill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match="weft distill is for one process"):
         call(tmp_path / "out")
@@ -381,13 +524,17 @@ def test_torchrun_is_refused(call: Distill, tmp_path: Path, monkeypatch: pytest.
 # What is left out
 
 
-def flagging(flags: dict[int, dict[str, Any]] | None) -> Callable[..., Iterator[Prediction]]:
+def flagging(
+    flags: dict[int, dict[str, Any]] | None,
+) -> Callable[..., Iterator[Prediction]]:
     """The translator with faults at these places; with None every translation is empty."""
     translate = Translator.translate_stream
 
     def stream(self: Translator, texts: Any, **settings: Any) -> Iterator[Prediction]:
         for i, found in enumerate(translate(self, texts, **settings)):
-            yield replace(found, **({"text": " "} if flags is None else flags.get(i, {})))
+            yield replace(
+                found, **({"text": " "} if flags is None else flags.get(i, {}))
+            )
 
     return stream
 
@@ -395,10 +542,18 @@ def flagging(flags: dict[int, dict[str, Any]] | None) -> Callable[..., Iterator[
 def test_flagged_translations_are_left_out_and_counted(
     call: Distill, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flags = {2: {"truncated": True}, 3: {"repetition": True}, 5: {"text": ""}, 7: {"truncated": True}}
+    flags = {
+        2: {"truncated": True},
+        3: {"repetition": True},
+        5: {"text": ""},
+        7: {"truncated": True},
+    }
     monkeypatch.setattr(Translator, "translate_stream", flagging(flags))
     verdict = call(tmp_path / "out")
-    files, sources = run_files(tmp_path / "out"), [line.split("\t")[0] for line in lines(Path(text))]
+    files, sources = (
+        run_files(tmp_path / "out"),
+        [line.split("\t")[0] for line in lines(Path(text))],
+    )
     kept = [source for i, source in enumerate(sources) if i not in flags]
     assert lines(files.distilled_src) == kept
     assert len(lines(files.distilled_tgt)) == len(kept) == 212
@@ -419,7 +574,8 @@ def test_with_nothing_left_to_learn_it_ends(
 ) -> None:
     monkeypatch.setattr(Translator, "translate_stream", flagging(None))
     with pytest.raises(
-        DataError, match=r"nothing to train on: left out: 216 of 216 sentences \(its translation is empty"
+        DataError,
+        match=r"nothing to train on: left out: 216 of 216 sentences \(its translation is empty",
     ):
         call(tmp_path / "out")
     verdict = read_verdict(run_files(tmp_path / "out").verdict)
@@ -428,11 +584,15 @@ def test_with_nothing_left_to_learn_it_ends(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"[1\n"])
-def test_damaged_translations_are_named(call: Distill, copied: Path, student: Path, damage: bytes) -> None:
+def test_damaged_translations_are_named(
+    call: Distill, copied: Path, student: Path, damage: bytes
+) -> None:
     translations = run_files(copied).translations
     content = translations.read_bytes().split(b"\n", 1)[1]
     translations.write_bytes(damage + content)
-    with pytest.raises(FolderError, match=r"translations\.jsonl.* damaged, remove|:1: damaged; remove"):
+    with pytest.raises(
+        FolderError, match=r"translations\.jsonl.* damaged, remove|:1: damaged; remove"
+    ):
         call(copied, "training.max_steps=13")
     translations.unlink()
     call(copied, "training.max_steps=13")

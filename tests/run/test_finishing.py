@@ -1,4 +1,6 @@
-"""A run that was stopped becomes a model of what it has saved, and still goes on as if nothing had happened."""
+"""A run that was stopped becomes a model of what it has saved, and still goes on as if nothing had
+happened.
+"""
 
 import json
 import os
@@ -43,10 +45,17 @@ def train(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) ->
     text = tmp_path / "pairs.en-de.tsv"
     shutil.copy(write_pairs(216), text)
 
-    def call(*settings: str, out: Path = tmp_path / "out", stop: int = 0, **request: Any) -> Any:
+    def call(
+        *settings: str, out: Path = tmp_path / "out", stop: int = 0, **request: Any
+    ) -> Any:
         request = {"train": str(text), **request}
         with interrupted_before(stop):
-            return weft.train(out=out, settings=(*tiny_settings, *LENGTH, *settings), quiet=True, **request)
+            return weft.train(
+                out=out,
+                settings=(*tiny_settings, *LENGTH, *settings),
+                quiet=True,
+                **request,
+            )
 
     return call
 
@@ -65,16 +74,23 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
 ) -> None:
     out = tmp_path / "out"
     train(out=tmp_path / "whole")
-    with pytest.raises(Interrupted, match=r'the same call goes on; to use what there is: weft\.finish\(".*out"\)'):
+    with pytest.raises(
+        Interrupted,
+        match=r'the same call goes on; to use what there is: weft\.finish\(".*out"\)',
+    ):
         train(stop=10)
-    with pytest.raises(FolderError, match=r"the same call goes on; to use what there is"):
+    with pytest.raises(
+        FolderError, match=r"the same call goes on; to use what there is"
+    ):
         weft.load(out)
     before = {p.name for p in run_files(out).checkpoints.iterdir()}
     found = weft.finish(out, quiet=True)
     assert (found.outcome, found.exit_code, found.step) == ("finished early", 0, 10)
     assert found.reason == "finished early at step 10 of 12"
     assert found.best_step in (4, 8)
-    assert weights(out) == weights(run_files(out).checkpoints / f"step-{found.best_step}")
+    assert weights(out) == weights(
+        run_files(out).checkpoints / f"step-{found.best_step}"
+    )
     assert found.test["num_sentences"] == 20
     assert verdict_of(out)["reason"] == found.reason
     card = (out / "README.md").read_text()
@@ -82,15 +98,25 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
     assert "20 sentences, references sha256" in card
     assert weft.load(out).translate("cat sees dog.")[0].score is not None
     assert {p.name for p in run_files(out).checkpoints.iterdir()} == before
-    assert weft.finish(out, quiet=True).outcome == "finished early"  # again, to the same
+    # again, to the same
+    assert weft.finish(out, quiet=True).outcome == "finished early"
     assert train().outcome == "done"
-    for name in ("model.safetensors", "run/checkpoints/step-12/optimizer.safetensors", "run/samples.jsonl"):
-        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    for name in (
+        "model.safetensors",
+        "run/checkpoints/step-12/optimizer.safetensors",
+        "run/samples.jsonl",
+    ):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (
+            name
+        )
     assert verdict_of(out)["outcome"] == "done"
 
 
 def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
-    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    train: Train,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At step 9 of 12 a third of what it took is left: 1,200 of 3,600 seconds."""
     with pytest.raises(Interrupted):
@@ -101,19 +127,29 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     assert "try next, about 20 minutes more: the same call, which goes on" in said
 
 
-def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(train: Train, tmp_path: Path) -> None:
+def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(
+    train: Train, tmp_path: Path
+) -> None:
     """Also by diagnose, later; no loss was logged since the step before."""
     from weft.inspection.diagnosis import diagnose
     from weft.kernels.machine import Machine
 
     out = tmp_path / "out"
     with pytest.raises(Interrupted):
-        train("training.save_every=1", "training.eval_every=9", "training.warmup_steps=400", stop=9)
+        train(
+            "training.save_every=1",
+            "training.eval_every=9",
+            "training.warmup_steps=400",
+            stop=9,
+        )
     helps = weft.finish(out, quiet=True).judgement["helps"]
     assert helps[0] == "stopped at step 9 of 12; the same command goes on"
     assert not any("max_steps" in line for line in helps)
     found = diagnose(out, [], Machine("cpu", "float32", 1, "", "torch"))
-    assert (found[0].code, found[0].evidence) == ("too-few-steps", "stopped at step 9 of 12")
+    assert (found[0].code, found[0].evidence) == (
+        "too-few-steps",
+        "stopped at step 9 of 12",
+    )
 
 
 def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:
@@ -121,7 +157,9 @@ def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> N
         train("data.dev_size=0", "data.test_size=0", stop=7)
     found = weft.finish(tmp_path / "out", quiet=True)
     assert (found.step, found.best_step, found.test) == (6 + 1, 0, {})
-    assert weights(tmp_path / "out") == weights(run_files(tmp_path / "out").checkpoints / "step-7")
+    assert weights(tmp_path / "out") == weights(
+        run_files(tmp_path / "out").checkpoints / "step-7"
+    )
 
 
 @pytest.mark.parametrize("change", ["moved", "changed"])
@@ -138,10 +176,20 @@ def test_where_the_text_is_gone_the_model_is_finished_without_scores(
     found = weft.finish(tmp_path / "out", quiet=True)
     assert found.outcome == "finished early"
     assert found.test == {}
-    why = {"moved": "pairs.en-de.tsv", "changed": "it has changed since training began"}[change]
-    (note,) = (note for note in found.notes if note.startswith("no scores on test: the text was not found again"))
+    why = {
+        "moved": "pairs.en-de.tsv",
+        "changed": "it has changed since training began",
+    }[change]
+    (note,) = (
+        note
+        for note in found.notes
+        if note.startswith("no scores on test: the text was not found again")
+    )
     assert why in note
-    assert note.replace(f"{tmp_path}/", "") in (tmp_path / "out" / "README.md").read_text()  # without its folder
+    # without its folder
+    assert (
+        note.replace(f"{tmp_path}/", "") in (tmp_path / "out" / "README.md").read_text()
+    )
     assert weft.load(tmp_path / "out").translate("cat sees dog.")[0].text is not None
 
 
@@ -149,7 +197,10 @@ def test_a_text_named_from_another_folder_is_found_again(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two aligned files, named from where training began."""
-    pairs = [line.split("\t") for line in (tmp_path / "pairs.en-de.tsv").read_text().split("\n")[:-1]]
+    pairs = [
+        line.split("\t")
+        for line in (tmp_path / "pairs.en-de.tsv").read_text().split("\n")[:-1]
+    ]
     for name, side in (("a.en", 0), ("a.de", 1)):
         (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
     monkeypatch.chdir(tmp_path)
@@ -168,13 +219,18 @@ def test_what_cannot_be_finished_is_said(train: Train, tmp_path: Path) -> None:
         weft.finish(tmp_path)
     with pytest.raises(Interrupted):
         train(stop=6)
-    with held(run_files(out).lock, out), pytest.raises(UsageError, match="is in use by process"):
+    with (
+        held(run_files(out).lock, out),
+        pytest.raises(UsageError, match="is in use by process"),
+    ):
         weft.finish(out)
     run_files(out).config.unlink()
     with pytest.raises(FolderError, match=r"training\.max_steps=N"):
         weft.finish(out)
     shutil.rmtree(run_files(out).checkpoints)
-    with pytest.raises(FolderError, match="no step is saved yet; the same call goes on"):
+    with pytest.raises(
+        FolderError, match="no step is saved yet; the same call goes on"
+    ):
         weft.finish(out)
 
 
@@ -190,13 +246,27 @@ def test_models_of_other_tasks_are_finished_too(tmp_path: Path, recipe: str) -> 
     text, out = tmp_path / "text.tsv", tmp_path / "out"
     if recipe == "causal-lm":
         text.write_text("\n\n".join(f"a document of number {i}" for i in range(60)))
-        more = ["model.d_model=16", "model.d_ff=24", "model.num_heads=2", "model.num_decoder_layers=1"]
+        more = [
+            "model.d_model=16",
+            "model.d_ff=24",
+            "model.num_heads=2",
+            "model.num_decoder_layers=1",
+        ]
     else:
-        rows = (f"{'good' if i % 2 else 'bad'} thing {i}\tl{i % 2}\n" for i in range(60))
+        rows = (
+            f"{'good' if i % 2 else 'bad'} thing {i}\tl{i % 2}\n" for i in range(60)
+        )
         text.write_text("text\tlabel\n" + "".join(rows))
         more = []
-    settings = ("training.max_steps=8", "training.precision=float32", "training.threads=1", *more)
+    settings = (
+        "training.max_steps=8",
+        "training.precision=float32",
+        "training.threads=1",
+        *more,
+    )
     with interrupted_before(3), pytest.raises(Interrupted):
-        weft.train(out=out, recipe=recipe, train=str(text), settings=settings, quiet=True)
+        weft.train(
+            out=out, recipe=recipe, train=str(text), settings=settings, quiet=True
+        )
     assert weft.finish(out, quiet=True).reason == "finished early at step 3 of 8"
     assert type(weft.load(out)).__name__ in ("Classifier", "LanguageModel")

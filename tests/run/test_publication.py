@@ -1,4 +1,6 @@
-"""What a run leaves at its end: a plain verdict, and what using the model needs to say where it guesses."""
+"""What a run leaves at its end: a plain verdict, and what using the model needs to say where it
+guesses.
+"""
 
 import json
 import shlex
@@ -30,11 +32,22 @@ Write = Callable[[int], str]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, tiny_settings: tuple[str, ...], write_pairs: Write) -> Path:
+def run(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+) -> Path:
     """A tiny translator whose run held out dev and test."""
     out = tmp_path_factory.mktemp("run") / "model"
-    steps = ("training.max_steps=40", "training.eval_every=10", "data.dev_size=24", "data.test_size=20")
-    weft.train(out=out, train=write_pairs(216), settings=(*tiny_settings, *steps), quiet=True)
+    steps = (
+        "training.max_steps=40",
+        "training.eval_every=10",
+        "data.dev_size=24",
+        "data.test_size=20",
+    )
+    weft.train(
+        out=out, train=write_pairs(216), settings=(*tiny_settings, *steps), quiet=True
+    )
     return out
 
 
@@ -48,7 +61,9 @@ def config_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_verdict_stands_in_verdict_json_and_without_any_text_in_the_card(run: Path) -> None:
+def test_the_verdict_stands_in_verdict_json_and_without_any_text_in_the_card(
+    run: Path,
+) -> None:
     judged, card = verdict_of(run)["judgement"], (run / "README.md").read_text()
     assert judged["verdict"] in ("usable", "draft", "not usable yet")
     assert judged["figures"]["count"] == 24
@@ -60,10 +75,18 @@ def test_the_verdict_stands_in_verdict_json_and_without_any_text_in_the_card(run
 
 
 def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
-    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
-    settings = (*tiny_settings, "training.max_steps=4", "data.dev_size=24", "data.test_size=0")
+    settings = (
+        *tiny_settings,
+        "training.max_steps=4",
+        "data.dev_size=24",
+        "data.test_size=0",
+    )
     weft.train(out=out, train=write_pairs(216), settings=settings)
     said = " ".join(capfd.readouterr().err.split())
     examples = verdict_of(out)["judgement"]["examples"]
@@ -71,15 +94,22 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert "copying the translation of the nearest training sentence gives BLEU" in said
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
     assert "the warm-up (5) takes 4 of the 4 steps" in said
-    assert "try next, a few seconds more: the same call with training.max_steps=8" in said
     assert (
-        f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on" in said
+        "try next, a few seconds more: the same call with training.max_steps=8" in said
+    )
+    assert (
+        f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on"
+        in said
     )
 
 
 def files_of(folder: Path) -> str:
     """All text that whoever gets the folder can read."""
-    kept = (path for path in folder.rglob("*") if path.suffix in (".md", ".json") and "run" not in path.parts)
+    kept = (
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".md", ".json") and "run" not in path.parts
+    )
     return "".join(path.read_text("utf-8") for path in kept)
 
 
@@ -90,34 +120,65 @@ def test_the_folder_names_files_and_not_where_they_lie(
     here.mkdir()
     shutil.copy(write_pairs(216), here / "memory.en-de.tsv")
     shutil.copytree(run, here / "before")
-    settings = ("training.max_steps=2", "training.save_every=1", "training.threads=1", "training.kernels=torch")
+    settings = (
+        "training.max_steps=2",
+        "training.save_every=1",
+        "training.threads=1",
+        "training.kernels=torch",
+    )
     recipe = load_recipe(None, settings)
     monkeypatch.chdir(tmp_path)
-    for name, text in (("whole", here / "memory.en-de.tsv"), ("near", Path("for a client/memory.en-de.tsv"))):
-        command = shlex.join(["weft", "train", str(text), "--from", str(here / "before")])
-        request = Request(recipe, here / name, (str(text),), start_from=here / "before", command=command)
+    for name, text in (
+        ("whole", here / "memory.en-de.tsv"),
+        ("near", Path("for a client/memory.en-de.tsv")),
+    ):
+        command = shlex.join(
+            ["weft", "train", str(text), "--from", str(here / "before")]
+        )
+        request = Request(
+            recipe,
+            here / name,
+            (str(text),),
+            start_from=here / "before",
+            command=command,
+        )
         train(request, Log(quiet=True))
         average([here / name], here / f"mean-{name}")
         for folder in (here / name, here / f"mean-{name}"):
             assert "for a client" not in files_of(folder)
             assert "memory.en-de.tsv" in (folder / "README.md").read_text("utf-8")
-        assert "starts from before: its weights" in (here / name / "README.md").read_text("utf-8")
-    assert "checkpoints and the training text" not in (here / "mean-near" / "README.md").read_text("utf-8")
+        assert "starts from before: its weights" in (
+            here / name / "README.md"
+        ).read_text("utf-8")
+    assert "checkpoints and the training text" not in (
+        here / "mean-near" / "README.md"
+    ).read_text("utf-8")
 
 
 @pytest.mark.parametrize(
     ("text", "cut"),
     [
-        ("weft train /home/jane/a.en,/home/jane/a.de --output ~/models/x", "weft train a.en,a.de --output x"),
-        ("--from=/a/b/c (first: /a/b.tsv:3); /b/c: gone", "--from=c (first: b.tsv:3); c: gone"),
-        ("and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b", "and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b"),
+        (
+            "weft train /home/jane/a.en,/home/jane/a.de --output ~/models/x",
+            "weft train a.en,a.de --output x",
+        ),
+        (
+            "--from=/a/b/c (first: /a/b.tsv:3); /b/c: gone",
+            "--from=c (first: b.tsv:3); c: gone",
+        ),
+        (
+            "and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b",
+            "and/or, 1/2, https://x.org/a/b, runs/mine, ../a/b",
+        ),
     ],
 )
 def test_paths_from_the_root_are_cut_to_their_last_names(text: str, cut: str) -> None:
     assert without_folders(text) == cut
 
 
-def test_without_dev_nothing_is_judged(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) -> None:
+def test_without_dev_nothing_is_judged(
+    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write
+) -> None:
     settings = (*tiny_settings, "training.max_steps=2")
     weft.train(out=tmp_path, train=write_pairs(60), settings=settings, quiet=True)
     judged = verdict_of(tmp_path)["judgement"]
@@ -133,23 +194,52 @@ def test_without_dev_nothing_is_judged(tmp_path: Path, tiny_settings: tuple[str,
     ("command", "step", "goes_on", "expected"),
     [
         ("weft train a", 9, False, "weft train a --set training.max_steps=18"),
-        ("weft train a --fresh --set training.max_steps=9", 9, False, "weft train a --set training.max_steps=18"),
-        ("weft train a --set training.patience=2", 6, False, "weft train a --set training.patience=4"),
-        ("weft train a --set training.max_steps=9", 6, True, "weft train a --set training.max_steps=9"),
+        (
+            "weft train a --fresh --set training.max_steps=9",
+            9,
+            False,
+            "weft train a --set training.max_steps=18",
+        ),
+        (
+            "weft train a --set training.patience=2",
+            6,
+            False,
+            "weft train a --set training.patience=4",
+        ),
+        (
+            "weft train a --set training.max_steps=9",
+            6,
+            True,
+            "weft train a --set training.max_steps=9",
+        ),
         ("", 9, False, "the same call with training.max_steps=18"),
         ("", 6, True, "the same call, which goes on"),
     ],
 )
-def test_what_trains_for_longer(command: str, step: int, goes_on: bool, expected: str) -> None:
-    assert _longer(command, Verdict(step=step, max_steps=9, evaluations_since_best=2), goes_on) == expected
+def test_what_trains_for_longer(
+    command: str, step: int, goes_on: bool, expected: str
+) -> None:
+    assert (
+        _longer(
+            command, Verdict(step=step, max_steps=9, evaluations_since_best=2), goes_on
+        )
+        == expected
+    )
 
 
 def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> None:
-    plan, done = TimePlan(5.0, 18, 3, 3, 2, 0.1, 9), Verdict(step=9, max_steps=9, evaluations_since_best=2)
+    plan, done = (
+        TimePlan(5.0, 18, 3, 3, 2, 0.1, 9),
+        Verdict(step=9, max_steps=9, evaluations_since_best=2),
+    )
     for minutes in ("--minutes 5", "--minutes=5"):
         found = _longer(f"weft train a {minutes} --output b", done, False, plan)
-        assert found == "weft train a --output b --set training.max_steps=19"  # 18 would leave it to the clock
-    assert _longer("", done, False, plan) == "the same call without minutes and with training.max_steps=19"
+        # 18 would leave it to the clock
+        assert found == "weft train a --output b --set training.max_steps=19"
+    assert (
+        _longer("", done, False, plan)
+        == "the same call without minutes and with training.max_steps=19"
+    )
     impatient = Verdict(step=6, max_steps=9, evaluations_since_best=2)
     expected = "weft train a --minutes 5 --set training.patience=4"
     assert _longer("weft train a --minutes 5", impatient, False, plan) == expected
@@ -158,7 +248,9 @@ def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> Non
 # What using the model needs to know
 
 
-def test_the_folder_knows_the_words_of_its_training_text(run: Path, tmp_path: Path) -> None:
+def test_the_folder_knows_the_words_of_its_training_text(
+    run: Path, tmp_path: Path
+) -> None:
     model = weft.load(run)
     found = model.translate(["CAT sees (dog).", "a boy sees the key.", ""])
     assert [one.unknown_words for one in found] == [[], ["a", "boy", "the", "key"], []]
@@ -172,8 +264,14 @@ def test_a_model_trained_further_knows_the_words_of_both_texts(
     run: Path, tmp_path: Path, tiny_settings: tuple[str, ...]
 ) -> None:
     text = tmp_path / "more.tsv"
-    text.write_text("".join(f"boy{chr(97 + i)} sees cat.\tJunge sieht Katze {i}.\n" for i in range(26)))
-    settings = [one for one in tiny_settings if not one.startswith(("model.", "tokenizer."))]
+    text.write_text(
+        "".join(
+            f"boy{chr(97 + i)} sees cat.\tJunge sieht Katze {i}.\n" for i in range(26)
+        )
+    )
+    settings = [
+        one for one in tiny_settings if not one.startswith(("model.", "tokenizer."))
+    ]
     weft.train(
         out=tmp_path / "out",
         train=str(text),
@@ -181,16 +279,22 @@ def test_a_model_trained_further_knows_the_words_of_both_texts(
         settings=[*settings, "training.max_steps=1"],
         quiet=True,
     )
-    assert weft.load(tmp_path / "out").translate("boya knows the horse.")[0].unknown_words == ["the"]
+    assert weft.load(tmp_path / "out").translate("boya knows the horse.")[
+        0
+    ].unknown_words == ["the"]
 
 
-def test_how_sure_the_model_was_on_dev_is_the_measure_of_what_is_unsure(run: Path) -> None:
+def test_how_sure_the_model_was_on_dev_is_the_measure_of_what_is_unsure(
+    run: Path,
+) -> None:
     low = config_of(run)["low_confidence"]
     assert low == verdict_of(run)["judgement"]["low_confidence"] < 0
     model = weft.load(run)
     for text in ("cat sees dog.", "xyz xyz xyz xyz"):
         (found,) = model.translate(text)
-        assert found.confidence == pytest.approx(sum(found.token_log_probs) / len(found.token_log_probs))
+        assert found.confidence == pytest.approx(
+            sum(found.token_log_probs) / len(found.token_log_probs)
+        )
         assert found.unsure == (found.confidence < low)
 
 
@@ -217,11 +321,15 @@ def test_a_text_of_several_sentences_a_line_is_translated_by_lines(
     assert weft.load(tmp_path / "out").translate("A cat. A dog.")[0].segments == 1
 
 
-def test_a_folder_from_before_opens_and_reads_sentence_by_sentence(run: Path, tmp_path: Path) -> None:
+def test_a_folder_from_before_opens_and_reads_sentence_by_sentence(
+    run: Path, tmp_path: Path
+) -> None:
     old = tmp_path / "old"
     shutil.copytree(run, old)
     config = {
-        k: v for k, v in config_of(run).items() if k not in ("known_words", "low_confidence", "single_sentences")
+        k: v
+        for k, v in config_of(run).items()
+        if k not in ("known_words", "low_confidence", "single_sentences")
     }
     del config["least_ratio"]
     manifest = json.loads((old / "manifest.json").read_bytes())
@@ -229,7 +337,10 @@ def test_a_folder_from_before_opens_and_reads_sentence_by_sentence(run: Path, tm
     for name in (WORDS, "config.json"):
         del manifest["files"][name]
     content = (old / "config.json").read_bytes()
-    manifest["files"]["config.json"] = {"size": len(content), "sha256": sha256_of(old / "config.json")}
+    manifest["files"]["config.json"] = {
+        "size": len(content),
+        "sha256": sha256_of(old / "config.json"),
+    }
     (old / "manifest.json").write_text(json.dumps(manifest))
     (found,) = weft.load(old).translate("A boy. A dog.")
     assert (found.unknown_words, found.unsure, found.segments) == ([], False, 2)
@@ -244,38 +355,76 @@ def test_a_damaged_list_of_words_is_refused(run: Path, tmp_path: Path) -> None:
 
 def test_a_classifier_says_where_nothing_is_known(tmp_path: Path) -> None:
     text = tmp_path / "rows.csv"
-    rows = (f"{'good' if i % 2 else 'bad'} thing w{chr(97 + i % 26)},l{i % 2}\n" for i in range(120))
+    rows = (
+        f"{'good' if i % 2 else 'bad'} thing w{chr(97 + i % 26)},l{i % 2}\n"
+        for i in range(120)
+    )
     text.write_text("text,label\n" + "".join(dict.fromkeys(rows)))
-    settings = ("training.max_steps=30", "training.precision=float32", "training.threads=1", "data.dev_size=10")
-    weft.train(out=tmp_path / "out", recipe="classify-fast", train=str(text), settings=settings, quiet=True)
+    settings = (
+        "training.max_steps=30",
+        "training.precision=float32",
+        "training.threads=1",
+        "data.dev_size=10",
+    )
+    weft.train(
+        out=tmp_path / "out",
+        recipe="classify-fast",
+        train=str(text),
+        settings=settings,
+        quiet=True,
+    )
     model = weft.load(tmp_path / "out")
     found = model.classify(["good thing", "asdf qwer zxcv", "", "asdf thing"])
     assert [one.nothing_known for one in found] == [False, True, True, False]
-    assert [one.unknown_words for one in found] == [[], ["asdf", "qwer", "zxcv"], [], ["asdf"]]
+    assert [one.unknown_words for one in found] == [
+        [],
+        ["asdf", "qwer", "zxcv"],
+        [],
+        ["asdf"],
+    ]
     assert isinstance(model.known, KnownWords)
 
 
 def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(
     tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write
 ) -> None:
-    """`weft evaluate` must give the scores of the card; and the card says in what the run computed."""
+    """`weft evaluate` must give the scores of the card; and the card says in what the run
+    computed.
+    """
     settings = [*tiny_settings, "training.max_steps=40", "training.precision=bfloat16"]
     pairs = write_pairs(60)
-    more = {"settings": settings, "quiet": True, "allow_bad_data": True}  # the test is a part of training
+    # the test is a part of training
+    more = {"settings": settings, "quiet": True, "allow_bad_data": True}
     verdict = weft.train(out=tmp_path / "m", train=write_pairs(216), test=pairs, **more)
-    assert verdict.test["computed"] == {"precision": "float32", "beam_size": 5, "length_penalty": 1.0}
+    assert verdict.test["computed"] == {
+        "precision": "float32",
+        "beam_size": 5,
+        "length_penalty": 1.0,
+    }
     task = load_task(tmp_path / "m", machine_for_use())
     text = task.read([pairs])
     again = task.scored(text, task.evaluate(text), training_hashes(tmp_path / "m"))
     assert again.to_json() == verdict.test
-    assert "(products in bfloat16, torch kernels, 1 thread)" in (tmp_path / "m" / "README.md").read_text("utf-8")
+    assert "(products in bfloat16, torch kernels, 1 thread)" in (
+        tmp_path / "m" / "README.md"
+    ).read_text("utf-8")
 
 
 def test_a_warm_up_that_takes_the_whole_run_is_named_before_the_first_step_and_at_the_end(
-    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    length = ("training.max_steps=20", "training.eval_every=10", "training.warmup_steps=400", "data.test_size=0")
-    found = weft.train(out=tmp_path / "out", train=write_pairs(216), settings=(*tiny_settings, *length))
+    length = (
+        "training.max_steps=20",
+        "training.eval_every=10",
+        "training.warmup_steps=400",
+        "data.test_size=0",
+    )
+    found = weft.train(
+        out=tmp_path / "out", train=write_pairs(216), settings=(*tiny_settings, *length)
+    )
     before, _ = capfd.readouterr().err.split("step 10: ")
     said = "the warm-up (400) takes 20 of the 20 steps, and the learning rate only rises in it"
     assert f"note: {said}; --set training.warmup_steps=2\n" in before

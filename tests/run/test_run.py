@@ -1,4 +1,6 @@
-"""Training as a whole, with a tiny model: what it leaves behind, how it goes on, and what it refuses."""
+"""Training as a whole, with a tiny model: what it leaves behind, how it goes on, and what it
+refuses.
+"""
 
 import json
 import os
@@ -21,7 +23,14 @@ from weft.config import TrainingSection, TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
-from weft.errors import DataError, DivergedError, FolderError, Interrupted, OutOfMemoryError, UsageError
+from weft.errors import (
+    DataError,
+    DivergedError,
+    FolderError,
+    Interrupted,
+    OutOfMemoryError,
+    UsageError,
+)
 from weft.folder import durable
 from weft.folder.model_folder import run_files
 from weft.kernels import native
@@ -46,11 +55,18 @@ SHORT = ("training.max_steps=1", "training.precision=float32", "training.threads
 def train(tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...]) -> Train:
     """Train for 12 steps on 60 pairs into `out`, unless told otherwise."""
 
-    def call(*settings: str, out: Path = tmp_path / "out", text: str | None = None, **request: Any) -> Verdict:
+    def call(
+        *settings: str,
+        out: Path = tmp_path / "out",
+        text: str | None = None,
+        **request: Any,
+    ) -> Verdict:
         steps = ("training.max_steps=12", "training.save_every=4")
         text = text or write_pairs(60)
         request = {"quiet": True, **request}
-        return weft.train(out=out, train=text, settings=(*tiny_settings, *steps, *settings), **request)
+        return weft.train(
+            out=out, train=text, settings=(*tiny_settings, *steps, *settings), **request
+        )
 
     return call
 
@@ -61,7 +77,9 @@ def read_verdict(out: Path) -> dict[str, Any]:
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file with its content, but TensorBoard's, of which each start has its own."""
-    files = (p for p in folder.rglob("*") if p.is_file() and p.parent.name != "tensorboard")
+    files = (
+        p for p in folder.rglob("*") if p.is_file() and p.parent.name != "tensorboard"
+    )
     return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
@@ -70,7 +88,9 @@ def logged_steps(out: Path, key: str) -> list[int]:
     return [json.loads(line)["step"] for line in lines if key in json.loads(line)]
 
 
-def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]) -> None:
+def at_step(
+    monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]
+) -> None:
     """Let something happen before the given step."""
     take_step = Trainer._take_step
 
@@ -90,12 +110,18 @@ def interrupt() -> None:
 def test_models_loaded_and_used_meanwhile_leave_a_run_as_it_would_be_alone(
     train: Train, tmp_path: Path, tiny_folder: Path, kernels: str
 ) -> None:
-    """A notebook that trains in a thread: the weights are the same, bit for bit, kernels and dropout masks too."""
+    """A notebook that trains in a thread: the weights are the same, bit for bit, kernels and
+    dropout masks too.
+    """
     try:
         native.load()
     except native.UnavailableError as error:
         pytest.skip(f"no native kernels here: {error}")
-    settings = (f"training.kernels={kernels}", "training.max_steps=30", "model.dropout=0.3")
+    settings = (
+        f"training.kernels={kernels}",
+        "training.max_steps=30",
+        "model.dropout=0.3",
+    )
     train(*settings, out=tmp_path / "alone")
     with ThreadPoolExecutor(1) as pool:
         beside = pool.submit(train, *settings, out=tmp_path / "beside")
@@ -105,8 +131,12 @@ def test_models_loaded_and_used_meanwhile_leave_a_run_as_it_would_be_alone(
             loads += 1
         assert beside.result().outcome == "done"
     assert loads > 1
-    alone, other = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "beside"))
-    assert [name for name, tensor in alone.items() if not tensor.equal(other[name])] == []
+    alone, other = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("alone", "beside")
+    )
+    assert [
+        name for name, tensor in alone.items() if not tensor.equal(other[name])
+    ] == []
 
 
 # What a run leaves behind
@@ -115,7 +145,9 @@ def test_models_loaded_and_used_meanwhile_leave_a_run_as_it_would_be_alone(
 def test_tensorboard_shows_what_is_logged_also_after_a_stop(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
     at_step(monkeypatch, 9, interrupt)
     settings, text = ("training.eval_every=3", "data.test_size=0"), write_pairs(210)
     with pytest.raises(Interrupted):
@@ -124,15 +156,21 @@ def test_tensorboard_shows_what_is_logged_also_after_a_stop(
     folder = run_files(tmp_path / "out").tensorboard
     assert len([*folder.iterdir()]) == 2
     events = accumulator.EventAccumulator(str(folder)).Reload()
-    assert [event.step for event in events.Scalars("dev/loss")] == logged_steps(tmp_path / "out", "dev_loss")
-    assert [event.step for event in events.Scalars("training/loss")] == logged_steps(tmp_path / "out", "loss")
+    assert [event.step for event in events.Scalars("dev/loss")] == logged_steps(
+        tmp_path / "out", "dev_loss"
+    )
+    assert [event.step for event in events.Scalars("training/loss")] == logged_steps(
+        tmp_path / "out", "loss"
+    )
 
 
 def test_trackio_is_refused_where_it_is_missing(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trackers, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"training\.trackio needs the trackio package"):
+    with pytest.raises(
+        UsageError, match=r"training\.trackio needs the trackio package"
+    ):
         train("training.trackio=essays")
     assert not (tmp_path / "out").exists()
 
@@ -147,7 +185,9 @@ def test_trackio_may_be_asked_for_later_and_knows_the_run_again(
         runs.append((project, name))
         return SimpleNamespace(log=lambda metrics, step: told.append(step))
 
-    monkeypatch.setitem(sys.modules, "trackio", SimpleNamespace(init=init, finish=lambda: None))
+    monkeypatch.setitem(
+        sys.modules, "trackio", SimpleNamespace(init=init, finish=lambda: None)
+    )
     monkeypatch.setattr(trackers, "find_spec", lambda name: name == "trackio" or None)
     train()
     train("training.trackio=essays", "training.max_steps=13")
@@ -157,14 +197,18 @@ def test_trackio_may_be_asked_for_later_and_knows_the_run_again(
     assert told == [13, 14]
 
 
-def test_a_run_begun_before_the_peak_was_measured_goes_on_without(train: Train, tmp_path: Path) -> None:
+def test_a_run_begun_before_the_peak_was_measured_goes_on_without(
+    train: Train, tmp_path: Path
+) -> None:
     train()
     files = run_files(tmp_path / "out")
     facts = durable.read_json(files.machine)
     assert facts.pop("peak_flops") > 0
     durable.write_json(files.machine, facts)
     train("training.max_steps=13")
-    before, after = (json.loads(line) for line in files.metrics.read_bytes().split(b"\n")[:-1])
+    before, after = (
+        json.loads(line) for line in files.metrics.read_bytes().split(b"\n")[:-1]
+    )
     assert (0 < before["peak_share"] < 1, "peak_share" in after) == (True, False)
     assert durable.read_json(files.machine) == facts
 
@@ -172,8 +216,11 @@ def test_a_run_begun_before_the_peak_was_measured_goes_on_without(train: Train, 
 def test_how_long_training_will_take(tmp_path: Path) -> None:
     planned = Planned(TrainingSection(), Plan(100, 30, 9), Costs(6.0, 30.0, 60.0))
     assert planned.length(0, None, evaluates=False) == "about 11 minutes"
-    assert planned.length(0, tmp_path / "m", evaluates=True) == "about 13 minutes"  # four times on dev
-    (tmp_path / "m").write_text('{"step": 30, "dev_bleu": 1.0, "evaluation_seconds": 60}\n')
+    # four times on dev
+    assert planned.length(0, tmp_path / "m", evaluates=True) == "about 13 minutes"
+    (tmp_path / "m").write_text(
+        '{"step": 30, "dev_bleu": 1.0, "evaluation_seconds": 60}\n'
+    )
     assert planned.length(50, tmp_path / "m", evaluates=True) == "about 9 minutes left"
 
 
@@ -186,20 +233,39 @@ def test_a_short_run_is_not_evaluated_after_each_step() -> None:
 
     def evaluations(steps: int, text: Any = dev) -> int:
         recipe = with_values(TranslationRecipe(), {"training.max_steps": steps})
-        plan = make_plan(recipe, batches, Texts(train, text, None, "pairs", fingerprint))
+        plan = make_plan(
+            recipe, batches, Texts(train, text, None, "pairs", fingerprint)
+        )
         return -(-plan.max_steps // plan.eval_every)
 
-    assert [evaluations(steps) for steps in (20, 70, 200, 3000)] == [1, 2, 6, 15]  # 5 steps' worth each
+    # 5 steps' worth each
+    assert [evaluations(steps) for steps in (20, 70, 200, 3000)] == [1, 2, 6, 15]
     assert evaluations(20, None) == 10
-    recipe = with_values(TranslationRecipe(), {"training.max_steps": 20, "training.eval_every": 1})
-    assert make_plan(recipe, batches, Texts(train, dev, None, "pairs", fingerprint)).eval_every == 1
+    recipe = with_values(
+        TranslationRecipe(), {"training.max_steps": 20, "training.eval_every": 1}
+    )
+    assert (
+        make_plan(
+            recipe, batches, Texts(train, dev, None, "pairs", fingerprint)
+        ).eval_every
+        == 1
+    )
 
 
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
     verdict = train()
     written = read_verdict(tmp_path / "out")
-    assert (written["outcome"], written["exit_code"], written["reason"]) == ("done", 0, "done after 12 steps")
-    assert (written["step"], written["best_step"], written["dev"], written["test"]) == (12, 0, {}, {})
+    assert (written["outcome"], written["exit_code"], written["reason"]) == (
+        "done",
+        0,
+        "done after 12 steps",
+    )
+    assert (written["step"], written["best_step"], written["dev"], written["test"]) == (
+        12,
+        0,
+        {},
+        {},
+    )
     assert verdict.notes == written["notes"]
     assert weft.load(tmp_path / "out").translate("cat sees dog.")[0].segments == 1
     assert logged_steps(tmp_path / "out", "loss") == [12]
@@ -207,16 +273,24 @@ def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
 
 def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
     verdict = train()
-    assert any("no dev set: 60 pairs are too few to hold some out" in note for note in verdict.notes)
+    assert any(
+        "no dev set: 60 pairs are too few to hold some out" in note
+        for note in verdict.notes
+    )
     assert any("no test set" in note for note in verdict.notes)
     facts = durable.read_json(run_files(tmp_path / "out").recipe)
     assert set(facts["texts"]) == {"train"}
     assert facts["texts"]["train"]["size"] == "60 pairs"
 
 
-def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write_pairs: Write) -> None:
+def test_dev_and_test_are_held_out_of_enough(
+    train: Train, tmp_path: Path, write_pairs: Write
+) -> None:
     verdict = train("training.eval_every=6", text=write_pairs(210))
-    assert "held out of the text by data.seed = 1: 20 pairs for dev and 20 pairs for test" in verdict.notes
+    assert (
+        "held out of the text by data.seed = 1: 20 pairs for dev and 20 pairs for test"
+        in verdict.notes
+    )
     assert verdict.test["num_sentences"] == 20
     assert set(verdict.dev) == {"dev_bleu", "dev_loss", "dev_perplexity"}
     assert verdict.best_step in (6, 12)
@@ -229,16 +303,29 @@ def test_the_published_weights_are_the_best_ones(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = {4: 1.0, 8: 7.0, 12: 3.0}
-    monkeypatch.setattr(translation.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": scores[step]})
+    monkeypatch.setattr(
+        translation.DevEvaluation,
+        "__call__",
+        lambda self, step: {"dev_bleu": scores[step]},
+    )
     verdict = train("training.eval_every=4", text=write_pairs(210))
     assert (verdict.step, verdict.best_step, verdict.dev) == (12, 8, {"dev_bleu": 7.0})
     best = tmp_path / "out" / "run" / "checkpoints" / "step-8" / "model.safetensors"
     last = tmp_path / "out" / "run" / "checkpoints" / "step-12" / "model.safetensors"
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == best.read_bytes() != last.read_bytes()
-    assert "those of step 8, the best on dev" in (tmp_path / "out" / "README.md").read_text()
+    assert (
+        (tmp_path / "out" / "model.safetensors").read_bytes()
+        == best.read_bytes()
+        != last.read_bytes()
+    )
+    assert (
+        "those of step 8, the best on dev"
+        in (tmp_path / "out" / "README.md").read_text()
+    )
 
 
-def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_path: Path) -> None:
+def test_two_runs_of_one_seed_are_the_same_and_of_another_not(
+    train: Train, tmp_path: Path
+) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         train(f"training.seed={seed}", out=tmp_path / name)
     a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
@@ -254,7 +341,11 @@ def test_the_seed_of_training_does_not_move_what_is_held_out(
     train: Train, tmp_path: Path, write_pairs: Write
 ) -> None:
     text = write_pairs(216)
-    for name, setting in (("a", "training.seed=1"), ("b", "training.seed=2"), ("c", "data.seed=2")):
+    for name, setting in (
+        ("a", "training.seed=1"),
+        ("b", "training.seed=2"),
+        ("c", "data.seed=2"),
+    ):
         train("training.max_steps=1", setting, out=tmp_path / name, text=text)
     a, b, c = (held_out(tmp_path / name) for name in "abc")
     assert a == b
@@ -270,7 +361,10 @@ def test_a_run_from_before_the_split_had_its_own_seed_keeps_its_split(
     del written["recipe"]["data"]["seed"]
     record.write_text(json.dumps(written))
     for steps in (4, 6):  # the second start finds the record as the first has left it
-        assert train("training.seed=7", f"training.max_steps={steps}", text=text).step == steps
+        assert (
+            train("training.seed=7", f"training.max_steps={steps}", text=text).step
+            == steps
+        )
         assert held_out(tmp_path / "out") == before
     with pytest.raises(UsageError, match=r"training\.seed was 7, is 8"):
         train("training.seed=8", text=text)
@@ -305,7 +399,9 @@ def test_with_every_kind_of_noise_an_interrupted_run_goes_on_to_the_same_weights
 
 
 @pytest.mark.parametrize("setting", NOISE[2:7])
-def test_each_kind_of_noise_makes_another_model(train: Train, tmp_path: Path, setting: str) -> None:
+def test_each_kind_of_noise_makes_another_model(
+    train: Train, tmp_path: Path, setting: str
+) -> None:
     found = []
     for name, settings in (("plain", ()), ("noisy", (setting,))):
         train("training.max_steps=3", *NOISE[:2], *settings, out=tmp_path / name)
@@ -319,8 +415,15 @@ SIDES = ("src", "tgt")
 
 def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) -> None:
     for name, weight in (("plain", 0.0), ("twice", 5.0)):
-        train("training.max_steps=3", *PLAIN, f"training.r_drop={weight}", out=tmp_path / name)
-    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+        train(
+            "training.max_steps=3",
+            *PLAIN,
+            f"training.r_drop={weight}",
+            out=tmp_path / name,
+        )
+    plain, both = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice")
+    )
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
@@ -335,7 +438,8 @@ def test_bpe_dropout_without_merges_is_refused(
         (f"tokenizer.{side}.kind={kind}" for side in SIDES),
     )
     with pytest.raises(
-        UsageError, match=rf"batches\.bpe_dropout needs a bpe tokenizer, not {chosen}; leave it out"
+        UsageError,
+        match=rf"batches\.bpe_dropout needs a bpe tokenizer, not {chosen}; leave it out",
     ):
         train("batches.bpe_dropout=0.1", *kinds)
     assert (tmp_path / "out").exists() == (kind == "auto")
@@ -353,21 +457,38 @@ def test_an_interrupted_run_says_so_and_goes_on(
         with pytest.raises(Interrupted):
             train()
     written = read_verdict(tmp_path / "out")
-    assert (written["outcome"], written["exit_code"], written["step"]) == ("interrupted", 75, 7)
+    assert (written["outcome"], written["exit_code"], written["step"]) == (
+        "interrupted",
+        75,
+        7,
+    )
     with pytest.raises(FolderError, match="training has not finished"):
         weft.load(tmp_path / "out")
     assert train().step == 12
     assert read_verdict(tmp_path / "out")["outcome"] == "done"
-    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    ours, whole = (
+        (tmp_path / name / "model.safetensors").read_bytes()
+        for name in ("out", "whole")
+    )
     assert ours == whole
 
 
-def test_a_run_that_diverges_says_so(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_step(monkeypatch, 6, lambda: monkeypatch.setattr(trainer, "clip_gradients", lambda *_: float("nan")))
+def test_a_run_that_diverges_says_so(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_step(
+        monkeypatch,
+        6,
+        lambda: monkeypatch.setattr(trainer, "clip_gradients", lambda *_: float("nan")),
+    )
     with pytest.raises(DivergedError):
         train()
     written = read_verdict(tmp_path / "out")
-    assert (written["outcome"], written["exit_code"], written["step"]) == ("failed", 4, 5)
+    assert (written["outcome"], written["exit_code"], written["step"]) == (
+        "failed",
+        4,
+        5,
+    )
     assert "step 6" in written["reason"]
     assert not (tmp_path / "out" / "manifest.json").exists()
 
@@ -398,7 +519,11 @@ def test_every_bad_end_is_in_the_verdict(
     with pytest.raises(type(error)):
         train()
     written = read_verdict(tmp_path / "out")
-    assert (written["outcome"], written["exit_code"], written["step"]) == (outcome, exit_code, 2)
+    assert (written["outcome"], written["exit_code"], written["step"]) == (
+        outcome,
+        exit_code,
+        2,
+    )
     assert written["reason"]
     assert not (tmp_path / "out" / "manifest.json").exists()
 
@@ -406,7 +531,9 @@ def test_every_bad_end_is_in_the_verdict(
 # The same folder again
 
 
-def test_a_finished_run_is_left_as_it_is(train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_is_left_as_it_is(
+    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     train()
     before = tree(tmp_path / "out")
     settings = ("training.max_steps=12",)
@@ -439,7 +566,10 @@ def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
     train(*constant)
     assert train(*constant, "training.max_steps=20").step == 20
     assert read_verdict(tmp_path / "out")["reason"] == "done after 20 steps"
-    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    ours, whole = (
+        (tmp_path / name / "model.safetensors").read_bytes()
+        for name in ("out", "whole")
+    )
     assert ours == whole
     assert train(*constant, "training.max_steps=15").step == 20
 
@@ -447,8 +577,15 @@ def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
 def test_patience_may_grow(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translation.DevEvaluation, "__call__", lambda self, step: {"dev_bleu": -float(step)})
-    text, settings = write_pairs(210), ("training.eval_every=2", "training.max_steps=10")
+    monkeypatch.setattr(
+        translation.DevEvaluation,
+        "__call__",
+        lambda self, step: {"dev_bleu": -float(step)},
+    )
+    text, settings = (
+        write_pairs(210),
+        ("training.eval_every=2", "training.max_steps=10"),
+    )
     verdict = train(*settings, "training.patience=2", text=text)
     assert (verdict.outcome, verdict.step, verdict.best_step) == ("stopped early", 6, 2)
     assert train(*settings, "training.patience=2", text=text).step == 6
@@ -482,19 +619,32 @@ def test_a_changed_key_is_refused_with_the_difference(
 
 def test_many_differences_are_shown_in_part(train: Train, tmp_path: Path) -> None:
     train()
-    changed = ("dropout=0.3", "d_ff=20", "num_heads=1", "bias=false", "norm_first=false", "activation=gelu")
+    changed = (
+        "dropout=0.3",
+        "d_ff=20",
+        "num_heads=1",
+        "bias=false",
+        "norm_first=false",
+        "activation=gelu",
+    )
     settings = [f"model.{c}" for c in changed] + [
         f"training.{c}" for c in ("seed=3", "betas=[0.5,0.5]", "eps=0.1")
     ]
-    with pytest.raises(UsageError, match=r"; and 1 more; go on with the same") as caught:
+    with pytest.raises(
+        UsageError, match=r"; and 1 more; go on with the same"
+    ) as caught:
         train(*settings)
     assert str(caught.value).count(" was ") == 8
 
 
-def test_a_folder_of_another_task_is_refused_in_few_words(train: Train, tmp_path: Path) -> None:
+def test_a_folder_of_another_task_is_refused_in_few_words(
+    train: Train, tmp_path: Path
+) -> None:
     train()
     table = tmp_path / "rows.csv"
-    table.write_text("text,label\n" + "".join(f"a text {i},{i % 2}\n" for i in range(20)), "utf-8")
+    table.write_text(
+        "text,label\n" + "".join(f"a text {i},{i % 2}\n" for i in range(20)), "utf-8"
+    )
     wanted = f"{tmp_path / 'out'} holds a run of translation, and this is classification; give another --output"
     with pytest.raises(UsageError) as caught:
         weft.train(recipe="classify-fast", train=str(table), out=str(tmp_path / "out"))
@@ -507,12 +657,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(train: Train, tmp_path: Path) 
         train(out=tmp_path / "file" / "x")
 
 
-def test_changed_data_is_refused(train: Train, tmp_path: Path, write_pairs: Write) -> None:
+def test_changed_data_is_refused(
+    train: Train, tmp_path: Path, write_pairs: Write
+) -> None:
     text = Path(write_pairs(60))
     train(text=str(text))
     before = tree(tmp_path / "out")
     text.write_bytes(text.read_bytes().replace(b"Hund", b"Hase", 1))
-    with pytest.raises(UsageError, match=r"the train text was 60 pairs \(sha256 .{8}\), is 60 pairs \(sha256"):
+    with pytest.raises(
+        UsageError,
+        match=r"the train text was 60 pairs \(sha256 .{8}\), is 60 pairs \(sha256",
+    ):
         train(text=str(text))
     assert tree(tmp_path / "out") == before
 
@@ -526,12 +681,17 @@ def test_the_same_text_under_another_name_is_the_same_run(
 
 
 @pytest.mark.parametrize("content", ["file", "folder", "hidden", "run"])
-def test_a_foreign_folder_is_refused_and_untouched(train: Train, tmp_path: Path, content: str) -> None:
+def test_a_foreign_folder_is_refused_and_untouched(
+    train: Train, tmp_path: Path, content: str
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    path = {"file": "thesis.txt", "folder": "photos/a.jpg", "hidden": ".git/config", "run": "run/notes.txt"}[
-        content
-    ]
+    path = {
+        "file": "thesis.txt",
+        "folder": "photos/a.jpg",
+        "hidden": ".git/config",
+        "run": "run/notes.txt",
+    }[content]
     (out / path).parent.mkdir(exist_ok=True)
     (out / path).write_text("precious")
     before = tree(out)
@@ -548,7 +708,9 @@ def test_a_file_as_the_folder_is_refused(train: Train, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "precious"
 
 
-def test_killed_before_its_first_file_a_run_can_begin_again(train: Train, tmp_path: Path) -> None:
+def test_killed_before_its_first_file_a_run_can_begin_again(
+    train: Train, tmp_path: Path
+) -> None:
     (tmp_path / "out" / "run").mkdir(parents=True)
     (tmp_path / "out" / "run" / f"{durable.TEMPORARY}abc").write_text("half a recipe")
     assert train().outcome == "done"
@@ -562,7 +724,9 @@ def test_wrong_data_leaves_no_folder(train: Train, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '{"recipe": {}}'])
-def test_a_damaged_record_of_the_run_is_named(train: Train, tmp_path: Path, content: str) -> None:
+def test_a_damaged_record_of_the_run_is_named(
+    train: Train, tmp_path: Path, content: str
+) -> None:
     train()
     run_files(tmp_path / "out").recipe.write_text(content)
     with pytest.raises(FolderError, match=r"recipe\.json"):
@@ -571,7 +735,11 @@ def test_a_damaged_record_of_the_run_is_named(train: Train, tmp_path: Path, cont
 
 @pytest.mark.parametrize("stage", ["scoring", "judging", "publishing"])
 def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], stage: str
+    train: Train,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    stage: str,
 ) -> None:
     def entering(path: Path, verdict: Any, entered: str) -> None:
         enter_stage(path, verdict, entered)
@@ -584,7 +752,10 @@ def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
             train(quiet=False)
     said = " ".join(capfd.readouterr().err.split())
     finish = f'to use what there is: weft.finish("{tmp_path / "out"}")'
-    assert f"left while {stage}; all 12 steps are saved; the same call goes on; {finish}" in said
+    assert (
+        f"left while {stage}; all 12 steps are saved; the same call goes on; {finish}"
+        in said
+    )
     assert train().step == 12
 
 
@@ -593,7 +764,9 @@ def test_a_damaged_best_checkpoint_is_not_published(
 ) -> None:
     """K3: killed before it was published, then a bit of the weights flips."""
     with monkeypatch.context() as patch:
-        patch.setattr(run, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            run, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             train()
     path = run_files(tmp_path / "out").checkpoints / "step-12" / "model.safetensors"
@@ -601,9 +774,14 @@ def test_a_damaged_best_checkpoint_is_not_published(
     content[-1] ^= 1
     path.write_bytes(content)
     verdict = train()
-    assert any("checkpoint set aside as damaged-step-12" in note for note in verdict.notes)
+    assert any(
+        "checkpoint set aside as damaged-step-12" in note for note in verdict.notes
+    )
     train(out=tmp_path / "whole")
-    ours, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole"))
+    ours, whole = (
+        (tmp_path / name / "model.safetensors").read_bytes()
+        for name in ("out", "whole")
+    )
     assert ours == whole
 
 
@@ -614,12 +792,24 @@ def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
     tmp_path: Path, write_pairs: Write, tiny_folder: Path
 ) -> None:
     verdict = weft.train(
-        out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=SHORT, quiet=True
+        out=tmp_path / "out",
+        train=write_pairs(40),
+        start_from=tiny_folder,
+        settings=SHORT,
+        quiet=True,
     )
-    assert any(f"starts from {tiny_folder}" in n and "tokenizers are kept" in n for n in verdict.notes)
+    assert any(
+        f"starts from {tiny_folder}" in n and "tokenizers are kept" in n
+        for n in verdict.notes
+    )
     for name in ("tokenizer.src.json", "tokenizer.tgt.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (tiny_folder / name).read_bytes()
-    ours, theirs = (load_file(folder / "model.safetensors") for folder in (tmp_path / "out", tiny_folder))
+        assert (tmp_path / "out" / name).read_bytes() == (
+            tiny_folder / name
+        ).read_bytes()
+    ours, theirs = (
+        load_file(folder / "model.safetensors")
+        for folder in (tmp_path / "out", tiny_folder)
+    )
     assert ours.keys() == theirs.keys()
     moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
     assert 0 < moved < 0.01  # one step away, not drawn anew
@@ -630,23 +820,48 @@ def test_what_the_model_to_start_from_was_trained_on_is_no_honest_test(
     tmp_path: Path, write_pairs: Write, tiny_folder: Path
 ) -> None:
     """Its weights have seen those sentences, though this run's own training text has not."""
-    pairs = [line.split("\t") for line in Path(write_pairs(216)).read_text("utf-8").split("\n")[:-1]]
+    pairs = [
+        line.split("\t")
+        for line in Path(write_pairs(216)).read_text("utf-8").split("\n")[:-1]
+    ]
     parts = {"train": pairs[:40], "test": pairs[40:]}
     for name, rows in parts.items():
-        (tmp_path / f"{name}.en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+        (tmp_path / f"{name}.en-de.tsv").write_text(
+            "".join(f"{a}\t{b}\n" for a, b in rows)
+        )
     files = {name: str(tmp_path / f"{name}.en-de.tsv") for name in parts}
-    verdict = weft.train(out=tmp_path / "out", start_from=tiny_folder, settings=SHORT, quiet=True, **files)
+    verdict = weft.train(
+        out=tmp_path / "out",
+        start_from=tiny_folder,
+        settings=SHORT,
+        quiet=True,
+        **files,
+    )
     (note,) = [note for note in verdict.notes if "were trained on by" in note]
-    seen = len(TextHashes.load(run_files(tiny_folder).train_hashes).shared(parts["test"]))
+    seen = len(
+        TextHashes.load(run_files(tiny_folder).train_hashes).shared(parts["test"])
+    )
     assert 0 < seen < 176
-    assert note.startswith(f"{seen} of the 176 pairs of test were trained on by {tiny_folder}")
+    assert note.startswith(
+        f"{seen} of the 176 pairs of test were trained on by {tiny_folder}"
+    )
     assert f"contaminated: {seen} of 176" in verdict.test["contaminated"]
 
 
-def test_other_text_for_a_finished_run_is_never_said_to_be_learned(tmp_path: Path, write_pairs: Write) -> None:
+def test_other_text_for_a_finished_run_is_never_said_to_be_learned(
+    tmp_path: Path, write_pairs: Write
+) -> None:
     weft.train(out=tmp_path / "out", train=write_pairs(40), settings=SHORT, quiet=True)
-    with pytest.raises(UsageError, match=r"is finished, and the new text was not trained on; .*--fresh"):
-        weft.train(out=tmp_path / "out", train=write_pairs(60), settings=SHORT, quiet=True, allow_data_change=True)
+    with pytest.raises(
+        UsageError, match=r"is finished, and the new text was not trained on; .*--fresh"
+    ):
+        weft.train(
+            out=tmp_path / "out",
+            train=write_pairs(60),
+            settings=SHORT,
+            quiet=True,
+            allow_data_change=True,
+        )
 
 
 @pytest.mark.parametrize(
@@ -662,12 +877,18 @@ def test_from_refuses_another_shape(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         weft.train(
-            out=tmp_path / "out", train=write_pairs(40), start_from=tiny_folder, settings=[setting], quiet=True
+            out=tmp_path / "out",
+            train=write_pairs(40),
+            start_from=tiny_folder,
+            settings=[setting],
+            quiet=True,
         )
     assert not (tmp_path / "out").exists()
 
 
-def test_from_another_model_is_another_run(tmp_path: Path, write_pairs: Write, tiny_folder: Path) -> None:
+def test_from_another_model_is_another_run(
+    tmp_path: Path, write_pairs: Write, tiny_folder: Path
+) -> None:
     task = Translation.load(tiny_folder, Machine("cpu", "float32", 1, ""))
     with torch.no_grad():
         next(task.model.parameters()).add_(0.5)
@@ -680,7 +901,10 @@ def test_from_another_model_is_another_run(tmp_path: Path, write_pairs: Write, t
     }
     weft.train(start_from=tiny_folder, **request)
     before = rf"the model to start from was {tiny_folder} \(weights sha256 [0-9a-f]{{8}}\), is "
-    with pytest.raises(UsageError, match=rf"{before}{tmp_path / 'other'} \(weights sha256 [0-9a-f]{{8}}\)"):
+    with pytest.raises(
+        UsageError,
+        match=rf"{before}{tmp_path / 'other'} \(weights sha256 [0-9a-f]{{8}}\)",
+    ):
         weft.train(start_from=tmp_path / "other", **request)
 
 
@@ -719,14 +943,23 @@ weft.train(out=out, train=text, settings=settings, quiet=True)
 
 @pytest.mark.parametrize("point", ["step", "checkpoint", "publish"])
 def test_killed_and_started_again_the_weights_are_the_same(
-    train: Train, tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...], point: str
+    train: Train,
+    tmp_path: Path,
+    write_pairs: Write,
+    tiny_settings: tuple[str, ...],
+    point: str,
 ) -> None:
     """K1: bit for bit, with dev evaluations between; nothing is left over."""
-    text, every = write_pairs(210), ("training.max_steps=12", "training.save_every=4", "training.eval_every=5")
+    text, every = (
+        write_pairs(210),
+        ("training.max_steps=12", "training.save_every=4", "training.eval_every=5"),
+    )
     train(*every, out=tmp_path / "whole", text=text)
     arguments = [str(tmp_path / "out"), text, point, *tiny_settings, *every]
     command = [sys.executable, "-c", KILLED_RUN, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=180, check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     assert (tmp_path / "reached").read_text() == point
     assert not (tmp_path / "out" / "manifest.json").exists()
@@ -746,20 +979,30 @@ def test_another_number_of_threads_goes_on_with_a_note(
     files = run_files(tmp_path / "out")
     train()
     train("training.max_steps=13", "training.threads=2")
-    assert "note: goes on with 2 threads, begun with 1 thread: the last bits of its sums may differ" in notes
+    assert (
+        "note: goes on with 2 threads, begun with 1 thread: the last bits of its sums may differ"
+        in notes
+    )
     assert durable.read_json(files.machine)["threads"] == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     notes.clear()
     train("training.max_steps=14", "training.threads=none")
-    assert "note: goes on with 1 thread, begun with 2 threads: the last bits of its sums may differ" in notes
+    assert (
+        "note: goes on with 1 thread, begun with 2 threads: the last bits of its sums may differ"
+        in notes
+    )
     monkeypatch.delenv("OMP_NUM_THREADS")
-    durable.write_json(files.machine, {**durable.read_json(files.machine), "threads": 64})
+    durable.write_json(
+        files.machine, {**durable.read_json(files.machine), "threads": 64}
+    )
     monkeypatch.setattr(run, "usable_cores", lambda: 1)
     train("training.max_steps=15", "training.threads=none")
     assert durable.read_json(files.machine)["threads"] == 1
 
 
-@pytest.mark.parametrize(("step", "said"), [(1, "done after 1 step"), (1200, "done after 1,200 steps")])
+@pytest.mark.parametrize(
+    ("step", "said"), [(1, "done after 1 step"), (1200, "done after 1,200 steps")]
+)
 def test_steps_are_counted_as_people_do(step: int, said: str) -> None:
     verdict = Verdict(step=step)
     verdict.ends("done")

@@ -1,4 +1,6 @@
-"""Training a classifier as a whole, with tiny models: from table to answers, how it goes on, what it refuses."""
+"""Training a classifier as a whole, with tiny models: from table to answers, how it goes on, what
+it refuses.
+"""
 
 import csv
 import importlib.metadata
@@ -41,7 +43,14 @@ Write = Callable[..., str]
 PLAIN = Machine("cpu", "float32", 1, "")
 NOUNS = ("cat", "dog", "bird", "fish", "horse", "mouse")
 VERBS = ("looks", "sounds", "feels", "seems", "stays", "was")
-MOODS = {"sad": "low", "glum": "low", "merry": "high", "gay": "high", "calm": "even", "still": "even"}
+MOODS = {
+    "sad": "low",
+    "glum": "low",
+    "merry": "high",
+    "gay": "high",
+    "calm": "even",
+    "still": "even",
+}
 TINY = (
     "task=classification",
     "tokenizer.kind=word",
@@ -63,13 +72,19 @@ SHAPES = {
     "tokens": ("model.num_encoder_layers=0",),
     "n-grams": ("model.num_encoder_layers=0", "model.ngrams=3"),
     "n-grams beside an encoder": ("model.ngrams=2",),
-    "weighted": ("model.num_encoder_layers=0", "model.ngrams=2", "model.ngram_weights=log-count-ratio"),
+    "weighted": (
+        "model.num_encoder_layers=0",
+        "model.ngrams=2",
+        "model.ngram_weights=log-count-ratio",
+    ),
 }
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes longer than the tests: times of products to choose the threads by, and a disk made to write."""
+    """What takes longer than the tests: times of products to choose the threads by, and a disk made
+    to write.
+    """
     monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
     monkeypatch.setattr("os.fsync", lambda file: None)
 
@@ -81,9 +96,15 @@ def made_rows(count: int = 216) -> list[Row]:
     return rows[:count]
 
 
-def table(rows: Iterable[tuple[str, Any]], suffix: str, columns: Sequence[str] = ("text", "label")) -> str:
+def table(
+    rows: Iterable[tuple[str, Any]],
+    suffix: str,
+    columns: Sequence[str] = ("text", "label"),
+) -> str:
     if suffix == ".jsonl":
-        return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+        return "".join(
+            json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows
+        )
     if suffix == ".tsv":
         return "".join("\t".join(row) + "\n" for row in [tuple(columns), *rows])
     csv.writer(out := io.StringIO(), lineterminator="\n").writerows([columns, *rows])
@@ -92,7 +113,11 @@ def table(rows: Iterable[tuple[str, Any]], suffix: str, columns: Sequence[str] =
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def call(rows: Iterable[tuple[str, Any]], name: str = "train.csv", **columns: Sequence[str]) -> str:
+    def call(
+        rows: Iterable[tuple[str, Any]],
+        name: str = "train.csv",
+        **columns: Sequence[str],
+    ) -> str:
         path = tmp_path / name
         path.write_bytes(table(rows, path.suffix, **columns).encode())
         return str(path)
@@ -104,10 +129,25 @@ def write(tmp_path: Path) -> Write:
 def train(tmp_path: Path, write: Write) -> Train:
     """Train for 12 steps on 60 rows into `out`, unless told otherwise."""
 
-    def call(*settings: str, out: Path = tmp_path / "out", text: str | None = None, **request: Any) -> Verdict:
+    def call(
+        *settings: str,
+        out: Path = tmp_path / "out",
+        text: str | None = None,
+        **request: Any,
+    ) -> Verdict:
         text = text or write(made_rows(60))
-        every = ("training.max_steps=12", "training.save_every=99", "training.eval_every=99")
-        return weft.train(out=out, train=text, settings=(*TINY, *every, *settings), quiet=True, **request)
+        every = (
+            "training.max_steps=12",
+            "training.save_every=99",
+            "training.eval_every=99",
+        )
+        return weft.train(
+            out=out,
+            train=text,
+            settings=(*TINY, *every, *settings),
+            quiet=True,
+            **request,
+        )
 
     return call
 
@@ -116,19 +156,35 @@ def noisy(rows: list[Row]) -> list[Row]:
     """Every fifth label is another one, so that no model is right in all."""
     labels = sorted(set(MOODS.values()))
     wrong = {label: labels[i - 1] for i, label in enumerate(labels)}
-    return [(text, wrong[label] if i % 5 == 0 else label) for i, (text, label) in enumerate(rows)]
+    return [
+        (text, wrong[label] if i % 5 == 0 else label)
+        for i, (text, label) in enumerate(rows)
+    ]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learned, beside its train.csv, dev.csv and test.csv. Tests must not change it."""
+    """A model that has learned, beside its train.csv, dev.csv and test.csv. Tests must not change
+    it.
+    """
     folder, rows = tmp_path_factory.mktemp("trained"), made_rows()
-    parts = {"train": rows[:150], "dev": noisy(rows[150:190]), "test": noisy(rows[190:])}
+    parts = {
+        "train": rows[:150],
+        "dev": noisy(rows[150:190]),
+        "test": noisy(rows[190:]),
+    }
     for name, part in parts.items():
         (folder / f"{name}.csv").write_bytes(table(part, ".csv").encode())
     train, dev, test = (str(folder / f"{name}.csv") for name in parts)
     settings = (*TINY, "training.max_steps=60", "training.eval_every=12")
-    weft.train(out=folder / "model", train=train, dev=dev, test=test, settings=settings, quiet=True)
+    weft.train(
+        out=folder / "model",
+        train=train,
+        dev=dev,
+        test=test,
+        settings=settings,
+        quiet=True,
+    )
     return folder / "model"
 
 
@@ -155,16 +211,34 @@ def weights(folder: Path) -> bytes:
 def mean_loss(model: Classifier, text: LabelledText) -> float:
     """By the probabilities that the model gives to the true labels."""
     answers = model.classify(text.texts)
-    true = torch.tensor([answer.probabilities[one] for answer, (one,) in zip(answers, text.labels, strict=True)])
+    true = torch.tensor(
+        [
+            answer.probabilities[one]
+            for answer, (one,) in zip(answers, text.labels, strict=True)
+        ]
+    )
     return float(-true.log().mean())
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path, pooling: str) -> None:
+def test_without_dropout_r_drop_changes_nothing(
+    train: Train, tmp_path: Path, pooling: str
+) -> None:
     for name, weight in (("plain", 0.0), ("twice", 5.0)):
-        settings = ("training.max_steps=3", f"model.pooling={pooling}", f"training.r_drop={weight}")
-        train(*settings, "model.dropout=0.0", "training.optimizer=sgd", out=tmp_path / name)
-    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+        settings = (
+            "training.max_steps=3",
+            f"model.pooling={pooling}",
+            f"training.r_drop={weight}",
+        )
+        train(
+            *settings,
+            "model.dropout=0.0",
+            "training.optimizer=sgd",
+            out=tmp_path / name,
+        )
+    plain, both = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice")
+    )
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
@@ -201,7 +275,13 @@ def test_from_every_kind_of_table_comes_the_same_classifier(
     train: Train, tmp_path: Path, write: Write, suffix: str
 ) -> None:
     verdict = train(text=write(made_rows(60), f"rows{suffix}"))
-    assert (verdict.outcome, verdict.step, verdict.best_step, verdict.dev, verdict.test) == ("done", 12, 0, {}, {})
+    assert (
+        verdict.outcome,
+        verdict.step,
+        verdict.best_step,
+        verdict.dev,
+        verdict.test,
+    ) == ("done", 12, 0, {}, {})
     assert any("60 rows are too few to hold some out" in note for note in verdict.notes)
     model = weft.load(tmp_path / "out")
     assert isinstance(model, Classifier)
@@ -220,16 +300,25 @@ def test_columns_by_any_name(train: Train, tmp_path: Path, write: Write) -> None
     assert weights(tmp_path / "out") == weights(tmp_path / "plain")
     assert load(tmp_path / "out").read([text]).texts == [text for _, text in rows]
     with pytest.raises(
-        DataError, match=r"no column 'text' and no column 'label'; columns: coarse, question"
+        DataError,
+        match=r"no column 'text' and no column 'label'; columns: coarse, question",
     ) as caught:
         train(out=tmp_path / "third", text=text)
-    assert "--set data.text_column=...; name the right one by --set data.label_column=..." in str(caught.value)
+    assert (
+        "--set data.text_column=...; name the right one by --set data.label_column=..."
+        in str(caught.value)
+    )
     assert not (tmp_path / "third").exists()
 
 
-def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write: Write) -> None:
+def test_dev_and_test_are_held_out_of_enough(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
     verdict = train("training.eval_every=6", text=write(made_rows()))
-    assert "held out of the text by data.seed = 1: 20 rows for dev and 20 rows for test" in verdict.notes
+    assert (
+        "held out of the text by data.seed = 1: 20 rows for dev and 20 rows for test"
+        in verdict.notes
+    )
     assert list(verdict.dev) == ["dev_accuracy", "dev_loss", "dev_macro_f1"]
     keys = {
         "accuracy",
@@ -249,9 +338,13 @@ def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write
     assert set(written["test"]) == keys
     assert written["test"]["num_texts"] == 20
     assert written["test_summary"].startswith("accuracy ")
-    assert written["test_summary"].endswith(f"  20 texts  {written['test']['data_signature']}")
+    assert written["test_summary"].endswith(
+        f"  20 texts  {written['test']['data_signature']}"
+    )
     files = run_files(tmp_path / "out")
-    assert [line["step"] for line in lines_of(files.metrics) if "dev_accuracy" in line] == [6, 12]
+    assert [
+        line["step"] for line in lines_of(files.metrics) if "dev_accuracy" in line
+    ] == [6, 12]
     samples = lines_of(files.samples)
     assert [line["step"] for line in samples] == [6] * 4 + [12] * 4
     assert set(samples[0]) == {"step", "text", "label", "predicted", "probability"}
@@ -260,10 +353,18 @@ def test_dev_and_test_are_held_out_of_enough(train: Train, tmp_path: Path, write
 
 def test_samples_are_the_models_answers(trained: Path) -> None:
     verdict = verdict_of(trained)
-    shown = [line for line in lines_of(run_files(trained).samples) if line["step"] == verdict["best_step"]]
+    shown = [
+        line
+        for line in lines_of(run_files(trained).samples)
+        if line["step"] == verdict["best_step"]
+    ]
     dev = read_labelled(str(trained.parent / "dev.csv"))
     for line, text, labels, answer in zip(
-        shown, dev.texts[:4], dev.labels[:4], load(trained).predictor().classify(dev.texts)[:4], strict=True
+        shown,
+        dev.texts[:4],
+        dev.labels[:4],
+        load(trained).predictor().classify(dev.texts)[:4],
+        strict=True,
     ):
         assert (line["text"], tuple(line["label"])) == (text, labels)
         assert line["predicted"] == answer.labels
@@ -271,12 +372,18 @@ def test_samples_are_the_models_answers(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_learns_is_saved_and_loaded(train: Train, tmp_path: Path, write: Write, shape: str) -> None:
+def test_every_shape_learns_is_saved_and_loaded(
+    train: Train, tmp_path: Path, write: Write, shape: str
+) -> None:
     """The word that decides is in every text: any of them must tell it, once it is loaded again."""
     settings = ("training.max_steps=60", *SHAPES[shape])
     verdict = train(*settings, text=write(made_rows()))
     assert verdict.test["accuracy"] >= 0.9
-    answers = load(tmp_path / "out").predictor().classify(["mouse was merry", "fish feels glum", "dog stays calm"])
+    answers = (
+        load(tmp_path / "out")
+        .predictor()
+        .classify(["mouse was merry", "fish feels glum", "dog stays calm"])
+    )
     assert [answer.label for answer in answers] == ["high", "low", "even"]
     portrait = (tmp_path / "out" / "README.md").read_text("utf-8").split("\n")[2]
     told = {
@@ -294,13 +401,21 @@ def test_every_shape_learns_is_saved_and_loaded(train: Train, tmp_path: Path, wr
 
 @pytest.mark.parametrize("shape", ["encoder", "first"])
 def test_the_first_state_is_that_of_a_token_before_the_text(
-    train: Train, tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, shape: str
+    train: Train,
+    tmp_path: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    shape: str,
 ) -> None:
-    """In training, in the loss on dev, and in use; where the mean is taken, there is no such token."""
+    """In training, in the loss on dev, and in use; where the mean is taken, there is no such
+    token.
+    """
     compute_loss, first_ids = Classification.compute_loss, set()
 
     def watched(self: Classification, batch: Any) -> Any:
-        first_ids.update((id == BOS_ID, self.model.training) for id in batch.ids[:, 0].tolist())
+        first_ids.update(
+            (id == BOS_ID, self.model.training) for id in batch.ids[:, 0].tolist()
+        )
         return compute_loss(self, batch)
 
     monkeypatch.setattr(Classification, "compute_loss", watched)
@@ -309,21 +424,32 @@ def test_the_first_state_is_that_of_a_token_before_the_text(
     assert first_ids == {(shape == "first", True), (shape == "first", False)}
     task = load(tmp_path / "out")
     text = task.read([dev])
-    assert verdict.dev["dev_loss"] == pytest.approx(mean_loss(task.predictor(), text), rel=1e-4)
+    assert verdict.dev["dev_loss"] == pytest.approx(
+        mean_loss(task.predictor(), text), rel=1e-4
+    )
 
 
 def test_a_row_without_text_is_left_out_and_counted(train: Train, write: Write) -> None:
-    verdict = train("training.max_steps=1", text=write([*made_rows(60), ("  ", "low"), ("", "high")]))
+    verdict = train(
+        "training.max_steps=1",
+        text=write([*made_rows(60), ("  ", "low"), ("", "high")]),
+    )
     assert "left out: 2 rows (empty text)" in verdict.notes
 
 
-def test_half_of_a_character_is_no_obstacle(train: Train, tmp_path: Path, write: Write) -> None:
+def test_half_of_a_character_is_no_obstacle(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
     """JSON can spell it; UTF-8, in which everything is written down, cannot."""
     rows = [(f"\ud83d {text}", label) for text, label in made_rows(80)]
     path = write(rows, "rows.jsonl")
-    verdict = train("training.eval_every=12", text=path, dev=path, test=path, allow_bad_data=True)
+    verdict = train(
+        "training.eval_every=12", text=path, dev=path, test=path, allow_bad_data=True
+    )
     assert verdict.outcome == "done"
-    assert lines_of(run_files(tmp_path / "out").samples)[0]["text"].startswith("\ufffd ")
+    assert lines_of(run_files(tmp_path / "out").samples)[0]["text"].startswith(
+        "\ufffd "
+    )
     assert verdict.judgement["examples"][0]["text"].startswith("\ufffd ")
 
 
@@ -354,12 +480,19 @@ def test_dev_accuracy_chooses_the_step(
         return {**real, "dev_accuracy": scores[step][0], "dev_loss": scores[step][1]}
 
     monkeypatch.setattr(classification.DevEvaluation, "__call__", scripted)
-    every = ("training.eval_every=4", "training.save_every=4", "training.keep_checkpoints=3")
+    every = (
+        "training.eval_every=4",
+        "training.save_every=4",
+        "training.keep_checkpoints=3",
+    )
     verdict = train(*every, text=write(made_rows()))
     assert verdict.best_step == best
     assert verdict.dev["dev_accuracy"] == scores[best][0]
     checkpoints = run_files(tmp_path / "out").checkpoints
-    same = [weights(checkpoints / f"step-{step}") == weights(tmp_path / "out") for step in scores]
+    same = [
+        weights(checkpoints / f"step-{step}") == weights(tmp_path / "out")
+        for step in scores
+    ]
     assert same == [step == best for step in scores]
 
 
@@ -370,7 +503,9 @@ def test_what_was_logged_of_dev_is_what_evaluation_finds(trained: Path) -> None:
     assert 0.5 < scores.accuracy < 1.0
     assert scores.accuracy == verdict["dev"]["dev_accuracy"]
     assert scores.macro_f1 == verdict["dev"]["dev_macro_f1"]
-    assert verdict["dev"]["dev_loss"] == pytest.approx(mean_loss(task.predictor(), text), rel=1e-4)
+    assert verdict["dev"]["dev_loss"] == pytest.approx(
+        mean_loss(task.predictor(), text), rel=1e-4
+    )
 
 
 def test_what_the_test_scored_is_what_evaluation_finds(trained: Path) -> None:
@@ -385,17 +520,26 @@ def test_evaluation_counts_the_answers_of_classify(trained: Path) -> None:
     task = load(trained)
     text = task.read([str(trained.parent / "test.csv")])
     scores, answers = task.evaluate(text), task.predictor().classify(text.texts)
-    pairs = Counter((true, answer.label) for (true,), answer in zip(text.labels, answers, strict=True))
+    pairs = Counter(
+        (true, answer.label)
+        for (true,), answer in zip(text.labels, answers, strict=True)
+    )
     labels = task.config.labels
-    assert scores.confusion == [[pairs[true, given] for given in labels] for true in labels]
-    assert scores.accuracy == sum(n for (true, given), n in pairs.items() if true == given) / len(text)
+    assert scores.confusion == [
+        [pairs[true, given] for given in labels] for true in labels
+    ]
+    assert scores.accuracy == sum(
+        n for (true, given), n in pairs.items() if true == given
+    ) / len(text)
     assert len(pairs) > 3
 
 
 # How a run goes on
 
 
-def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]) -> None:
+def at_step(
+    monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]
+) -> None:
     """Let something happen before the given step."""
     take_step = Trainer._take_step
 
@@ -409,7 +553,11 @@ def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object
 
 @pytest.mark.parametrize("kind", ["encoder", "n-grams", "windows", "several labels"])
 def test_interrupted_and_started_again_the_weights_are_the_same(
-    train: Train, tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, kind: str
+    train: Train,
+    tmp_path: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
     """Bit for bit, with dropout, and with dev evaluations between."""
     settings = {
@@ -430,24 +578,33 @@ def test_interrupted_and_started_again_the_weights_are_the_same(
         at_step(patch, 7, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(Interrupted):
             train(*every, text=text)
-    assert (verdict_of(tmp_path / "out")["outcome"], verdict_of(tmp_path / "out")["step"]) == ("interrupted", 7)
+    assert (
+        verdict_of(tmp_path / "out")["outcome"],
+        verdict_of(tmp_path / "out")["step"],
+    ) == ("interrupted", 7)
     assert train(*every, text=text).step == 12
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
     ours, whole = (run_files(tmp_path / name) for name in ("out", "whole"))
     assert ours.samples.read_bytes() == whole.samples.read_bytes()
     assert verdict_of(tmp_path / "out")["dev"] == verdict_of(tmp_path / "whole")["dev"]
-    assert [line["step"] for line in lines_of(ours.metrics) if "dev_accuracy" in line] == [5, 10, 12]
+    assert [
+        line["step"] for line in lines_of(ours.metrics) if "dev_accuracy" in line
+    ] == [5, 10, 12]
 
 
 def test_a_changed_label_or_weight_is_another_run(train: Train, write: Write) -> None:
     rows = made_rows(60)
     text = write(rows)
     train(text=text)
-    with pytest.raises(UsageError, match=r"training\.class_weights was none, is balanced"):
+    with pytest.raises(
+        UsageError, match=r"training\.class_weights was none, is balanced"
+    ):
         train("training.class_weights=balanced", text=text)
     (first, label), *others = rows
     write([(first, "low" if label != "low" else "high"), *others])
-    with pytest.raises(UsageError, match=r"the train text was 60 rows \(sha256 .{8}\), is 60 rows"):
+    with pytest.raises(
+        UsageError, match=r"the train text was 60 rows \(sha256 .{8}\), is 60 rows"
+    ):
         train(text=text)
 
 
@@ -462,12 +619,21 @@ def test_from_a_model_of_the_same_labels_keeps_it(
         out=tmp_path / "out",
         train=write(made_rows(80)[20:]),
         start_from=trained,
-        settings=("task=classification", "training.precision=float32", "training.threads=1", *settings),
+        settings=(
+            "task=classification",
+            "training.precision=float32",
+            "training.threads=1",
+            *settings,
+        ),
         quiet=True,
     )
     assert any(f"starts from {trained}" in note for note in verdict.notes)
-    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
-    ours, theirs = (load(folder).model.state_dict() for folder in (tmp_path / "out", trained))
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (
+        trained / "tokenizer.json"
+    ).read_bytes()
+    ours, theirs = (
+        load(folder).model.state_dict() for folder in (tmp_path / "out", trained)
+    )
     assert ours.keys() == theirs.keys()
     moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
     assert 0 < moved < 0.01  # one step away, not drawn anew
@@ -492,17 +658,29 @@ def test_from_a_model_of_the_same_labels_keeps_it(
     ids=["others", "more", "fewer"],
 )
 def test_from_a_model_of_other_labels_is_refused(
-    train: Train, tmp_path: Path, trained: Path, write: Write, rows: list[Row], difference: str
+    train: Train,
+    tmp_path: Path,
+    trained: Path,
+    write: Write,
+    rows: list[Row],
+    difference: str,
 ) -> None:
-    with pytest.raises(UsageError, match=f"--from {trained}: a model's labels are fixed, and the text ") as caught:
+    with pytest.raises(
+        UsageError, match=f"--from {trained}: a model's labels are fixed, and the text "
+    ) as caught:
         train(text=write(rows), start_from=trained)
     assert difference in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_from_a_model_of_another_task_is_refused(train: Train, tmp_path: Path, tiny_folder: Path) -> None:
-    with pytest.raises(UsageError, match="holds a model for translation, the recipe is for classification"):
+def test_from_a_model_of_another_task_is_refused(
+    train: Train, tmp_path: Path, tiny_folder: Path
+) -> None:
+    with pytest.raises(
+        UsageError,
+        match="holds a model for translation, the recipe is for classification",
+    ):
         train(start_from=tiny_folder)
     assert not (tmp_path / "out").exists()
 
@@ -511,27 +689,43 @@ def test_from_a_model_of_another_task_is_refused(train: Train, tmp_path: Path, t
 
 
 def recipe_with(weights: Any) -> ClassificationRecipe:
-    recipe = build_recipe({"task": "classification", "training": {"class_weights": weights}})
+    recipe = build_recipe(
+        {"task": "classification", "training": {"class_weights": weights}}
+    )
     assert isinstance(recipe, ClassificationRecipe)
     return recipe
 
 
-COUNTED = from_rows([(f"text {i}", ["abc"[(i > 5) + (i > 8)]]) for i in range(10)], "made")
+COUNTED = from_rows(
+    [(f"text {i}", ["abc"[(i > 5) + (i > 8)]]) for i in range(10)], "made"
+)
 
 
 def test_weights_by_hand() -> None:
-    """6 rows of a, 3 of b, 1 of c: inverse to the square root of that, and 1 on average over the rows."""
+    """6 rows of a, 3 of b, 1 of c: inverse to the square root of that, and 1 on average over the
+    rows.
+    """
     assert label_counts(COUNTED) == {"a": 6, "b": 3, "c": 1}
     assert class_weights(recipe_with("none"), COUNTED) is None
     balanced = class_weights(recipe_with("balanced"), COUNTED)
-    torch.testing.assert_close(balanced, torch.tensor([6, 3, 1]) ** -0.5 * 10 / (6**0.5 + 3**0.5 + 1))
+    torch.testing.assert_close(
+        balanced, torch.tensor([6, 3, 1]) ** -0.5 * 10 / (6**0.5 + 3**0.5 + 1)
+    )
     given = class_weights(recipe_with({"c": 1.0, "a": 2.0, "b": 1.0}), COUNTED)
     torch.testing.assert_close(given, torch.tensor([2.0, 1.0, 1.0]) / 1.6)
 
 
 @pytest.mark.parametrize("asked", ["balanced", {"x": 3.0, "y": 0.5, "z": 1.0}])
-def test_weights_of_several_labels_are_1_on_average_over_the_labels_given(asked: Any) -> None:
-    rows = [("t1", ["x", "y"]), ("t2", ["x"]), ("t3", []), ("t4", ["z", "x"]), ("t5", ["y", "x"])]
+def test_weights_of_several_labels_are_1_on_average_over_the_labels_given(
+    asked: Any,
+) -> None:
+    rows = [
+        ("t1", ["x", "y"]),
+        ("t2", ["x"]),
+        ("t3", []),
+        ("t4", ["z", "x"]),
+        ("t5", ["y", "x"]),
+    ]
     text = from_rows(rows, "made", multi_label=True)
     found = class_weights(recipe_with(asked), text)
     counts = torch.tensor([4.0, 2.0, 1.0])
@@ -544,7 +738,10 @@ def test_weights_of_several_labels_are_1_on_average_over_the_labels_given(asked:
     ("table", "message"),
     [
         ("{low=2.0, high=1.0}", "training.class_weights: the text has 'even' as well"),
-        ("{low=2.0, high=1.0, evne=1.0}", "the text has 'even' as well and has no 'evne'"),
+        (
+            "{low=2.0, high=1.0, evne=1.0}",
+            "the text has 'even' as well and has no 'evne'",
+        ),
         ("{low=2.0, high=1.0, even=1.0, odd=3.0}", "the text has no 'odd'"),
     ],
 )
@@ -557,9 +754,16 @@ def test_weights_of_other_labels_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_reach_the_loss_and_are_no_part_of_the_model(train: Train, tmp_path: Path, write: Write) -> None:
-    """Of labels without a trace in the text, 5 of 6 common, the rare one gets 1 / 6, then 1 / (1 + sqrt(5))."""
-    rows = [(text, "rare" if i % 6 == 0 else "common") for i, (text, _) in enumerate(made_rows(120))]
+def test_weights_reach_the_loss_and_are_no_part_of_the_model(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
+    """Of labels without a trace in the text, 5 of 6 common, the rare one gets 1 / 6, then 1 / (1 +
+    sqrt(5)).
+    """
+    rows = [
+        (text, "rare" if i % 6 == 0 else "common")
+        for i, (text, _) in enumerate(made_rows(120))
+    ]
     text, answers = write(rows), {}
     for name in ("none", "balanced"):
         train(
@@ -572,7 +776,9 @@ def test_weights_reach_the_loss_and_are_no_part_of_the_model(train: Train, tmp_p
         task = load(tmp_path / name)
         assert task.loss.weights is None
         found = task.predictor().classify([text for text, _ in rows])
-        answers[name] = sum(answer.probabilities["rare"] for answer in found) / len(found)
+        answers[name] = sum(answer.probabilities["rare"] for answer in found) / len(
+            found
+        )
     assert answers["none"] < 0.24
     assert 0.26 < answers["balanced"] < 0.38
 
@@ -580,7 +786,9 @@ def test_weights_reach_the_loss_and_are_no_part_of_the_model(train: Train, tmp_p
 # Optimizers
 
 
-def test_muon_without_a_matrix_for_it_is_refused_before_anything_is_read(train: Train, tmp_path: Path) -> None:
+def test_muon_without_a_matrix_for_it_is_refused_before_anything_is_read(
+    train: Train, tmp_path: Path
+) -> None:
     bag = ("training.optimizer=muon", "model.num_encoder_layers=0")
     with pytest.raises(UsageError) as caught:
         train(*bag, text=str(tmp_path / "nowhere.csv"))
@@ -591,7 +799,10 @@ def test_muon_without_a_matrix_for_it_is_refused_before_anything_is_read(train: 
 
 def test_muon_trains_an_encoder_beside_a_bag(train: Train, tmp_path: Path) -> None:
     verdict = train(
-        "training.optimizer=muon", "model.num_encoder_layers=1", "model.ngrams=2", "training.max_steps=4"
+        "training.optimizer=muon",
+        "model.num_encoder_layers=1",
+        "model.ngrams=2",
+        "training.max_steps=4",
     )
     assert (verdict.outcome, verdict.step) == ("done", 4)
 
@@ -602,7 +813,9 @@ def test_muon_trains_an_encoder_beside_a_bag(train: Train, tmp_path: Path) -> No
 def test_another_version_of_what_cuts_words_is_said_once_at_loading(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("nltk", reason="nltk is not installed (pip install '.[classic]')")
+    pytest.importorskip(
+        "nltk", reason="nltk is not installed (pip install '.[classic]')"
+    )
     with monkeypatch.context() as patched:
         patched.setattr("weft.data.normalize.metadata.version", lambda package: "1.2.3")
         train("tokenizer.words=nltk", "training.max_steps=2")
@@ -611,7 +824,10 @@ def test_another_version_of_what_cuts_words_is_said_once_at_loading(
         load(tmp_path / "out")
     (message,) = [str(warning.message) for warning in said]
     installed = importlib.metadata.version("nltk")
-    assert f"trained with nltk NLTKWordTokenizer 1.2.3, and {installed} is installed" in message
+    assert (
+        f"trained with nltk NLTKWordTokenizer 1.2.3, and {installed} is installed"
+        in message
+    )
     assert "\n" not in message
     command = [sys.executable, "-m", "weft", "classify", str(tmp_path / "out"), "a cat"]
     done = subprocess.run(command, capture_output=True, check=True, timeout=120)
@@ -623,11 +839,15 @@ def test_another_version_of_what_cuts_words_is_said_once_at_loading(
 
 
 def several_rows(count: int) -> list[tuple[str, list[str]]]:
-    """Texts of three words out of nine; three of the words stand for a label each, in alphabetical order."""
+    """Texts of three words out of nine; three of the words stand for a label each, in alphabetical
+    order.
+    """
     draw = random.Random(2)
     words = ["sad", "merry", "odd", *NOUNS]
     picks = [draw.sample(words, 3) for _ in range(count)]
-    return [(" ".join(pick), sorted({"sad", "merry", "odd"} & set(pick))) for pick in picks]
+    return [
+        (" ".join(pick), sorted({"sad", "merry", "odd"} & set(pick))) for pick in picks
+    ]
 
 
 def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -> None:
@@ -639,23 +859,37 @@ def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -
     assert verdict.test["accuracy"] >= 0.9
     assert verdict.test["confusion"] == []
     task = load(tmp_path / "out")
-    assert (task.config.multi_label, task.config.labels) == (True, ["merry", "odd", "sad"])
+    assert (task.config.multi_label, task.config.labels) == (
+        True,
+        ["merry", "odd", "sad"],
+    )
     both, none = task.predictor().classify(["odd fish merry", "cat dog horse"])
     assert (both.label, both.labels) == ("merry, odd", ["merry", "odd"])
     assert (none.label, none.labels, none.probability) == ("", [], 0.0)
     assert task.evaluate(task.read([text])).accuracy >= 0.9
 
 
-def test_several_labels_as_json_lists_are_the_same_run(train: Train, tmp_path: Path, write: Write) -> None:
+def test_several_labels_as_json_lists_are_the_same_run(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
     rows = several_rows(70)
     train("data.label_separator=;", text=write(rows, "rows.jsonl"))
-    train("data.label_separator=;", text=write([(a, ";".join(b)) for a, b in rows]), out=tmp_path / "csv")
+    train(
+        "data.label_separator=;",
+        text=write([(a, ";".join(b)) for a, b in rows]),
+        out=tmp_path / "csv",
+    )
     assert weights(tmp_path / "out") == weights(tmp_path / "csv")
 
 
 def test_built_in_rows_are_the_sentences_of_three_languages() -> None:
     """With a separator, which files would need, they may have several labels."""
-    recipe = build_recipe({"task": "classification", "data": {"builtin": "everyday", "label_separator": ";"}})
+    recipe = build_recipe(
+        {
+            "task": "classification",
+            "data": {"builtin": "everyday", "label_separator": ";"},
+        }
+    )
     assert isinstance(recipe, ClassificationRecipe)
     texts = Classification.gather(recipe, Sources())
     assert texts.dev is not None
@@ -678,15 +912,23 @@ def far_rows(count: int = 240) -> list[Row]:
 
 
 @pytest.mark.parametrize("too_long", ["cut", "windows"])
-def test_a_long_text_is_cut_or_read_in_windows(train: Train, tmp_path: Path, write: Write, too_long: str) -> None:
-    """What decides stands beyond the first window: cut off, nothing can be learned; in windows, all of it."""
+def test_a_long_text_is_cut_or_read_in_windows(
+    train: Train, tmp_path: Path, write: Write, too_long: str
+) -> None:
+    """What decides stands beyond the first window: cut off, nothing can be learned; in windows, all
+    of it.
+    """
     settings = ("data.max_len=4", f"data.too_long={too_long}", "training.max_steps=120")
     verdict = train(*settings, text=write(far_rows()))
     how = "cut there" if too_long == "cut" else "read in windows"
     assert f"200 texts longer than 4 tokens, {how}" in verdict.notes
     task = load(tmp_path / "out")
-    (answer,) = task.predictor().classify("cat was dog feels bird looks fish seems merry")
-    assert (answer.truncated, answer.windows) == ((True, 1) if too_long == "cut" else (False, 3))
+    (answer,) = task.predictor().classify(
+        "cat was dog feels bird looks fish seems merry"
+    )
+    assert (answer.truncated, answer.windows) == (
+        (True, 1) if too_long == "cut" else (False, 3)
+    )
     cut = [note for note in verdict.test["notes"] if "cut" in note]
     if too_long == "cut":
         assert verdict.test["accuracy"] < 0.7
@@ -704,12 +946,18 @@ def test_texts_that_fit_are_not_spoken_of(train: Train, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "limit"), [("encoder", 5), ("first", 4), ("n-grams", 7), ("n-grams beside an encoder", 5)]
+    ("shape", "limit"),
+    [("encoder", 5), ("first", 4), ("n-grams", 7), ("n-grams beside an encoder", 5)],
 )
 def test_only_an_encoders_positions_limit_a_text(
     train: Train, tmp_path: Path, write: Write, shape: str, limit: int
 ) -> None:
-    settings = ("data.max_len=7", "model.max_len=5", "training.max_steps=2", *SHAPES[shape])
+    settings = (
+        "data.max_len=7",
+        "model.max_len=5",
+        "training.max_steps=2",
+        *SHAPES[shape],
+    )
     verdict = train(*settings, text=write(far_rows(60)))
     assert f"60 texts longer than {limit} tokens, cut there" in verdict.notes
     assert load(tmp_path / "out").config.max_len == limit
@@ -719,7 +967,9 @@ def test_only_an_encoders_positions_limit_a_text(
 
 
 @pytest.mark.parametrize("part", ["dev", "test"])
-def test_a_label_that_training_has_not_is_named(train: Train, tmp_path: Path, write: Write, part: str) -> None:
+def test_a_label_that_training_has_not_is_named(
+    train: Train, tmp_path: Path, write: Write, part: str
+) -> None:
     wrong = write([*made_rows(30), ("cat looks odd", "odd")], f"{part}.csv")
     with pytest.raises(DataError) as caught:
         train(**{part: wrong})
@@ -729,27 +979,44 @@ def test_a_label_that_training_has_not_is_named(train: Train, tmp_path: Path, wr
     assert not (tmp_path / "out").exists()
 
 
-def test_evaluation_refuses_a_label_that_the_model_does_not_know(trained: Path, write: Write) -> None:
+def test_evaluation_refuses_a_label_that_the_model_does_not_know(
+    trained: Path, write: Write
+) -> None:
     task = load(trained)
-    wrong = write([("cat looks sad", "low"), ("cat looks odd", "Low"), ("cat", "Low")], "new.csv")
+    wrong = write(
+        [("cat looks sad", "low"), ("cat looks odd", "Low"), ("cat", "Low")], "new.csv"
+    )
     with pytest.raises(DataError) as caught:
         task.evaluate(task.read([wrong]))
-    assert str(caught.value).startswith(f"{wrong}:3: the label 'Low' (2 rows of the text)")
+    assert str(caught.value).startswith(
+        f"{wrong}:3: the label 'Low' (2 rows of the text)"
+    )
     assert "did you mean 'low'?" in str(caught.value)
 
 
-def test_a_single_label_cannot_be_trained_on(train: Train, tmp_path: Path, write: Write) -> None:
+def test_a_single_label_cannot_be_trained_on(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
     with pytest.raises(DataError, match="every row has the label 'low'"):
         train(text=write([(text, "low") for text, _ in made_rows(60)]))
     assert not (tmp_path / "out").exists()
 
 
-def test_test_rows_that_train_as_well_are_said(train: Train, tmp_path: Path, write: Write) -> None:
+def test_test_rows_that_train_as_well_are_said(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
     rows = made_rows(90)
-    text, twice = write(rows[:60]), [(text.upper() + "!", label) for text, label in rows[:7]]
-    verdict = train("training.max_steps=1", text=text, test=write([*twice, *rows[60:]], "test.csv"))
+    text, twice = (
+        write(rows[:60]),
+        [(text.upper() + "!", label) for text, label in rows[:7]],
+    )
+    verdict = train(
+        "training.max_steps=1", text=text, test=write([*twice, *rows[60:]], "test.csv")
+    )
     (note,) = [note for note in verdict.notes if "contaminated" in note]
-    assert note.startswith("contaminated: 7 of 37 rows (18.9 %) are in the training text as well")
+    assert note.startswith(
+        "contaminated: 7 of 37 rows (18.9 %) are in the training text as well"
+    )
     assert "test.csv:2)" in note
     new = write(rows[60:], "new.csv")
     verdict = train("training.max_steps=1", text=text, test=new, out=tmp_path / "clean")
@@ -758,8 +1025,16 @@ def test_test_rows_that_train_as_well_are_said(train: Train, tmp_path: Path, wri
 
 def test_doubtful_labels_are_said(train: Train, tmp_path: Path, write: Write) -> None:
     rows = made_rows(60)
-    verdict = train("training.max_steps=1", text=write([*rows, ("fish was glad", "High")]))
-    assert any("'high' (" in note and "'High' (1 row)" in note for note in verdict.notes)
-    dev = write([(f"{text} now", label) for text, label in rows if label != "low"], "dev.csv")
-    verdict = train("training.max_steps=1", text=write(rows), dev=dev, out=tmp_path / "second")
+    verdict = train(
+        "training.max_steps=1", text=write([*rows, ("fish was glad", "High")])
+    )
+    assert any(
+        "'high' (" in note and "'High' (1 row)" in note for note in verdict.notes
+    )
+    dev = write(
+        [(f"{text} now", label) for text, label in rows if label != "low"], "dev.csv"
+    )
+    verdict = train(
+        "training.max_steps=1", text=write(rows), dev=dev, out=tmp_path / "second"
+    )
     assert any("no row of dev has the label 'low'" in note for note in verdict.notes)

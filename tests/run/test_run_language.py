@@ -1,4 +1,6 @@
-"""Training a language model as a whole, with tiny ones: what a run leaves behind, and that its numbers agree."""
+"""Training a language model as a whole, with tiny ones: what a run leaves behind, and that its
+numbers agree.
+"""
 
 import json
 import math
@@ -97,7 +99,10 @@ def train(tmp_path: Path) -> Train:
 
 
 def logged(out: Path, key: str) -> dict[int, float]:
-    lines = [json.loads(line) for line in run_files(out).metrics.read_bytes().decode().split("\n")[:-1]]
+    lines = [
+        json.loads(line)
+        for line in run_files(out).metrics.read_bytes().decode().split("\n")[:-1]
+    ]
     return {line["step"]: line[key] for line in lines if key in line}
 
 
@@ -111,11 +116,24 @@ def weights(out: Path) -> bytes:
 
 
 @pytest.mark.parametrize("packing", ["stream", "packed"])
-def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path, packing: str) -> None:
+def test_without_dropout_r_drop_changes_nothing(
+    train: Train, tmp_path: Path, packing: str
+) -> None:
     for name, weight in (("plain", 0.0), ("twice", 5.0)):
-        settings = ("training.max_steps=3", f"batches.packing={packing}", f"training.r_drop={weight}")
-        train(*settings, "model.dropout=0.0", "training.optimizer=sgd", out=tmp_path / name)
-    plain, both = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice"))
+        settings = (
+            "training.max_steps=3",
+            f"batches.packing={packing}",
+            f"training.r_drop={weight}",
+        )
+        train(
+            *settings,
+            "model.dropout=0.0",
+            "training.optimizer=sgd",
+            out=tmp_path / name,
+        )
+    plain, both = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice")
+    )
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
@@ -149,7 +167,9 @@ def test_every_kind_of_text_becomes_a_model(
     numbers = {"loss", "perplexity", "bits_per_byte", "num_tokens", "num_bytes"}
     assert set(verdict.test) == {*numbers, "data_signature", "contaminated", "computed"}
     assert set(verdict.dev) == {"dev_loss", "dev_bits_per_byte", "dev_perplexity"}
-    assert verdict.dev["dev_perplexity"] == pytest.approx(math.exp(verdict.dev["dev_loss"]))
+    assert verdict.dev["dev_perplexity"] == pytest.approx(
+        math.exp(verdict.dev["dev_loss"])
+    )
     assert verdict.test_summary.startswith("loss ")
     assert sorted(logged(tmp_path / "out", "dev_loss")) == [5, 10, 12]
     config = durable.read_json(tmp_path / "out" / "config.json")
@@ -159,7 +179,9 @@ def test_every_kind_of_text_becomes_a_model(
     model = weft.load(tmp_path / "out")
     assert isinstance(model, weft.LanguageModel)
     assert (model.packed, model.window_len) == (packing == "packed", 17)
-    assert model.generate("the cat", max_new_tokens=3) == model.generate("the cat", max_new_tokens=3)
+    assert model.generate("the cat", max_new_tokens=3) == model.generate(
+        "the cat", max_new_tokens=3
+    )
     assert model.score("the cat sees it.")[0].num_bytes == 16
     assert "weft generate" in (tmp_path / "out" / "README.md").read_text()
 
@@ -167,25 +189,52 @@ def test_every_kind_of_text_becomes_a_model(
 def test_the_packaged_modern_recipe_scores_and_begins_with_nothing(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Normed queries and keys of no position at all: a score begins so, and without the engine a text too."""
-    small = ("model.head_dim=8", "model.num_key_value_heads=1", "model.ngrams=2", "model.ngram_buckets=50")
+    """Normed queries and keys of no position at all: a score begins so, and without the engine a
+    text too.
+    """
+    small = (
+        "model.head_dim=8",
+        "model.num_key_value_heads=1",
+        "model.ngrams=2",
+        "model.ngram_buckets=50",
+    )
     text = write(tmp_path / "train.txt", "line", sentences(150))
     settings = (*TINY[1:], *small, "data.documents=line", CHARACTERS)
-    weft.train(recipe="lm-modern", out=tmp_path / "out", train=text, settings=settings, quiet=True)
+    weft.train(
+        recipe="lm-modern",
+        out=tmp_path / "out",
+        train=text,
+        settings=settings,
+        quiet=True,
+    )
     model = weft.load(tmp_path / "out")
     (score,) = model.score("the cat")
     ids = torch.tensor([[model.start_id, *model.tokenizer.encode("the cat")]])
     with torch.inference_mode():
         log_probs = model.model(ids)[0].log_softmax(-1)
     expected = log_probs[:-1].gather(1, ids[0, 1:, None])[:, 0]
-    assert score.token_log_probs[: len(expected)] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert score.token_log_probs[: len(expected)] == pytest.approx(
+        expected.tolist(), abs=1e-5
+    )
     monkeypatch.setattr(model, "writer", model.model)  # as where there is no engine
-    assert len(model.generate(max_new_tokens=3, temperature=0).token_log_probs) in (1, 2, 3)
+    assert len(model.generate(max_new_tokens=3, temperature=0).token_log_probs) in (
+        1,
+        2,
+        3,
+    )
 
 
 def test_the_built_in_sentences(tmp_path: Path) -> None:
-    settings = (*TINY, CHARACTERS, "data.builtin=everyday", "data.lang=zh", "batches.packing=packed")
-    verdict = weft.train(out=tmp_path / "out", settings=(*settings, "training.max_steps=2"), quiet=True)
+    settings = (
+        *TINY,
+        CHARACTERS,
+        "data.builtin=everyday",
+        "data.lang=zh",
+        "batches.packing=packed",
+    )
+    verdict = weft.train(
+        out=tmp_path / "out", settings=(*settings, "training.max_steps=2"), quiet=True
+    )
     assert verdict.outcome == "done"
     assert not any("contaminated" in note for note in verdict.notes)
     texts = durable.read_json(run_files(tmp_path / "out").recipe)["texts"]
@@ -204,19 +253,30 @@ def test_the_weights_are_those_of_the_lowest_loss_on_dev(
     monkeypatch.setattr(
         language_modelling.DevEvaluation,
         "__call__",
-        lambda self, step: {"dev_loss": scores[step], "dev_bits_per_byte": -scores[step]},
+        lambda self, step: {
+            "dev_loss": scores[step],
+            "dev_bits_per_byte": -scores[step],
+        },
     )
     verdict = train(CHARACTERS, "training.eval_every=4")
     assert (verdict.step, verdict.best_step, verdict.dev["dev_loss"]) == (12, 8, 1.0)
     checkpoints = run_files(tmp_path / "out").checkpoints
-    best, last = ((checkpoints / f"step-{step}" / "model.safetensors").read_bytes() for step in (8, 12))
+    best, last = (
+        (checkpoints / f"step-{step}" / "model.safetensors").read_bytes()
+        for step in (8, 12)
+    )
     assert weights(tmp_path / "out") == best != last
 
 
-def test_without_dev_the_last_step_is_taken_and_said(train: Train, tmp_path: Path) -> None:
+def test_without_dev_the_last_step_is_taken_and_said(
+    train: Train, tmp_path: Path
+) -> None:
     verdict = train(CHARACTERS, "data.dev_share=0.0")
     assert (verdict.best_step, verdict.dev, verdict.test) == (0, {}, {})
-    assert any(note.startswith("no dev set; nothing says which step is the best") for note in verdict.notes)
+    assert any(
+        note.startswith("no dev set; nothing says which step is the best")
+        for note in verdict.notes
+    )
     assert not (run_files(tmp_path / "out").samples).exists()
 
 
@@ -224,13 +284,21 @@ def test_what_was_held_out_and_left_out_is_said(train: Train, tmp_path: Path) ->
     path = tmp_path / "train.txt"
     path.write_bytes("\n \n".join(sentences(150)).encode())
     verdict = train(CHARACTERS, "data.test_share=0.1", text=str(path))
-    (held,) = [note for note in verdict.notes if note.startswith("held out of the text: ")]
+    (held,) = [
+        note for note in verdict.notes if note.startswith("held out of the text: ")
+    ]
     assert "% for dev and " in held
     assert "left out: 149 documents (blank)" in verdict.notes
 
 
-def test_a_test_text_that_was_trained_on_is_marked(train: Train, tmp_path: Path) -> None:
-    test = write(tmp_path / "test.txt", "line", ["something new", sentences(9)[3].upper(), "another new one"])
+def test_a_test_text_that_was_trained_on_is_marked(
+    train: Train, tmp_path: Path
+) -> None:
+    test = write(
+        tmp_path / "test.txt",
+        "line",
+        ["something new", sentences(9)[3].upper(), "another new one"],
+    )
     verdict = train(CHARACTERS, "data.dev_share=0.0", test=test)
     (note,) = [note for note in verdict.notes if note.startswith("contaminated")]
     assert "1 of 3 documents" in note
@@ -243,21 +311,35 @@ def test_samples_go_on_from_the_beginnings_of_dev(train: Train, tmp_path: Path) 
     train(CHARACTERS, "training.num_samples=2", "training.eval_every=6", dev=dev)
     lines = run_files(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
     samples = [json.loads(line) for line in lines]
-    assert [(s["step"], s["prompt"]) for s in samples] == [(step, t[:80]) for step in (6, 12) for t in texts[:2]]
-    # In training as afterwards: the last ones were written with the weights that the folder may have.
+    assert [(s["step"], s["prompt"]) for s in samples] == [
+        (step, t[:80]) for step in (6, 12) for t in texts[:2]
+    ]
+    # In training as afterwards: the last ones were written with the weights that the folder may
+    # have.
     model = weft.load(tmp_path / "out")
     if read_verdict(tmp_path / "out")["best_step"] == 12:
-        assert samples[-1]["text"] == model.generate("my horse", max_new_tokens=60, seed=1).text
+        assert (
+            samples[-1]["text"]
+            == model.generate("my horse", max_new_tokens=60, seed=1).text
+        )
 
 
 def read_verdict(out: Path) -> dict[str, Any]:
     return json.loads(run_files(out).verdict.read_bytes())
 
 
-def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_path: Path) -> None:
+def test_two_runs_of_one_seed_are_the_same_and_of_another_not(
+    train: Train, tmp_path: Path
+) -> None:
     text = write(tmp_path / "book.txt", "file", sentences(150))
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        train(CHARACTERS, f"training.seed={seed}", out=tmp_path / name, documents="file", text=text)
+        train(
+            CHARACTERS,
+            f"training.seed={seed}",
+            out=tmp_path / name,
+            documents="file",
+            text=text,
+        )
     a, b, c = (weights(tmp_path / name) for name in "abc")
     assert a == b != c
 
@@ -266,31 +348,56 @@ def test_two_runs_of_one_seed_are_the_same_and_of_another_not(train: Train, tmp_
 
 
 @pytest.mark.parametrize("packing", ["stream", "packed"])
-@pytest.mark.parametrize(("kind", "shape"), [("character", ()), ("bpe", ()), ("character", NGRAMS)])
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("character", ()), ("bpe", ()), ("character", NGRAMS)]
+)
 def test_the_loss_on_dev_is_what_evaluate_finds_afterwards(
     train: Train, tmp_path: Path, packing: str, kind: str, shape: tuple[str, ...]
 ) -> None:
     dev = write(tmp_path / "dev.txt", "line", [line.upper() for line in sentences(60)])
-    verdict = train(f"batches.packing={packing}", f"tokenizer.kind={kind}", *shape, dev=dev, test=dev)
+    verdict = train(
+        f"batches.packing={packing}",
+        f"tokenizer.kind={kind}",
+        *shape,
+        dev=dev,
+        test=dev,
+    )
     scores = evaluate(tmp_path / "out", dev)
-    assert logged(tmp_path / "out", "dev_loss")[verdict.best_step] == scores.loss == verdict.test["loss"]
-    assert verdict.dev["dev_bits_per_byte"] == scores.bits_per_byte == verdict.test["bits_per_byte"]
+    assert (
+        logged(tmp_path / "out", "dev_loss")[verdict.best_step]
+        == scores.loss
+        == verdict.test["loss"]
+    )
+    assert (
+        verdict.dev["dev_bits_per_byte"]
+        == scores.bits_per_byte
+        == verdict.test["bits_per_byte"]
+    )
     assert verdict.test.items() >= scores.to_json().items()
 
 
-def test_what_is_held_out_of_a_text_scores_the_same_as_a_file_of_its_own(train: Train, tmp_path: Path) -> None:
+def test_what_is_held_out_of_a_text_scores_the_same_as_a_file_of_its_own(
+    train: Train, tmp_path: Path
+) -> None:
     text = "\n".join(sentences(200)) + "\n"
     (tmp_path / "book.txt").write_bytes(text.encode())
-    verdict = train("tokenizer.kind=bpe", documents="file", text=str(tmp_path / "book.txt"))
+    verdict = train(
+        "tokenizer.kind=bpe", documents="file", text=str(tmp_path / "book.txt")
+    )
     files = durable.read_json(run_files(tmp_path / "out").recipe)["texts"]
     assert files["dev"]["size"] == "1 document"
     cut = text.index("\n", int(len(text) * 0.05) - 1) + 1
     (tmp_path / "dev.txt").write_bytes(text[:cut].encode())
-    assert evaluate(tmp_path / "out", str(tmp_path / "dev.txt")).loss == verdict.dev["dev_loss"]
+    assert (
+        evaluate(tmp_path / "out", str(tmp_path / "dev.txt")).loss
+        == verdict.dev["dev_loss"]
+    )
 
 
 @pytest.fixture(scope="module")
-def barely_trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+def barely_trained(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, str], Path]:
     """A model by packing and kind of tokenizer. Tests must not change it."""
 
     @cache
@@ -298,7 +405,12 @@ def barely_trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, s
         here = tmp_path_factory.mktemp("barely")
         text = write(here / "train.txt", "line", sentences(150))
         steps = ("data.documents=line", "data.dev_share=0.0", "training.max_steps=3")
-        settings = (*TINY, *steps, f"batches.packing={packing}", f"tokenizer.kind={kind}")
+        settings = (
+            *TINY,
+            *steps,
+            f"batches.packing={packing}",
+            f"tokenizer.kind={kind}",
+        )
         weft.train(out=here / "model", train=text, settings=settings, quiet=True)
         return here / "model"
 
@@ -308,10 +420,21 @@ def barely_trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, s
 @pytest.mark.parametrize("packing", ["stream", "packed"])
 @pytest.mark.parametrize(
     ("kind", "size"),
-    [("character", 16), ("character", 17), ("character", 18), ("character", 400), ("bpe", 400), ("byte", 40)],
+    [
+        ("character", 16),
+        ("character", 17),
+        ("character", 18),
+        ("character", 400),
+        ("bpe", 400),
+        ("byte", 40),
+    ],
 )
 def test_evaluate_gives_the_mean_of_the_scores_of_all_tokens(
-    barely_trained: Callable[[str, str], Path], tmp_path: Path, packing: str, kind: str, size: int
+    barely_trained: Callable[[str, str], Path],
+    tmp_path: Path,
+    packing: str,
+    kind: str,
+    size: int,
 ) -> None:
     """Of a single document: one window, just more than one, and many."""
     text = "\n".join(sentences(40))[:size]
@@ -323,7 +446,9 @@ def test_evaluate_gives_the_mean_of_the_scores_of_all_tokens(
     (score,) = task.predictor().score(text)
     assert scores.num_tokens == score.num_tokens == len(score.token_log_probs)
     assert scores.num_bytes == score.num_bytes
-    assert scores.loss == pytest.approx(-sum(score.token_log_probs) / score.num_tokens, rel=1e-5)
+    assert scores.loss == pytest.approx(
+        -sum(score.token_log_probs) / score.num_tokens, rel=1e-5
+    )
     assert scores.perplexity == pytest.approx(score.perplexity, rel=1e-4)
     assert scores.bits_per_byte == pytest.approx(score.bits_per_byte, rel=1e-5)
 
@@ -335,12 +460,22 @@ def test_a_text_of_many_parts_is_encoded_the_same_to_train_to_evaluate_and_to_sc
     text = " ".join(sentences(210)) * 24
     assert len(text) > 100_000
     (tmp_path / "book.txt").write_bytes(text.encode())
-    settings = ("tokenizer.kind=bpe", "data.dev_share=0.0", "training.max_steps=1", "batches.window_len=500")
+    settings = (
+        "tokenizer.kind=bpe",
+        "data.dev_share=0.0",
+        "training.max_steps=1",
+        "batches.window_len=500",
+    )
     train(*settings, documents="file", text=str(tmp_path / "book.txt"))
     task = LanguageModelling.load(tmp_path / "out", PLAIN)
-    trained_on = np.load(run_files(tmp_path / "out").stores / "train" / "ids.npy", allow_pickle=False).tolist()
+    trained_on = np.load(
+        run_files(tmp_path / "out").stores / "train" / "ids.npy", allow_pickle=False
+    ).tolist()
     assert trained_on == task.tokenizers[0].encode(text)
-    scores, (score,) = evaluate(tmp_path / "out", str(tmp_path / "book.txt")), task.predictor().score(text)
+    scores, (score,) = (
+        evaluate(tmp_path / "out", str(tmp_path / "book.txt")),
+        task.predictor().score(text),
+    )
     assert scores.num_tokens == score.num_tokens == len(trained_on)
     assert scores.loss == pytest.approx(-score.log_prob / score.num_tokens, rel=1e-5)
 
@@ -356,13 +491,19 @@ def test_documents_in_any_company_have_every_token_and_end_counted_once(
     assert scores.num_bytes == sum(len(text.encode()) for text in texts)
     if packing == "packed":  # where none sees another
         found = weft.load(folder).score(texts)
-        assert scores.loss == pytest.approx(-sum(s.log_prob for s in found) / scores.num_tokens, rel=1e-5)
+        assert scores.loss == pytest.approx(
+            -sum(s.log_prob for s in found) / scores.num_tokens, rel=1e-5
+        )
 
 
-def test_bfloat16_on_the_way_is_close_to_float32_afterwards(train: Train, tmp_path: Path) -> None:
+def test_bfloat16_on_the_way_is_close_to_float32_afterwards(
+    train: Train, tmp_path: Path
+) -> None:
     dev = write(tmp_path / "dev.txt", "line", sentences(60))
     verdict = train(CHARACTERS, "training.precision=bfloat16", dev=dev)
-    assert evaluate(tmp_path / "out", dev).loss == pytest.approx(verdict.dev["dev_loss"], rel=0.02)
+    assert evaluate(tmp_path / "out", dev).loss == pytest.approx(
+        verdict.dev["dev_loss"], rel=0.02
+    )
 
 
 # Stopped and gone on
@@ -422,7 +563,9 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
     assert max(logged(whole, "epoch").values()) > 0
 
 
-def test_changed_keys_are_refused_with_the_difference(train: Train, tmp_path: Path) -> None:
+def test_changed_keys_are_refused_with_the_difference(
+    train: Train, tmp_path: Path
+) -> None:
     train(CHARACTERS)
     before = weights(tmp_path / "out")
     for setting, difference in (
@@ -433,7 +576,8 @@ def test_changed_keys_are_refused_with_the_difference(train: Train, tmp_path: Pa
         with pytest.raises(UsageError, match=difference):
             train(CHARACTERS, setting)
     with pytest.raises(
-        UsageError, match=r"holds a run of language-modelling, and this is translation; give another --output"
+        UsageError,
+        match=r"holds a run of language-modelling, and this is translation; give another --output",
     ):
         weft.train(out=tmp_path / "out", recipe="demo", quiet=True)
     assert weights(tmp_path / "out") == before
@@ -447,20 +591,47 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tests must not change it."""
     folder = tmp_path_factory.mktemp("trained")
     text = write(folder / "train.txt", "line", sentences(150))
-    settings = (*TINY, CHARACTERS, "data.documents=line", "model.max_len=64", "data.dev_share=0.0")
+    settings = (
+        *TINY,
+        CHARACTERS,
+        "data.documents=line",
+        "model.max_len=64",
+        "data.dev_share=0.0",
+    )
     weft.train(out=folder / "model", train=text, settings=settings, quiet=True)
     return folder / "model"
 
 
-@pytest.mark.parametrize("settings", [(), TINY[1:5], (CHARACTERS,), ("model.max_len=64", CHARACTERS)], ids=str)
-def test_from_keeps_weights_shape_and_tokenizer(trained: Path, tmp_path: Path, settings: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [(), TINY[1:5], (CHARACTERS,), ("model.max_len=64", CHARACTERS)],
+    ids=str,
+)
+def test_from_keeps_weights_shape_and_tokenizer(
+    trained: Path, tmp_path: Path, settings: tuple[str, ...]
+) -> None:
     """Also where the recipe asks for what the model has, in part or in all."""
-    text = write(tmp_path / "more.txt", "line", [line.upper() for line in sentences(40)])
-    some = (TINY[0], *TINY[5:], "data.documents=line", "training.max_steps=1", "data.dev_share=0.0", *settings)
-    verdict = weft.train(out=tmp_path / "out", train=text, start_from=trained, settings=some, quiet=True)
+    text = write(
+        tmp_path / "more.txt", "line", [line.upper() for line in sentences(40)]
+    )
+    some = (
+        TINY[0],
+        *TINY[5:],
+        "data.documents=line",
+        "training.max_steps=1",
+        "data.dev_share=0.0",
+        *settings,
+    )
+    verdict = weft.train(
+        out=tmp_path / "out", train=text, start_from=trained, settings=some, quiet=True
+    )
     assert any("starts from" in note for note in verdict.notes)
-    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
-    ours, theirs = (weft.load(folder).model.state_dict() for folder in (tmp_path / "out", trained))
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (
+        trained / "tokenizer.json"
+    ).read_bytes()
+    ours, theirs = (
+        weft.load(folder).model.state_dict() for folder in (tmp_path / "out", trained)
+    )
     assert ours.keys() == theirs.keys()
     moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
     assert 0 < moved < 0.02  # one step away, not drawn anew
@@ -469,26 +640,51 @@ def test_from_keeps_weights_shape_and_tokenizer(trained: Path, tmp_path: Path, s
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("model.d_model=48", "--from keeps the model of .*, but model.d_model is 16 there and 48 here"),
+        (
+            "model.d_model=48",
+            "--from keeps the model of .*, but model.d_model is 16 there and 48 here",
+        ),
         (
             "tokenizer.kind=bpe",
             "--from keeps the tokenizer of .*, but tokenizer.kind is character there and bpe here",
         ),
-        ("batches.window_len=65", "batches.window_len = 65 is longer than the 64 positions of"),
+        (
+            "batches.window_len=65",
+            "batches.window_len = 65 is longer than the 64 positions of",
+        ),
     ],
 )
-def test_from_refuses_what_the_model_has_not(trained: Path, tmp_path: Path, setting: str, message: str) -> None:
+def test_from_refuses_what_the_model_has_not(
+    trained: Path, tmp_path: Path, setting: str, message: str
+) -> None:
     text = write(tmp_path / "more.txt", "line", sentences(40))
     with pytest.raises(UsageError, match=message) as caught:
-        weft.train(out=tmp_path / "out", train=text, start_from=trained, settings=[TINY[0], setting], quiet=True)
+        weft.train(
+            out=tmp_path / "out",
+            train=text,
+            start_from=trained,
+            settings=[TINY[0], setting],
+            quiet=True,
+        )
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_from_refuses_a_model_of_another_task(tmp_path: Path, tiny_folder: Path) -> None:
+def test_from_refuses_a_model_of_another_task(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
     text = write(tmp_path / "train.txt", "line", sentences(40))
-    with pytest.raises(UsageError, match="holds a model for translation, the recipe is for language-modelling"):
-        weft.train(out=tmp_path / "out", train=text, start_from=tiny_folder, settings=TINY, quiet=True)
+    with pytest.raises(
+        UsageError,
+        match="holds a model for translation, the recipe is for language-modelling",
+    ):
+        weft.train(
+            out=tmp_path / "out",
+            train=text,
+            start_from=tiny_folder,
+            settings=TINY,
+            quiet=True,
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -511,42 +707,71 @@ def refusal(folder: Path) -> str:
         ({"packing": "loose"}, "packing = 'loose': must be '"),
         ({"more": 1}, "unknown key 'more'$"),
         ({"model": {"d_model": "x"}}, "model.d_model = 'x': must be a whole number"),
-        ({"tokenizer": None}, "tokenizer = none: must be a section with keys of its own"),
-        ({"decoding": {"temperature": -1.0}}, "decoding.temperature = -1.0: must be a number from 0 to 100"),
+        (
+            {"tokenizer": None},
+            "tokenizer = none: must be a section with keys of its own",
+        ),
+        (
+            {"decoding": {"temperature": -1.0}},
+            "decoding.temperature = -1.0: must be a number from 0 to 100",
+        ),
         ({"task": "translation"}, "not a config of this version"),
         ({"task": "poetry"}, "task: poetry is none of"),
-        ({"vocab_size": 2_000_000, "model": {"d_model": 65_536}}, "describes over|d_model|expected"),
+        (
+            {"vocab_size": 2_000_000, "model": {"d_model": 65_536}},
+            "describes over|d_model|expected",
+        ),
     ],
     ids=str,
 )
 def test_a_damaged_config_is_refused_in_one_line(
     trained: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    folder = shutil.copytree(trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run"))
+    folder = shutil.copytree(
+        trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run")
+    )
     files = ["model.safetensors", "config.json", "tokenizer.json"]
     durable.write_manifest(folder, files)
-    assert weft.load(folder).generate(max_new_tokens=1)  # it is the change that is refused
+    # it is the change that is refused
+    assert weft.load(folder).generate(max_new_tokens=1)
     config = durable.read_json(folder / "config.json")
     durable.write_json(folder / "config.json", {**config, **change})
     durable.write_manifest(folder, files)
     said = refusal(folder)
     assert re.search(message, said)
-    assert not re.search("Input should|Field required|Extra inputs|valid ", said), "words of ours"
+    assert not re.search("Input should|Field required|Extra inputs|valid ", said), (
+        "words of ours"
+    )
 
 
-def test_a_config_that_lacks_a_key_is_refused_by_its_name(trained: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run"))
+def test_a_config_that_lacks_a_key_is_refused_by_its_name(
+    trained: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(
+        trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run")
+    )
     config = durable.read_json(folder / "config.json")
     del config["window_len"]
     durable.write_json(folder / "config.json", config)
-    durable.write_manifest(folder, ["model.safetensors", "config.json", "tokenizer.json"])
-    assert refusal(folder).endswith("config.json: not a config of this version: lacks window_len")
+    durable.write_manifest(
+        folder, ["model.safetensors", "config.json", "tokenizer.json"]
+    )
+    assert refusal(folder).endswith(
+        "config.json: not a config of this version: lacks window_len"
+    )
 
 
-def test_a_model_of_one_task_is_refused_by_another(trained: Path, tiny_folder: Path) -> None:
-    with pytest.raises(UsageError, match="holds a model for language-modelling, which cannot translate"):
+def test_a_model_of_one_task_is_refused_by_another(
+    trained: Path, tiny_folder: Path
+) -> None:
+    with pytest.raises(
+        UsageError, match="holds a model for language-modelling, which cannot translate"
+    ):
         Translation.load(trained, PLAIN)
-    with pytest.raises(UsageError, match="holds a model for translation, which cannot generate or score text"):
+    with pytest.raises(
+        UsageError,
+        match="holds a model for translation, which cannot generate or score text",
+    ):
         LanguageModelling.load(tiny_folder, PLAIN)
 
 
@@ -569,7 +794,10 @@ def test_text_that_nothing_can_be_learned_from(
 
 
 def test_a_window_longer_than_the_model_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"recipe: batches\.window_len = 65 is more than model\.max_len = 64"):
+    with pytest.raises(
+        UsageError,
+        match=r"recipe: batches\.window_len = 65 is more than model\.max_len = 64",
+    ):
         load_recipe(None, [*TINY, "model.max_len=64", "batches.window_len=65"])
 
 

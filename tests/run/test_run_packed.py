@@ -1,4 +1,6 @@
-"""A run that takes texts end to end, as on a GPU, learns what a run with padding learns, whatever the task."""
+"""A run that takes texts end to end, as on a GPU, learns what a run with padding learns, whatever
+the task.
+"""
 
 from itertools import product
 from pathlib import Path
@@ -62,7 +64,10 @@ SENTENCES = [" ".join(words) for words in product(*WORDS)]
 def write(path: Path, case: str) -> str:
     rows = {
         "translation": [f"{text}\t{text[::-1]} {text[:5]}" for text in SENTENCES],
-        "classification": ["text\tlabel", *(f"{text}\t{text[-3:]}" for text in SENTENCES)],
+        "classification": [
+            "text\tlabel",
+            *(f"{text}\t{text[-3:]}" for text in SENTENCES),
+        ],
     }
     text = path / ("train.en-de.tsv" if case == "translation" else "train.tsv")
     text.write_text("\n".join(rows.get(case, SENTENCES)) + "\n", "utf-8")
@@ -70,13 +75,17 @@ def write(path: Path, case: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_learn_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_learn_the_same(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, settings, packed = write(tmp_path, case), (*COMMON, *CASES[case]), []
     weights = []
     for packs in (False, True):
         monkeypatch.setattr(Machine, "packs", property(lambda self, packs=packs: packs))
         made = Packing.of
-        monkeypatch.setattr(Packing, "of", lambda *a, made=made, **m: packed.append(1) or made(*a, **m))
+        monkeypatch.setattr(
+            Packing, "of", lambda *a, made=made, **m: packed.append(1) or made(*a, **m)
+        )
         weft.train(out=tmp_path / str(packs), train=text, settings=settings, quiet=True)
         weights.append(load_file(tmp_path / str(packs) / "model.safetensors"))
         assert bool(packed) == packs
@@ -84,5 +93,9 @@ def test_both_learn_the_same(case: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert begun
     for name, tensor in weights[0].items():
         torch.testing.assert_close(
-            weights[1][name], tensor, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}"
+            weights[1][name],
+            tensor,
+            rtol=1e-3,
+            atol=1e-5,
+            msg=lambda m, n=name: f"{n}: {m}",
         )

@@ -23,21 +23,38 @@ PLAIN = Machine("cpu", "float32", 1, "tests are small")
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str], tiny_settings: Any) -> Path:
+def run(
+    tmp_path_factory: pytest.TempPathFactory,
+    write_pairs: Callable[[int], str],
+    tiny_settings: Any,
+) -> Path:
     """A run that keeps four checkpoints."""
     out = tmp_path_factory.mktemp("run") / "model"
-    steps = ("training.max_steps=40", "training.save_every=10", "training.eval_every=10")
-    settings = (*tiny_settings, *steps, "training.keep_checkpoints=4", "training.patience=99")
+    steps = (
+        "training.max_steps=40",
+        "training.save_every=10",
+        "training.eval_every=10",
+    )
+    settings = (
+        *tiny_settings,
+        *steps,
+        "training.keep_checkpoints=4",
+        "training.patience=99",
+    )
     weft.train(out=out, train=write_pairs(90), settings=settings, quiet=True)
     return out
 
 
 def with_new_manifest(folder: Path) -> None:
     """As if the folder had been written as it is."""
-    durable.write_manifest(folder, list(json.loads((folder / durable.MANIFEST).read_text())["files"]), {})
+    durable.write_manifest(
+        folder, list(json.loads((folder / durable.MANIFEST).read_text())["files"]), {}
+    )
 
 
-def rewritten(folder: Path, out: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+def rewritten(
+    folder: Path, out: Path, change: Callable[[dict[str, Any]], None]
+) -> Path:
     """A copy with another config.json, its manifest made anew."""
     shutil.copytree(folder, out)
     config = json.loads((out / CONFIG).read_text())
@@ -48,7 +65,9 @@ def rewritten(folder: Path, out: Path, change: Callable[[dict[str, Any]], None])
 
 
 @pytest.mark.parametrize("last", [None, 2, 3])
-def test_the_mean_of_the_newest_checkpoints(run: Path, tmp_path: Path, last: int | None) -> None:
+def test_the_mean_of_the_newest_checkpoints(
+    run: Path, tmp_path: Path, last: int | None
+) -> None:
     names = average([run], tmp_path / "out", last)
     steps = [40, 30, 20, 10][:last]
     assert names == [str(run_files(run).checkpoints / f"step-{step}") for step in steps]
@@ -63,9 +82,16 @@ def test_the_mean_of_the_newest_checkpoints(run: Path, tmp_path: Path, last: int
 
 def test_the_mean_is_a_model_that_says_what_it_is(run: Path, tmp_path: Path) -> None:
     average([run], tmp_path / "out")
-    assert Translation.load(tmp_path / "out", PLAIN).predictor().translate("the cat sees the dog.")
+    assert (
+        Translation.load(tmp_path / "out", PLAIN)
+        .predictor()
+        .translate("the cat sees the dog.")
+    )
     assert "mean of those of" in (tmp_path / "out" / CARD).read_text()
-    assert run_files(tmp_path / "out").train_hashes.read_bytes() == run_files(run).train_hashes.read_bytes()
+    assert (
+        run_files(tmp_path / "out").train_hashes.read_bytes()
+        == run_files(run).train_hashes.read_bytes()
+    )
 
 
 def test_the_mean_of_models_that_are_alike(run: Path, tmp_path: Path) -> None:
@@ -79,16 +105,41 @@ def test_the_mean_of_models_that_are_alike(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_language_model_too(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("\n\n".join(f"{word} is {word}" for word in "abcdefghij"))
-    shape = ("model.d_model=8", "model.d_ff=8", "model.num_heads=2", "model.num_decoder_layers=1")
-    steps = ("training.max_steps=4", "training.save_every=2", "training.precision=float32", "training.threads=1")
-    settings = ("task=language-modelling", "data.dev_share=0.0", "batches.window_len=8", *shape, *steps)
-    weft.train(out=tmp_path / "run", train=str(tmp_path / "text.txt"), settings=settings, quiet=True)
+    (tmp_path / "text.txt").write_text(
+        "\n\n".join(f"{word} is {word}" for word in "abcdefghij")
+    )
+    shape = (
+        "model.d_model=8",
+        "model.d_ff=8",
+        "model.num_heads=2",
+        "model.num_decoder_layers=1",
+    )
+    steps = (
+        "training.max_steps=4",
+        "training.save_every=2",
+        "training.precision=float32",
+        "training.threads=1",
+    )
+    settings = (
+        "task=language-modelling",
+        "data.dev_share=0.0",
+        "batches.window_len=8",
+        *shape,
+        *steps,
+    )
+    weft.train(
+        out=tmp_path / "run",
+        train=str(tmp_path / "text.txt"),
+        settings=settings,
+        quiet=True,
+    )
     assert len(average([tmp_path / "run"], tmp_path / "out")) == 2
     assert load_task(tmp_path / "out", PLAIN).predictor().score(["a is a"])
 
 
-def test_what_cannot_be_averaged_is_refused(run: Path, tiny_folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_averaged_is_refused(
+    run: Path, tiny_folder: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError, match="holds 4 checkpoints of a run"):
         average([run], out, 5)
@@ -97,17 +148,41 @@ def test_what_cannot_be_averaged_is_refused(run: Path, tiny_folder: Path, tmp_pa
     with pytest.raises(UsageError, match="of one run"):
         average([run, run], out, 2)
     (tmp_path / "text.txt").write_text("a is a\n\nb is b")
-    steps = ("training.max_steps=1", "training.precision=float32", "training.threads=1", "data.dev_share=0.0")
-    settings = ("task=language-modelling", "model.d_model=8", "model.num_heads=2", *steps)
-    weft.train(out=tmp_path / "other", train=str(tmp_path / "text.txt"), settings=settings, quiet=True)
-    with pytest.raises(FolderError, match=r"other: holds a model for language-modelling, .* one for translation;"):
+    steps = (
+        "training.max_steps=1",
+        "training.precision=float32",
+        "training.threads=1",
+        "data.dev_share=0.0",
+    )
+    settings = (
+        "task=language-modelling",
+        "model.d_model=8",
+        "model.num_heads=2",
+        *steps,
+    )
+    weft.train(
+        out=tmp_path / "other",
+        train=str(tmp_path / "text.txt"),
+        settings=settings,
+        quiet=True,
+    )
+    with pytest.raises(
+        FolderError,
+        match=r"other: holds a model for language-modelling, .* one for translation;",
+    ):
         average([run, tmp_path / "other"], out)
-    with pytest.raises(FolderError, match=r"has model\.d_model = 32, .* has 16; only like models"):
+    with pytest.raises(
+        FolderError, match=r"has model\.d_model = 32, .* has 16; only like models"
+    ):
         average([run, tiny_folder], out)
-    longer = rewritten(run, tmp_path / "longer", lambda config: config.update(max_src_len=99))
+    longer = rewritten(
+        run, tmp_path / "longer", lambda config: config.update(max_src_len=99)
+    )
     with pytest.raises(FolderError, match="has max_src_len = 99, "):
         average([run, longer], out)
-    int8 = rewritten(run, tmp_path / "int8", lambda config: config.update(weights="int8"))
+    int8 = rewritten(
+        run, tmp_path / "int8", lambda config: config.update(weights="int8")
+    )
     with pytest.raises(UsageError, match="is in int8"):
         average([int8, run], out)
     damaged = shutil.copytree(run, tmp_path / "damaged")

@@ -1,4 +1,6 @@
-"""weft quantize: an int8 folder is small, is read back as it was, and is written only with little lost."""
+"""weft quantize: an int8 folder is small, is read back as it was, and is written only with little
+lost.
+"""
 
 import json
 import shutil
@@ -43,10 +45,13 @@ def pairs(write_pairs: Callable[[int], str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def small(tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small(
+    tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The tiny model in int8."""
     out = tmp_path_factory.mktemp("int8") / "model"
-    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10)  # so small a model is easily disturbed
+    # so small a model is easily disturbed
+    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10)
     return out
 
 
@@ -55,7 +60,9 @@ def test_it_knows_what_it_was_trained_on(tiny_folder: Path, small: Path) -> None
     assert (small / name).read_bytes() == (tiny_folder / name).read_bytes()
 
 
-def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(tiny_folder: Path, small: Path) -> None:
+def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(
+    tiny_folder: Path, small: Path
+) -> None:
     before, after = load_file(tiny_folder / WEIGHTS), load_file(small / WEIGHTS)
     int8 = {name for name, tensor in after.items() if tensor.dtype == torch.int8}
     assert (
@@ -67,7 +74,9 @@ def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(tiny_folder: Pa
     for name in int8:
         error = (after[name] * after[name + SCALES][:, None] - before[name]).abs()
         assert (error <= 0.51 * after[name + SCALES][:, None]).all(), name
-    assert (small / WEIGHTS).stat().st_size < 0.7 * (tiny_folder / WEIGHTS).stat().st_size
+    assert (small / WEIGHTS).stat().st_size < 0.7 * (
+        tiny_folder / WEIGHTS
+    ).stat().st_size
 
 
 def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
@@ -85,7 +94,9 @@ def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
     assert low.kind == "bfloat16"
 
 
-def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: str) -> None:
+def test_the_report_is_what_was_measured(
+    tiny_folder: Path, small: Path, pairs: str
+) -> None:
     report = json.loads((small / "parity.json").read_text())
     folders = {"": tiny_folder, "_int8": small}
     text = Translation.load(small, PLAIN).read([pairs])
@@ -94,27 +105,45 @@ def test_the_report_is_what_was_measured(tiny_folder: Path, small: Path, pairs: 
         task = Translation.load(folder, PLAIN)
         assert report[f"bleu{suffix}"] == task.evaluate(text).bleu
         texts[suffix] = [p.text for p in task.predictor().translate(text.src)]
-    assert report["same_translations"] == np.mean([a == b for a, b in zip(*texts.values(), strict=True)])
+    assert report["same_translations"] == np.mean(
+        [a == b for a, b in zip(*texts.values(), strict=True)]
+    )
     assert report["sentences"] == 210
     assert report["bytes_int8"] < 0.7 * report["bytes"]
-    card, origin = (small / "README.md").read_text(), (tiny_folder / "model.safetensors").read_bytes()
-    assert f"Made from the model model (its weights' sha256 {sha256(origin).hexdigest()[:16]})" in card
+    card, origin = (
+        (small / "README.md").read_text(),
+        (tiny_folder / "model.safetensors").read_bytes(),
+    )
+    assert (
+        f"Made from the model model (its weights' sha256 {sha256(origin).hexdigest()[:16]})"
+        in card
+    )
 
 
-def test_the_report_says_what_was_trained_on_and_what_was_left_out(tiny_folder: Path, tmp_path: Path) -> None:
+def test_the_report_says_what_was_trained_on_and_what_was_left_out(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
     folder, train = tmp_path / "model", tmp_path / "train"
     shutil.copytree(tiny_folder, folder)
     for lang, lines in {
         "en": ["cat sees dog.", "cat.", ""],
         "de": ["die katze sieht den hund.", "katze.", "x"],
     }.items():
-        (tmp_path / f"train.{lang}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        (tmp_path / f"train.{lang}").write_text(
+            "".join(f"{line}\n" for line in lines), "utf-8"
+        )
     pairs = f"{train}.en,{train}.de"
     (folder / "run" / "train-hashes.npy").unlink(missing_ok=True)
     found = quantize(folder, [pairs], tmp_path / "unknown", PLAIN, max_bleu_loss=100)
-    assert found.notes[-1] == "not checked for overlap with training: the folder has no run/train-hashes.npy"
+    assert (
+        found.notes[-1]
+        == "not checked for overlap with training: the folder has no run/train-hashes.npy"
+    )
     assert found.notes[-2].startswith("left out: 1 pair (")
-    assert found.notes[0] == "2 pairs prove nothing: whether int8 translates as well takes 100 or more to tell"
+    assert (
+        found.notes[0]
+        == "2 pairs prove nothing: whether int8 translates as well takes 100 or more to tell"
+    )
     (folder / "run").mkdir(exist_ok=True)
     TextHashes.of([("cat.", "katze.")]).save(folder / "run" / "train-hashes.npy")
     found = quantize(folder, [pairs], tmp_path / "known", PLAIN, max_bleu_loss=100)
@@ -133,18 +162,29 @@ def test_the_card_has_no_score_of_few_pairs_and_nothing_of_what_is_not_there(
 ) -> None:
     out = tmp_path / "few"
     found = quantize(tiny_folder, [write_pairs(3)], out, PLAIN, max_bleu_loss=100)
-    cards = [(folder / "README.md").read_text("utf-8").split("## int8") for folder in (out, small)]
+    cards = [
+        (folder / "README.md").read_text("utf-8").split("## int8")
+        for folder in (out, small)
+    ]
     assert ["BLEU" in int8 for _, int8 in cards] == [False, True]
     assert "3 pairs prove nothing" in cards[0][1]
     assert "3 pairs prove nothing" in "".join(found.lines())
-    assert "checkpoints and the training text" in (tiny_folder / "README.md").read_text("utf-8")
-    assert not any("checkpoints and the training text" in before + int8 for before, int8 in cards)
+    assert "checkpoints and the training text" in (tiny_folder / "README.md").read_text(
+        "utf-8"
+    )
+    assert not any(
+        "checkpoints and the training text" in before + int8 for before, int8 in cards
+    )
     held = {str(path.relative_to(small)) for path in small.rglob("*") if path.is_file()}
     assert {name for name in held if name.startswith("run")} == {"run/train-hashes.npy"}
 
 
-def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small: Path, pairs: str) -> None:
-    """Teacher-forced on the original's own translations, by the engine's int8 against the model in float32."""
+def test_the_reports_tokens_are_those_of_pytorchs_model(
+    tiny_folder: Path, small: Path, pairs: str
+) -> None:
+    """Teacher-forced on the original's own translations, by the engine's int8 against the model in
+    float32.
+    """
     report = json.loads((small / "parity.json").read_text())
     exact, int8 = (Translation.load(folder, PLAIN) for folder in (tiny_folder, small))
     engine = int8.predictor().engine
@@ -153,12 +193,18 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
     for row, found in exact.predictor().hypotheses(exact.read([pairs]).src).items():
         tokens = [*found.ids, *[3] * found.finished]
         with torch.inference_mode():
-            ours = exact.model(torch.tensor([row]), torch.tensor([[2, *tokens[:-1]]]))[0].log_softmax(-1).numpy()
+            ours = (
+                exact.model(torch.tensor([row]), torch.tensor([[2, *tokens[:-1]]]))[0]
+                .log_softmax(-1)
+                .numpy()
+            )
         session, count = engine.session(1, 1), len(tokens)
         session.read([0], [row])
         zeros, inputs = np.zeros(count, np.int64), np.array([2, *tokens[:-1]], np.int32)
         table = np.zeros((count, count), np.int32)
-        _, _, theirs = session.step(Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True)
+        _, _, theirs = session.step(
+            Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True
+        )
         assert theirs is not None
         same += (ours.argmax(1) == theirs.argmax(1)).tolist()
         errors += np.abs(ours - theirs)[np.arange(count), tokens].tolist()
@@ -171,45 +217,65 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(tiny_folder: Path, small
 
 
 @pytest.fixture(scope="module")
-def listed(tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def listed(
+    tiny_folder: Path, pairs: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The tiny model in int8, with a shortlist learned from the very pairs that it is tried on."""
     out = tmp_path_factory.mktemp("listed") / "model"
     quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10, shortlist=[pairs])
     return out
 
 
-def test_a_shortlist_is_on_where_it_pays_and_the_report_says_so(small: Path, listed: Path, pairs: str) -> None:
+def test_a_shortlist_is_on_where_it_pays_and_the_report_says_so(
+    small: Path, listed: Path, pairs: str
+) -> None:
     report = json.loads((listed / "parity.json").read_text())["shortlist"]
     task, plain = Translation.load(listed, PLAIN), Translation.load(small, PLAIN)
     text = task.read([pairs])
     assert report["bleu"] == task.evaluate(text, shortlist=True).bleu
     assert plain.evaluate(text) == task.evaluate(text, shortlist=False)
     assert report["times_as_fast"] > 0
-    assert report["is_used"] is (report["bleu"] >= plain.evaluate(text).bleu and report["times_as_fast"] >= 1.1)
+    assert report["is_used"] is (
+        report["bleu"] >= plain.evaluate(text).bleu and report["times_as_fast"] >= 1.1
+    )
     assert task.config.shortlist == ("on" if report["is_used"] else "off")
     assert task.evaluate(text) == task.evaluate(text, shortlist=report["is_used"])
     assert 1 < report["size"] < report["vocab_size"] == task.config.tgt_vocab_size
-    translated = (task.predictor().translate(text.src, shortlist=is_short) for is_short in (False, True))
-    assert report["same_translations"] == np.mean([a.text == b.text for a, b in zip(*translated, strict=True)])
+    translated = (
+        task.predictor().translate(text.src, shortlist=is_short)
+        for is_short in (False, True)
+    )
+    assert report["same_translations"] == np.mean(
+        [a.text == b.text for a, b in zip(*translated, strict=True)]
+    )
 
 
 def test_few_pairs_switch_no_shortlist_on(
-    tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(quantization, "_times_as_fast", lambda *_: 9.0)
     for count in (199, 200):
         out, pairs = tmp_path / str(count), write_pairs(count)
-        found = quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=100, shortlist=[pairs])
+        found = quantize(
+            tiny_folder, [pairs], out, PLAIN, max_bleu_loss=100, shortlist=[pairs]
+        )
         assert found.shortlist is not None
         is_worse = found.shortlist.bleu < found.bleu_int8
         assert found.shortlist.is_used is (count == 200 and not is_worse)
         assert any(line.startswith("the shortlist is ") for line in found.lines())
 
 
-def test_nothing_but_what_the_shortlist_has_is_written(listed: Path, pairs: str) -> None:
+def test_nothing_but_what_the_shortlist_has_is_written(
+    listed: Path, pairs: str
+) -> None:
     task = Translation.load(listed, PLAIN)
     assert task.shortlist is not None
-    few = replace(task.shortlist, always=np.array([3], np.int32), ends=0 * task.shortlist.ends)
+    few = replace(
+        task.shortlist, always=np.array([3], np.int32), ends=0 * task.shortlist.ends
+    )
     model = replace(task, shortlist=few).predictor()
     text = task.read([pairs]).src[0]
     assert model.translate(text, shortlist=True)[0].text == ""
@@ -219,19 +285,29 @@ def test_nothing_but_what_the_shortlist_has_is_written(listed: Path, pairs: str)
 
 def test_a_shortlist_holds_in_an_ensemble_as_well(listed: Path, pairs: str) -> None:
     model, again = (Translation.load(listed, PLAIN).predictor() for _ in range(2))
-    texts, together = Translation.load(listed, PLAIN).read([pairs]).src, model.ensemble(again)
+    texts, together = (
+        Translation.load(listed, PLAIN).read([pairs]).src,
+        model.ensemble(again),
+    )
     for is_short in (True, False):
         alone = [found.text for found in model.translate(texts, shortlist=is_short)]
-        assert [found.text for found in together.translate(texts, shortlist=is_short)] == alone
+        assert [
+            found.text for found in together.translate(texts, shortlist=is_short)
+        ] == alone
 
 
 def test_without_a_shortlist_none_can_be_asked_for(small: Path) -> None:
-    with pytest.raises(UsageError, match="this model has no shortlist; weft quantize --shortlist learns one"):
+    with pytest.raises(
+        UsageError,
+        match="this model has no shortlist; weft quantize --shortlist learns one",
+    ):
         weft.load(small).translate("cat sees dog.", shortlist=True)
 
 
 @pytest.mark.parametrize("fault", ["short", "beyond", "falling", "type", "absent"])
-def test_a_shortlist_of_another_model_is_refused(listed: Path, tmp_path: Path, fault: str) -> None:
+def test_a_shortlist_of_another_model_is_refused(
+    listed: Path, tmp_path: Path, fault: str
+) -> None:
     folder = tmp_path / "model"
     shutil.copytree(listed, folder)
     tensors = load_file(folder / SHORTLIST)
@@ -244,27 +320,45 @@ def test_a_shortlist_of_another_model_is_refused(listed: Path, tmp_path: Path, f
     if fault == "absent":
         del tensors["always"]
     save_file(
-        {name: t.contiguous() for name, t in {**tensors, **changes.get(fault, {})}.items()}, folder / SHORTLIST
+        {
+            name: t.contiguous()
+            for name, t in {**tensors, **changes.get(fault, {})}.items()
+        },
+        folder / SHORTLIST,
     )
     config = json.loads((folder / "manifest.json").read_text())
     durable.write_manifest(folder, list(config["files"]), {})
-    with pytest.raises(FolderError, match=r"shortlist\.safetensors: not (a sound|the) shortlist"):
+    with pytest.raises(
+        FolderError, match=r"shortlist\.safetensors: not (a sound|the) shortlist"
+    ):
         Translation.load(folder, PLAIN)
 
 
-def test_where_too_much_is_lost_nothing_is_written(tiny_folder: Path, pairs: str, tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match=r"int8 loses -?\d+\.\d\d BLEU here .*; nothing was written"):
+def test_where_too_much_is_lost_nothing_is_written(
+    tiny_folder: Path, pairs: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        FolderError, match=r"int8 loses -?\d+\.\d\d BLEU here .*; nothing was written"
+    ):
         quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=-100)
     assert not (tmp_path / "out").exists()
 
 
 def test_what_cannot_be_quantized_is_refused(
-    tiny_folder: Path, small: Path, pairs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_folder: Path,
+    small: Path,
+    pairs: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(UsageError, match="is in int8 already"):
         quantize(small, [pairs], tmp_path / "out", PLAIN)
-    with pytest.raises(UsageError, match="--max-bleu-loss nan: it must be a finite number"):
-        quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=float("nan"))
+    with pytest.raises(
+        UsageError, match="--max-bleu-loss nan: it must be a finite number"
+    ):
+        quantize(
+            tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=float("nan")
+        )
     with pytest.raises(UsageError, match="holds something already; give a new folder"):
         quantize(tiny_folder, [pairs], small, PLAIN)
 
@@ -274,7 +368,10 @@ def test_what_cannot_be_quantized_is_refused(
     monkeypatch.setattr(native, "library", refuse)
     bindings.library.cache_clear()
     try:
-        with pytest.raises(UsageError, match=r"int8 needs the native engine: there is no C\+\+ compiler; install"):
+        with pytest.raises(
+            UsageError,
+            match=r"int8 needs the native engine: there is no C\+\+ compiler; install",
+        ):
             quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN)
         # An int8 folder is still of use: its weights, in float32 products.
         assert weft.load(small).engine is None
@@ -289,7 +386,9 @@ def test_a_damaged_int8_folder_is_refused(small: Path, tmp_path: Path) -> None:
     scales = next(name for name in whole if name.endswith(SCALES))
     matrix = scales.removesuffix(SCALES)
     damages: dict[str, dict[str, torch.Tensor]] = {
-        f"lacks '{scales}'": {name: tensor for name, tensor in whole.items() if name != scales},
+        f"lacks '{scales}'": {
+            name: tensor for name, tensor in whole.items() if name != scales
+        },
         f"{matrix} is F32": {**whole, matrix: whole[matrix].float()},
         f"{scales} is F32 \\(1,\\), expected F32": {**whole, scales: whole[scales][:1]},
         f"{scales} holds NaN": {**whole, scales: whole[scales] * float("nan")},

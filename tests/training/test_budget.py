@@ -1,4 +1,6 @@
-"""A run that ends by the clock: how near it comes, and that it repeats bit for bit, stopped or without a clock."""
+"""A run that ends by the clock: how near it comes, and that it repeats bit for bit, stopped or
+without a clock.
+"""
 
 import json
 import shlex
@@ -16,7 +18,14 @@ from weft.folder.layout import run_files
 from weft.recipes.file import load_recipe
 from weft.run import planning
 from weft.run.train import Request, train
-from weft.training.budget import Budget, Costs, TimePlan, more_steps, read_time_plan, settle_time_plan
+from weft.training.budget import (
+    Budget,
+    Costs,
+    TimePlan,
+    more_steps,
+    read_time_plan,
+    settle_time_plan,
+)
 from weft.training.checkpoint import Progress
 from weft.training.log import Log
 from weft.training.schedule import learning_rate
@@ -34,7 +43,9 @@ class Clock:
         return self.now
 
 
-def settled(path: Path, minutes: float = 20.0, costs: Costs = COSTS, **settings: Any) -> TimePlan:
+def settled(
+    path: Path, minutes: float = 20.0, costs: Costs = COSTS, **settings: Any
+) -> TimePlan:
     made = settle_time_plan(path, TrainingSection(**settings), 64, costs, minutes, 30.0)
     assert made is not None
     return made
@@ -70,7 +81,9 @@ def simulated(
         (lambda step: 1.0 + 0.8 * (step % 7 == 0), 2.0),
     ],
 )
-def test_a_run_ends_at_its_time(tmp_path: Path, seconds_of: Callable[[int], float], evaluation: float) -> None:
+def test_a_run_ends_at_its_time(
+    tmp_path: Path, seconds_of: Callable[[int], float], evaluation: float
+) -> None:
     plan = settled(tmp_path / "plan.json")
     ended, steps = simulated(tmp_path / "plan.json", plan, seconds_of, evaluation)
     assert 0.9 * 1200 <= ended <= 1.1 * 1200
@@ -81,14 +94,21 @@ def test_a_run_ends_at_its_time(tmp_path: Path, seconds_of: Callable[[int], floa
     assert written.decisions[-1]["decay_begins"] == pytest.approx(0.8 * steps, abs=2)
 
 
-def test_the_rates_before_the_decay_are_those_of_the_run_without_a_clock(tmp_path: Path) -> None:
+def test_the_rates_before_the_decay_are_those_of_the_run_without_a_clock(
+    tmp_path: Path,
+) -> None:
     for fraction in (0.1, 0.2, 1 / 3, 0.7):
         plan = settled(tmp_path / f"{fraction}.json", decay_fraction=fraction)
-        settings = plan.applied(TrainingSection(decay_fraction=fraction, final_fraction=0.1))
+        settings = plan.applied(
+            TrainingSection(decay_fraction=fraction, final_fraction=0.1)
+        )
         budget = Budget(tmp_path / "p.json", plan, settings, COSTS, 0.0, True, Clock())
         for step in range(plan.warmup_steps, 400, 7):
             steps = budget._steps_if_now(step)
-            ours, its = ([learning_rate(settings, 64, s, n) for s in range(1, step + 1)] for n in (OPEN, steps))
+            ours, its = (
+                [learning_rate(settings, 64, s, n) for s in range(1, step + 1)]
+                for n in (OPEN, steps)
+            )
             assert ours == its
             assert steps - step == pytest.approx(fraction * steps, abs=2)
 
@@ -111,20 +131,27 @@ def test_the_highest_rate_of_another_schedule_is_kept(tmp_path: Path) -> None:
 
 def test_too_little_time_says_what_is_possible(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"--minutes 0.5 is too short: 47 seconds pass .*; give at least --minutes 1.4"
+        UsageError,
+        match=r"--minutes 0.5 is too short: 47 seconds pass .*; give at least --minutes 1.4",
     ):
         settled(tmp_path / "p", minutes=0.5)
     assert settled(tmp_path / "p", minutes=1.4).expected_steps >= 20
 
 
-def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_the_clock(tmp_path: Path) -> None:
+def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_the_clock(
+    tmp_path: Path,
+) -> None:
     path, steps = tmp_path / "p", TrainingSection(max_steps=900)
     first = settle_time_plan(path, steps, 64, COSTS, 20.0, 30.0)
     assert settle_time_plan(path, steps, 64, COSTS, None, 30.0) == first
     later = settle_time_plan(path, steps, 64, Costs(9.0), 30.0, 90.0)
     assert later is not None
     assert first is not None
-    assert (later.minutes, later.eval_every, later.max_steps) == (30.0, first.eval_every, None)
+    assert (later.minutes, later.eval_every, later.max_steps) == (
+        30.0,
+        first.eval_every,
+        None,
+    )
     fixed = settle_time_plan(path, TrainingSection(max_steps=70), 64, COSTS, None, 30.0)
     assert fixed is not None
     assert (fixed.max_steps, fixed.plan().last) == (70, 70)
@@ -138,12 +165,19 @@ def by_clock(
     tiny_settings: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Any]:
-    """Train a tiny model whose steps last a second by their own clock; the step `stop_at` never ends."""
+    """Train a tiny model whose steps last a second by their own clock; the step `stop_at` never
+    ends.
+    """
     take_step = Trainer._take_step
     monkeypatch.setattr(planning, "_costs", lambda *_: Costs(1.0, 0.05, 5.0))
 
     def call(
-        out: str, *settings: str, minutes: float | None = 1.0, pairs: int = 60, stop_at: int = 0, **more: Any
+        out: str,
+        *settings: str,
+        minutes: float | None = 1.0,
+        pairs: int = 60,
+        stop_at: int = 0,
+        **more: Any,
     ) -> Any:
         clock = Clock()
         monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=clock))
@@ -156,8 +190,18 @@ def by_clock(
             take_step(trainer)
 
         monkeypatch.setattr(Trainer, "_take_step", step)
-        recipe = load_recipe(None, [*tiny_settings, "model.dropout=0.2", "training.save_every=10", *settings])
-        asked = Request(recipe, tmp_path / out, (write_pairs(pairs),), minutes=minutes, began=0.0, **more)
+        recipe = load_recipe(
+            None,
+            [*tiny_settings, "model.dropout=0.2", "training.save_every=10", *settings],
+        )
+        asked = Request(
+            recipe,
+            tmp_path / out,
+            (write_pairs(pairs),),
+            minutes=minutes,
+            began=0.0,
+            **more,
+        )
         return train(asked, Log(run_files(tmp_path / out).metrics, quiet=True))
 
     return call
@@ -179,7 +223,9 @@ def weights(folder: Path) -> bytes:
 def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     tmp_path: Path, by_clock: Callable[..., Any], stop_at: int
 ) -> None:
-    """Whole; stopped on the plateau; stopped in the decay, whose beginning stands as it was written."""
+    """Whole; stopped on the plateau; stopped in the decay, whose beginning stands as it was
+    written.
+    """
     before: Any = None
     if stop_at:
         with pytest.raises(Interrupted):
@@ -199,7 +245,9 @@ def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     assert by_clock("run", "training.max_steps=90").step == 90
 
 
-def test_a_run_begun_without_a_clock_is_not_ended_by_one(by_clock: Callable[..., Any]) -> None:
+def test_a_run_begun_without_a_clock_is_not_ended_by_one(
+    by_clock: Callable[..., Any],
+) -> None:
     with pytest.raises(Interrupted):
         by_clock("run", "training.max_steps=60", minutes=None, stop_at=15)
     with pytest.raises(UsageError, match="was begun without --minutes"):
@@ -211,19 +259,32 @@ def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
 ) -> None:
     text: Any = {"pairs": 216}
     held = ("data.dev_size=24", "data.test_size=0")
-    ended = by_clock("run", *held, **text, command="weft train text --minutes 1 --output run")
+    ended = by_clock(
+        "run", *held, **text, command="weft train text --minutes 1 --output run"
+    )
     (place,) = [i for i, line in enumerate(said) if line.startswith("try next, ")]
     assert said[place].endswith(" more:")
-    assert said[place + 1] == f"  weft train text --output run --set training.max_steps={2 * ended.step}"
+    assert (
+        said[place + 1]
+        == f"  weft train text --output run --set training.max_steps={2 * ended.step}"
+    )
     said.clear()
-    longer = by_clock("run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None)
+    longer = by_clock(
+        "run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None
+    )
     assert longer.step == 2 * ended.step
     notes = [note for note in longer.notes if "wsd" in note]
-    assert notes == [f"training.max_steps = {longer.step} ends the run; its schedule stays wsd"]
-    assert not [line for line in said if "left out" in line or "the same without it" in line]
+    assert notes == [
+        f"training.max_steps = {longer.step} ends the run; its schedule stays wsd"
+    ]
+    assert not [
+        line for line in said if "left out" in line or "the same without it" in line
+    ]
 
 
-def test_a_number_of_steps_beside_minutes_says_which_of_them_counts(by_clock: Callable[..., Any]) -> None:
+def test_a_number_of_steps_beside_minutes_says_which_of_them_counts(
+    by_clock: Callable[..., Any],
+) -> None:
     ended = by_clock("run")
     longer = by_clock("run", "training.max_steps=90", minutes=1.0)
     assert longer.step == 90 > ended.step
@@ -232,7 +293,9 @@ def test_a_number_of_steps_beside_minutes_says_which_of_them_counts(by_clock: Ca
     ]
 
 
-def test_other_minutes_in_the_decay_are_said_not_to_count(tmp_path: Path, by_clock: Callable[..., Any]) -> None:
+def test_other_minutes_in_the_decay_are_said_not_to_count(
+    tmp_path: Path, by_clock: Callable[..., Any]
+) -> None:
     with pytest.raises(Interrupted):
         by_clock("run", stop_at=52)
     steps = by_clock("run", minutes=3.0).step
@@ -240,9 +303,7 @@ def test_other_minutes_in_the_decay_are_said_not_to_count(tmp_path: Path, by_clo
     assert plan is not None
     assert (plan.minutes, plan.max_steps) == (1.0, steps)
     notes = json.loads(run_files(tmp_path / "run").verdict.read_bytes())["notes"]
-    said = (
-        f"the learning rate is falling already: the run has {steps} steps in all, and --minutes no longer counts"
-    )
+    said = f"the learning rate is falling already: the run has {steps} steps in all, and --minutes no longer counts"
     assert said in notes
 
 
@@ -253,13 +314,22 @@ def test_minutes_for_a_finished_run_are_said_not_to_lengthen_it(
     said.clear()
     by_clock("run", minutes=4.0)
     (line,) = said
-    assert f"is finished (done after {steps} steps), and --minutes does not lengthen a finished run; " in line
-    assert line.endswith(f"the same command with --set training.max_steps={2 * steps} in place of --minutes")
+    assert (
+        f"is finished (done after {steps} steps), and --minutes does not lengthen a finished run; "
+        in line
+    )
+    assert line.endswith(
+        f"the same command with --set training.max_steps={2 * steps} in place of --minutes"
+    )
 
 
 def test_more_steps_are_never_those_that_leave_it_to_the_clock(tmp_path: Path) -> None:
     plan = settled(tmp_path / "p", max_steps=80)
-    assert [more_steps(plan, 40), more_steps(plan, 41), more_steps(None, 40)] == [81, 82, 80]
+    assert [more_steps(plan, 40), more_steps(plan, 41), more_steps(None, 40)] == [
+        81,
+        82,
+        80,
+    ]
 
 
 def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(
@@ -269,10 +339,17 @@ def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(
     plan = read_time_plan(run_files(tmp_path / "run").plan)
     assert plan is not None
     at = plan.decisions[-1]["step"]
-    assert said.count(f"step {at}: the learning rate begins to fall; {plan.max_steps} steps in all") == 1
+    assert (
+        said.count(
+            f"step {at}: the learning rate begins to fall; {plan.max_steps} steps in all"
+        )
+        == 1
+    )
 
 
-def test_another_number_of_steps_that_is_foreseen_is_said_where_it_differs_by_a_tenth(said: list[str]) -> None:
+def test_another_number_of_steps_that_is_foreseen_is_said_where_it_differs_by_a_tenth(
+    said: list[str],
+) -> None:
     log = Log(quiet=True)
     with log.running(Progress(), 1000):
         log.expected(100, 905)

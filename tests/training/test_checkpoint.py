@@ -18,9 +18,20 @@ FACTS = {"format": checkpoint.FORMAT}
 
 
 def state(step: int, best: int | None = None) -> State:
-    """A state of which every part names its step; the best step is the one before, unless told otherwise."""
+    """A state of which every part names its step; the best step is the one before, unless told
+    otherwise.
+    """
     part = {"w": torch.full((3, 2), float(step)), "b": torch.arange(2.0) + step}
-    progress = Progress(step, 2, 3, 4 * step, 0.5, step - 1 if best is None else best, {"dev_bleu": 1.5}, 1)
+    progress = Progress(
+        step,
+        2,
+        3,
+        4 * step,
+        0.5,
+        step - 1 if best is None else best,
+        {"dev_bleu": 1.5},
+        1,
+    )
     return State(part, {"0.exp_avg": part["w"] + 1}, progress)
 
 
@@ -35,7 +46,9 @@ def assert_same(a: State, b: State) -> None:
     assert a.progress == b.progress
 
 
-def saved(folder: Path, *steps: int, keep: int = 9, best: int | None = None) -> Checkpoints:
+def saved(
+    folder: Path, *steps: int, keep: int = 9, best: int | None = None
+) -> Checkpoints:
     checkpoints = Checkpoints(folder, keep)
     for step in steps:
         checkpoints.save(state(step, best if best and best <= step else 0))
@@ -54,7 +67,11 @@ def test_a_checkpoint_of_an_older_format_is_read(tmp_path: Path, written: int) -
     saved(tmp_path, 7)
     path = tmp_path / "step-7"
     progress = json.loads((path / "progress.json").read_text())
-    kept = {name: value for name, value in progress.items() if checkpoint.SINCE.get(name, 0) <= written}
+    kept = {
+        name: value
+        for name, value in progress.items()
+        if checkpoint.SINCE.get(name, 0) <= written
+    }
     assert kept.keys() < progress.keys()
     (path / "progress.json").write_text(json.dumps(kept))
     durable.write_manifest(path, FILES, {"format": written, "step": 7})
@@ -132,7 +149,9 @@ def test_rotation_goes_on_where_an_old_one_cannot_be_removed(
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "remove"])
-def test_a_damaged_one_is_set_aside_and_the_one_before_used(tmp_path: Path, name: str, damage: str) -> None:
+def test_a_damaged_one_is_set_aside_and_the_one_before_used(
+    tmp_path: Path, name: str, damage: str
+) -> None:
     saved(tmp_path, 1, 2)
     path = tmp_path / "step-2" / name
     if damage == "flip":
@@ -204,7 +223,9 @@ def test_the_same_step_damaged_twice(tmp_path: Path) -> None:
         checkpoints.save(state(2))
 
 
-def test_leftovers_are_removed_and_a_pointer_to_nothing_is_ignored(tmp_path: Path) -> None:
+def test_leftovers_are_removed_and_a_pointer_to_nothing_is_ignored(
+    tmp_path: Path,
+) -> None:
     checkpoints = saved(tmp_path, 1)
     (tmp_path / ".weft-tmp-abc").mkdir()
     (tmp_path / ".weft-tmp-abc" / "model.safetensors").write_bytes(b"half")
@@ -235,7 +256,9 @@ except FolderError as error:
 
 def test_a_disk_that_takes_no_more_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SAVE_WITHIN, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    )
     assert "step-2" in done.stdout
     assert "cannot be written" in done.stdout
     assert done.stdout.count("\n") == 1
@@ -243,7 +266,9 @@ def test_a_disk_that_takes_no_more_leaves_the_checkpoint_before(tmp_path: Path) 
     assert load_state(tmp_path / "step-1").progress.step == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00" * 16, b"\xff" * 8 + b"{}", b"not tensors at all"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 16, b"\xff" * 8 + b"{}", b"not tensors at all"]
+)
 def test_a_malformed_tensor_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(content)

@@ -26,13 +26,19 @@ SHAPE = Seq2SeqSection(d_model=32, d_ff=64, num_heads=4, dropout=0.0)
 
 def made(rows: int, src_len: int = 9, tgt_len: int = 7) -> Batch:
     generator = torch.Generator().manual_seed(3)
-    src, tgt = (torch.randint(4, 41, (rows, n), generator=generator) for n in (src_len, tgt_len))
+    src, tgt = (
+        torch.randint(4, 41, (rows, n), generator=generator) for n in (src_len, tgt_len)
+    )
     src[0, 5:] = tgt[-1, 3:] = 0
-    return Batch(src, tgt, tgt, np.arange(rows), int((src != 0).sum()), int((tgt != 0).sum()))
+    return Batch(
+        src, tgt, tgt, np.arange(rows), int((src != 0).sum()), int((tgt != 0).sum())
+    )
 
 
 def loss_of(model: Seq2SeqTransformer, batch: Batch) -> LossSums:
-    return CrossEntropy()(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+    return CrossEntropy()(
+        model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 100])
@@ -47,11 +53,20 @@ def test_parts_are_the_whole(count: int) -> None:
     assert sum(p.num_src_tokens for p in parts) == batch.num_src_tokens
     assert sum(p.num_tgt_tokens for p in parts) == batch.num_tgt_tokens
     labels = LabelBatch(batch.src, torch.arange(5), batch.rows, batch.num_src_tokens, 5)
-    assert [p.labels.tolist() for p in labels.parts(count)] == [list(range(5))[s] for s in slices(5, count)]
+    assert [p.labels.tolist() for p in labels.parts(count)] == [
+        list(range(5))[s] for s in slices(5, count)
+    ]
     assert sum(p.num_src_tokens for p in labels.parts(count)) == batch.num_src_tokens
-    windows = WindowBatch(batch.tgt_in, batch.tgt_out, batch.tgt_in.sign(), batch.num_tgt_tokens)
-    assert torch.equal(torch.cat([p.tgt_out for p in windows.parts(count)]), batch.tgt_out)
-    assert all(p.segments is not None and len(p.segments) == len(p.tgt_in) for p in windows.parts(count))
+    windows = WindowBatch(
+        batch.tgt_in, batch.tgt_out, batch.tgt_in.sign(), batch.num_tgt_tokens
+    )
+    assert torch.equal(
+        torch.cat([p.tgt_out for p in windows.parts(count)]), batch.tgt_out
+    )
+    assert all(
+        p.segments is not None and len(p.segments) == len(p.tgt_in)
+        for p in windows.parts(count)
+    )
     assert sum(p.num_tgt_tokens for p in windows.parts(count)) == batch.num_tgt_tokens
 
 
@@ -62,7 +77,9 @@ def test_the_gradient_of_the_parts_is_that_of_the_batch() -> None:
         model.zero_grad()
         for part in batch.parts(count):
             (loss_of(model, part).loss_sum / batch.num_tgt_tokens).backward()
-        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+        gradients.append(
+            [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        )
     for whole, cut in zip(*gradients, strict=True):
         assert torch.allclose(whole, cut, atol=1e-6)
 
@@ -79,18 +96,29 @@ def test_kept_bytes_count_each_piece_of_memory_once_and_no_parameter() -> None:
 
 def test_what_is_foreseen_for_an_eighth_is_what_the_whole_keeps() -> None:
     model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(64)
-    whole = memory.BESIDE * kept_bytes(lambda: loss_of(model, batch), model.parameters())
+    whole = memory.BESIDE * kept_bytes(
+        lambda: loss_of(model, batch), model.parameters()
+    )
     fixed = memory.OF_WEIGHTS * sum(p.numel() for p in model.parameters())
     for parts in (1, 2, 5):
         free = (fixed + whole / parts) / memory.SPARE
-        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1.05 * free) == parts
-        assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 0.95 * free) > parts
+        assert (
+            parts_to_fit(model, lambda b: loss_of(model, b), batch, 1.05 * free)
+            == parts
+        )
+        assert (
+            parts_to_fit(model, lambda b: loss_of(model, b), batch, 0.95 * free) > parts
+        )
     assert parts_to_fit(model, lambda b: loss_of(model, b), batch, float("inf")) == 1
-    assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1000.0) == 64, "one row at a time, at the most"
+    assert parts_to_fit(model, lambda b: loss_of(model, b), batch, 1000.0) == 64, (
+        "one row at a time, at the most"
+    )
 
 
 def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
-    """A number for each query and key, where each query has a mask of its own; smaller parts need it, too."""
+    """A number for each query and key, where each query has a mask of its own; smaller parts need
+    it, too.
+    """
     try:
         operations.enable(True)
     except native.UnavailableError as error:
@@ -106,7 +134,9 @@ def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
 
     model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(64)
     with training.counting_rooms() as rooms:
-        whole = memory.BESIDE * kept_bytes(lambda: loss_of(model, batch), model.parameters())
+        whole = memory.BESIDE * kept_bytes(
+            lambda: loss_of(model, batch), model.parameters()
+        )
     fixed = memory.OF_WEIGHTS * sum(p.numel() for p in model.parameters())
     for parts, spare in ((1, max(rooms)), (2, max(rooms)), (5, max(rooms))):
         free = (fixed + spare + 1.05 * whole / parts) / memory.SPARE
@@ -117,20 +147,29 @@ def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("native_kernels", [True, False])
-def test_layers_computed_twice_keep_less_and_give_the_same_gradients(dropout: float, native_kernels: bool) -> None:
+def test_layers_computed_twice_keep_less_and_give_the_same_gradients(
+    dropout: float, native_kernels: bool
+) -> None:
     if native_kernels:
         try:
             operations.enable(True)
         except native.UnavailableError as error:
             pytest.skip(f"no native kernels here: {error}")
-    model, batch = Seq2SeqTransformer(SHAPE.model_copy(update={"dropout": dropout}), 41, 41, joint=True), made(16)
+    model, batch = (
+        Seq2SeqTransformer(
+            SHAPE.model_copy(update={"dropout": dropout}), 41, 41, joint=True
+        ),
+        made(16),
+    )
     kept, gradients = [], []
     for _ in range(2):
         model.zero_grad()
         kept.append(kept_bytes(lambda: loss_of(model, batch), model.parameters()))
         torch.manual_seed(5)
         loss_of(model, batch).loss_sum.backward()
-        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+        gradients.append(
+            [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        )
         recompute_layers(model)
     assert kept[1] < 0.5 * kept[0]
     assert len(gradients[0]) == len(gradients[1]) > 50
@@ -140,24 +179,36 @@ def test_layers_computed_twice_keep_less_and_give_the_same_gradients(dropout: fl
 def test_free_memory_is_that_of_the_machine_or_of_its_control_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert 10**7 < free_bytes(torch.device("cpu")) < 10**14 or not Path("/proc/meminfo").exists()
+    assert (
+        10**7 < free_bytes(torch.device("cpu")) < 10**14
+        or not Path("/proc/meminfo").exists()
+    )
     monkeypatch.setattr(memory, "_machine_bytes", lambda: 4000.0)
     monkeypatch.setattr(memory, "_group_bytes", lambda: 3000.0)
     assert free_bytes(torch.device("cpu")) == 3000
 
 
 V2 = ("", "memory.max", "memory.current", "anon 900\ninactive_file 300\nfile 500\n")
-V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "inactive_file 1\ntotal_inactive_file 300\n")
+V1 = (
+    "memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "inactive_file 1\ntotal_inactive_file 300\n",
+)
 
 
-@pytest.mark.parametrize(("base", "limit", "taken", "stat"), [V2, V1], ids=["version 2", "version 1"])
+@pytest.mark.parametrize(
+    ("base", "limit", "taken", "stat"), [V2, V1], ids=["version 2", "version 1"]
+)
 def test_a_control_group_leaves_what_neither_it_nor_those_around_it_have_taken(
     base: str, limit: str, taken: str, stat: str, tmp_path: Path
 ) -> None:
     root, own = tmp_path / "sys", tmp_path / "own"
     inner = root / base / "outer" / "inner"
     inner.mkdir(parents=True)
-    own.write_text(f"7:cpu,cpuacct:/\n{'4:memory' if base else '0:'}:/outer/inner\n", "ascii")
+    own.write_text(
+        f"7:cpu,cpuacct:/\n{'4:memory' if base else '0:'}:/outer/inner\n", "ascii"
+    )
 
     def set_limit(folder: Path, most: str, used: int) -> None:
         (folder / limit).write_text(f"{most}\n", "ascii")
@@ -174,16 +225,26 @@ def test_a_control_group_leaves_what_neither_it_nor_those_around_it_have_taken(
     assert memory._group_bytes(root, tmp_path / "none") == float("inf")
 
 
-def test_a_path_that_begins_outside_of_a_container_leaves_its_root(tmp_path: Path) -> None:
+def test_a_path_that_begins_outside_of_a_container_leaves_its_root(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "own").write_text("0::/not/to/be/seen\n", "ascii")
-    for name, text in {"memory.max": "700", "memory.current": "200", "memory.stat": ""}.items():
+    for name, text in {
+        "memory.max": "700",
+        "memory.current": "200",
+        "memory.stat": "",
+    }.items():
         (tmp_path / name).write_text(text, "ascii")
     assert memory._group_bytes(tmp_path, tmp_path / "own") == 500
 
 
 def test_a_limit_of_the_process_itself_counts(tmp_path: Path) -> None:
-    (tmp_path / "status").write_text("Name:\tpython\nVmPeak:\t 9 kB\nVmSize:\t  2 kB\n", "utf-8")
-    header = "Limit                     Soft Limit           Hard Limit           Units\n"
+    (tmp_path / "status").write_text(
+        "Name:\tpython\nVmPeak:\t 9 kB\nVmSize:\t  2 kB\n", "utf-8"
+    )
+    header = (
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+    )
     for soft, left in (("unlimited", float("inf")), ("5000", 5000 - 2048)):
         line = f"Max address space         {soft:<20} unlimited            bytes\n"
         (tmp_path / "limits").write_text(header + line, "ascii")
@@ -202,9 +263,15 @@ def test_memory_that_does_not_suffice_for_a_first_look_is_told_with_the_batch(
 
     monkeypatch.setattr("weft.run.train.parts_to_fit", fail)
     with pytest.raises(
-        OutOfMemoryError, match=r"a batch of \d+ pairs, .*; lower batches.tokens_per_batch and raise"
+        OutOfMemoryError,
+        match=r"a batch of \d+ pairs, .*; lower batches.tokens_per_batch and raise",
     ):
-        weft.train(train=write_pairs(40), out=tmp_path / "out", settings=tiny_settings, quiet=True)
+        weft.train(
+            train=write_pairs(40),
+            out=tmp_path / "out",
+            settings=tiny_settings,
+            quiet=True,
+        )
 
 
 def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(
@@ -233,7 +300,10 @@ def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_a
     said = capsys.readouterr().err
     parts = json.loads((whole / "run" / "machine.json").read_bytes())["parts"]
     assert parts > 1
-    assert f"note: each batch is computed in {parts} parts, as 0.0 GB of memory are free" in said
+    assert (
+        f"note: each batch is computed in {parts} parts, as 0.0 GB of memory are free"
+        in said
+    )
     assert weights(whole) != weights(plain), "other dropout masks"
     trained("stopped", 3)
     monkeypatch.setattr("weft.run.train.free_bytes", lambda device: 1.0e12)

@@ -23,9 +23,14 @@ def test_an_average_by_hand() -> None:
     for step, stays in ((1, 2 / 11), (2, 3 / 12), (3, 0.3), (4, 0.3)):
         with torch.no_grad():
             layer.weight.add_(2.0)
-        expected = [stays * e + (1 - stays) * w for e, w in zip(expected, layer.weight[0].tolist(), strict=True)]
+        expected = [
+            stays * e + (1 - stays) * w
+            for e, w in zip(expected, layer.weight[0].tolist(), strict=True)
+        ]
         average.update(step)
-        torch.testing.assert_close(average.tensors()["weight"], torch.tensor([expected]))
+        torch.testing.assert_close(
+            average.tensors()["weight"], torch.tensor([expected])
+        )
 
 
 def test_in_place_and_back() -> None:
@@ -54,7 +59,12 @@ def test_restored_it_goes_on_the_same() -> None:
     assert average.tensors()["weight"].equal(other.tensors()["weight"])
 
 
-@pytest.mark.parametrize("tensors", [{}, {"weight": torch.ones(1, 3)}, {"bias": torch.ones(1, 2)}])
+@pytest.mark.parametrize(
+    "tensors", [{}, {"weight": torch.ones(1, 3)}, {"bias": torch.ones(1, 2)}]
+)
 def test_what_is_not_this_models_is_refused(tensors: dict[str, torch.Tensor]) -> None:
-    with pytest.raises(FolderError, match="averaged weights of a checkpoint are missing, or not this run's"):
+    with pytest.raises(
+        FolderError,
+        match="averaged weights of a checkpoint are missing, or not this run's",
+    ):
         MovingAverage(model(1.0, 2.0), 0.9).restore(tensors)

@@ -36,7 +36,9 @@ def settings(**values: Any) -> TrainingSection:
     return TrainingSection.model_validate({"learning_rate": 0.01, **values})
 
 
-def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int, count: int) -> None:
+def take_steps(
+    model: nn.Module, optimizer: torch.optim.Optimizer, seed: int, count: int
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     for _ in range(count):
         ids = torch.randint(7, (4, 6), generator=generator)
@@ -56,32 +58,47 @@ def test_decay_touches_matrices_alone(kind: str) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(2.0)
-    optimizer = build_optimizer(model, settings(optimizer=kind, weight_decay=0.5, learning_rate=0.1))
+    optimizer = build_optimizer(
+        model, settings(optimizer=kind, weight_decay=0.5, learning_rate=0.1)
+    )
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
     for name, parameter in model.named_parameters():
         expected = 2.0 * (1 - 0.1 * 0.5) if parameter.ndim == 2 else 2.0
-        torch.testing.assert_close(parameter.detach(), torch.full_like(parameter, expected), msg=name)
+        torch.testing.assert_close(
+            parameter.detach(), torch.full_like(parameter, expected), msg=name
+        )
 
 
 @pytest.mark.parametrize("values", KINDS, ids=str)
 def test_every_parameter_is_in_one_group(values: dict[str, Any]) -> None:
     model = build()
     groups = build_optimizer(model, settings(**values)).param_groups
-    assert sorted(id(p) for group in groups for p in group["params"]) == sorted(map(id, model.parameters()))
+    assert sorted(id(p) for group in groups for p in group["params"]) == sorted(
+        map(id, model.parameters())
+    )
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
 def test_the_recipe_reaches_adam(kind: str) -> None:
-    optimizer = build_optimizer(build(), settings(optimizer=kind, betas=(0.5, 0.6), eps=1e-3))
-    assert type(optimizer) is (torch.optim.AdamW if kind == "adamw" else torch.optim.Adam)
-    assert all(g["betas"] == (0.5, 0.6) and g["eps"] == 1e-3 and g["lr"] == 0.01 for g in optimizer.param_groups)
+    optimizer = build_optimizer(
+        build(), settings(optimizer=kind, betas=(0.5, 0.6), eps=1e-3)
+    )
+    assert type(optimizer) is (
+        torch.optim.AdamW if kind == "adamw" else torch.optim.Adam
+    )
+    assert all(
+        g["betas"] == (0.5, 0.6) and g["eps"] == 1e-3 and g["lr"] == 0.01
+        for g in optimizer.param_groups
+    )
 
 
 def test_muon_has_the_matrices_between_layers_alone() -> None:
     """Neither embeddings nor the output, which may be one matrix, nor what has one dimension."""
-    model = CausalTransformer(CausalSection(d_model=6, d_ff=7, num_heads=2, num_decoder_layers=1), 11)
+    model = CausalTransformer(
+        CausalSection(d_model=6, d_ff=7, num_heads=2, num_decoder_layers=1), 11
+    )
     muon = build_optimizer(model, settings(optimizer="muon")).param_groups[0]["params"]
     names = {id(p): name for name, p in model.named_parameters()}
     parts = {"query", "key", "value", "output", "inner", "outer"}
@@ -94,13 +111,20 @@ def test_muon_takes_the_steps_of_its_parts() -> None:
     """torch's Muon for the linear layer and AdamW for the rest, each on its own, do the same."""
     values = {"weight_decay": 0.1, "betas": (0.8, 0.9), "eps": 1e-7}
     model, other = build(), build()
-    take_steps(model, build_optimizer(model, settings(optimizer="muon", **values)), seed=5, count=3)
+    take_steps(
+        model,
+        build_optimizer(model, settings(optimizer="muon", **values)),
+        seed=5,
+        count=3,
+    )
     hidden = [other[2].weight]
     rest = [
         {"params": [other[0].weight]},
         {"params": [other[1].weight, other[1].bias, other[2].bias], "weight_decay": 0},
     ]
-    muon = torch.optim.Muon(hidden, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    muon = torch.optim.Muon(
+        hidden, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+    )
     adamw = torch.optim.AdamW(rest, lr=0.01, fused=True, **values)
     generator = torch.Generator().manual_seed(5)
     for _ in range(3):
@@ -116,7 +140,9 @@ def test_muon_takes_the_steps_of_its_parts() -> None:
 def test_the_recipe_reaches_sgd() -> None:
     optimizer = build_optimizer(build(), settings(optimizer="sgd", momentum=0.99))
     assert type(optimizer) is torch.optim.SGD
-    assert all(g["momentum"] == 0.99 and g["dampening"] == 0 for g in optimizer.param_groups)
+    assert all(
+        g["momentum"] == 0.99 and g["dampening"] == 0 for g in optimizer.param_groups
+    )
 
 
 def test_the_rate_is_set_for_every_group() -> None:
@@ -153,7 +179,10 @@ def test_the_state_matters(values: dict[str, Any]) -> None:
     other.load_state_dict(weights(model))
     take_steps(model, optimizer, seed=6, count=1)
     take_steps(other, build_optimizer(other, settings(**values)), seed=6, count=1)
-    assert any(not torch.equal(value, weights(other)[name]) for name, value in weights(model).items())
+    assert any(
+        not torch.equal(value, weights(other)[name])
+        for name, value in weights(model).items()
+    )
 
 
 def test_the_names_and_sizes_of_adams_state() -> None:
@@ -161,13 +190,18 @@ def test_the_names_and_sizes_of_adams_state() -> None:
     optimizer = build_optimizer(model, settings())
     take_steps(model, optimizer, seed=5, count=2)
     tensors = optimizer_tensors(optimizer)
-    assert sorted(tensors) == sorted(f"{i}.{name}" for i in range(5) for name in ("exp_avg", "exp_avg_sq", "step"))
+    assert sorted(tensors) == sorted(
+        f"{i}.{name}" for i in range(5) for name in ("exp_avg", "exp_avg_sq", "step")
+    )
     assert tensors["0.exp_avg"].shape == (7, 5)
     assert float(tensors["0.step"]) == 2.0
 
 
 def alien(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-    return [{**tensors, "0.exp_avg": torch.zeros(3, 3)}, {**tensors, "9.exp_avg": torch.zeros(3)}]
+    return [
+        {**tensors, "0.exp_avg": torch.zeros(3, 3)},
+        {**tensors, "9.exp_avg": torch.zeros(3)},
+    ]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -6,8 +6,12 @@ from weft.config import TrainingSection
 from weft.training.schedule import learning_rate
 
 
-def rate(step: int, max_steps: int = 1100, d_model: int = 64, **settings: object) -> float:
-    section = TrainingSection.model_validate({"learning_rate": 2.0, "warmup_steps": 100, **settings})
+def rate(
+    step: int, max_steps: int = 1100, d_model: int = 64, **settings: object
+) -> float:
+    section = TrainingSection.model_validate(
+        {"learning_rate": 2.0, "warmup_steps": 100, **settings}
+    )
     return learning_rate(section, d_model, step, max_steps)
 
 
@@ -38,34 +42,63 @@ def test_the_warm_up_is_a_straight_line(schedule: str) -> None:
 
 @pytest.mark.parametrize(
     ("step", "expected"),
-    [(100, 2.0), (350, 0.02 + 1.98 * (2 + 2**0.5) / 4), (600, 1.01), (1100, 0.02), (5000, 0.02)],
+    [
+        (100, 2.0),
+        (350, 0.02 + 1.98 * (2 + 2**0.5) / 4),
+        (600, 1.01),
+        (1100, 0.02),
+        (5000, 0.02),
+    ],
 )
 def test_cosine_falls_to_its_final_fraction(step: int, expected: float) -> None:
-    """From 2 to 0.01 times 2 over the 1,000 steps after the warm-up; at a quarter, (1 + cos 45°) / 2."""
-    assert rate(step, schedule="cosine", final_fraction=0.01) == pytest.approx(expected, rel=1e-12)
+    """From 2 to 0.01 times 2 over the 1,000 steps after the warm-up; at a quarter, (1 + cos 45°) /
+    2.
+    """
+    assert rate(step, schedule="cosine", final_fraction=0.01) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_cosine_where_the_run_is_all_warm_up() -> None:
-    found = [rate(step, max_steps=100, schedule="cosine", final_fraction=0.0) for step in (99, 100, 101)]
+    found = [
+        rate(step, max_steps=100, schedule="cosine", final_fraction=0.0)
+        for step in (99, 100, 101)
+    ]
     assert found == pytest.approx([1.98, 2.0, 0.0])
 
 
 @pytest.mark.parametrize(
-    ("step", "expected"), [(100, 2.0), (550, 2.0), (825, 2.0), (894, 2 - 1.98 / 2), (1100, 0.02), (5000, 0.02)]
+    ("step", "expected"),
+    [
+        (100, 2.0),
+        (550, 2.0),
+        (825, 2.0),
+        (894, 2 - 1.98 / 2),
+        (1100, 0.02),
+        (5000, 0.02),
+    ],
 )
-def test_wsd_stays_until_its_last_quarter_and_falls_as_one_minus_a_root(step: int, expected: float) -> None:
-    """A quarter of 1,100 steps are 275; a quarter of these on, at 893.75, half of the way down is done."""
+def test_wsd_stays_until_its_last_quarter_and_falls_as_one_minus_a_root(
+    step: int, expected: float
+) -> None:
+    """A quarter of 1,100 steps are 275; a quarter of these on, at 893.75, half of the way down is
+    done.
+    """
     found = rate(step, schedule="wsd", decay_fraction=0.25, final_fraction=0.01)
     assert found == pytest.approx(expected, rel=2e-3 if step == 894 else 1e-12)
 
 
 def test_wsd_where_the_decay_is_longer_than_what_the_warm_up_leaves() -> None:
-    found = [rate(step, max_steps=200, schedule="wsd", decay_fraction=1.0) for step in (100, 101, 125, 200)]
+    found = [
+        rate(step, max_steps=200, schedule="wsd", decay_fraction=1.0)
+        for step in (100, 101, 125, 200)
+    ]
     assert found == pytest.approx([2.0, 2 - 1.96 * 0.1, 2 - 1.96 * 0.5, 0.04])
 
 
 @pytest.mark.parametrize(
-    ("step", "expected"), [(100, 2.0), (109, 2.0), (110, 1.0), (119, 1.0), (120, 0.5), (1100, 2 * 0.5**100)]
+    ("step", "expected"),
+    [(100, 2.0), (109, 2.0), (110, 1.0), (119, 1.0), (120, 0.5), (1100, 2 * 0.5**100)],
 )
 def test_step_is_multiplied_every_so_many_steps(step: int, expected: float) -> None:
     settings = {"schedule": "step", "decay_every": 10, "decay_factor": 0.5}
@@ -79,7 +112,9 @@ def test_constant_stays(step: int) -> None:
 
 @pytest.mark.parametrize("schedule", ["cosine", "step", "constant", "wsd"])
 def test_without_warm_up_the_first_step_has_the_whole_rate(schedule: str) -> None:
-    assert rate(1, max_steps=10**9, schedule=schedule, warmup_steps=0) == pytest.approx(2.0)
+    assert rate(1, max_steps=10**9, schedule=schedule, warmup_steps=0) == pytest.approx(
+        2.0
+    )
 
 
 @pytest.mark.parametrize("schedule", ["noam", "cosine", "step", "constant", "wsd"])

@@ -1,4 +1,6 @@
-"""What TensorBoard and trackio are given: lines, names, and what becomes of steps that are done again."""
+"""What TensorBoard and trackio are given: lines, names, and what becomes of steps that are done
+again.
+"""
 
 import subprocess
 import sys
@@ -10,7 +12,13 @@ import pytest
 
 from weft.errors import UsageError
 from weft.training import trackers
-from weft.training.trackers import TensorBoard, Trackio, find_trackers, refuse_missing, scalars
+from weft.training.trackers import (
+    TensorBoard,
+    Trackio,
+    find_trackers,
+    refuse_missing,
+    scalars,
+)
 
 STEP = {"step": 50, "epoch": 1, "loss": 2.5, "grad_norm": 1.0}
 SCORES = {"step": 50, "epoch": 1, "dev_bleu": 12.5}
@@ -18,19 +26,30 @@ SCORES = {"step": 50, "epoch": 1, "dev_bleu": 12.5}
 
 def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     found = trackers.find_spec
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None if name == package else found(name))
+    monkeypatch.setattr(
+        trackers, "find_spec", lambda name: None if name == package else found(name)
+    )
 
 
 def read_events(folder: Path) -> dict[str, list[tuple[int, float]]]:
     """Steps and values by name, as TensorBoard shows them."""
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
     events = accumulator.EventAccumulator(str(folder)).Reload()
     names = events.Tags()["scalars"]
-    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in names}
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in names
+    }
 
 
 def test_the_names_of_numbers() -> None:
-    assert scalars(STEP) == {"training/epoch": 1, "training/loss": 2.5, "training/grad_norm": 1.0}
+    assert scalars(STEP) == {
+        "training/epoch": 1,
+        "training/loss": 2.5,
+        "training/grad_norm": 1.0,
+    }
     assert scalars(SCORES) == {"dev/epoch": 1, "dev/bleu": 12.5}
     assert scalars({"step": 1, "loss": 1.0, "word": "x"}) == {"training/loss": 1.0}
 
@@ -53,7 +72,8 @@ def test_what_is_done_again_takes_the_place_of_what_was(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4):
         first.line({"step": step, "loss": float(step)})
     (file,) = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:-5])  # what a kill leaves; `first` is never closed
+    # what a kill leaves; `first` is never closed
+    file.write_bytes(file.read_bytes()[:-5])
     again = TensorBoard(tmp_path)
     again.rewind(2)
     assert len([*tmp_path.iterdir()]) == 1  # nothing new to say, nothing changed
@@ -61,11 +81,19 @@ def test_what_is_done_again_takes_the_place_of_what_was(tmp_path: Path) -> None:
         again.line({"step": step, "loss": step + 0.5})
     again.close()
     first.close()
-    assert read_events(tmp_path)["training/loss"] == [(1, 1), (2, 2), (3, 3.5), (4, 4.5), (5, 5.5)]
+    assert read_events(tmp_path)["training/loss"] == [
+        (1, 1),
+        (2, 2),
+        (3, 3.5),
+        (4, 4.5),
+        (5, 5.5),
+    ]
 
 
 def test_tensorflow_is_never_imported(tmp_path: Path) -> None:
-    """Where it is installed, TensorBoard's own way of opening files would; here, a trap stands in for it."""
+    """Where it is installed, TensorBoard's own way of opening files would; here, a trap stands in
+    for it.
+    """
     pytest.importorskip("tensorboard")
     (tmp_path / "tensorflow.py").write_text("raise SystemExit('imported')")
     script = (
@@ -78,15 +106,21 @@ def test_tensorflow_is_never_imported(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_without_the_packages_nothing_is_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_packages_nothing_is_tracked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without(monkeypatch, "tensorboard")
     assert find_trackers(tmp_path, None, "run") == []
     refuse_missing(None)
 
 
-def test_a_missing_trackio_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_trackio_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     without(monkeypatch, "trackio")
-    with pytest.raises(UsageError, match=r"training\.trackio needs .* pip install '\.\[track\]'"):
+    with pytest.raises(
+        UsageError, match=r"training\.trackio needs .* pip install '\.\[track\]'"
+    ):
         refuse_missing("essays")
 
 
@@ -110,9 +144,14 @@ def test_trackio_gets_a_named_local_run(
         print("* Run finished.")
         run.told.append("finished")
 
-    monkeypatch.setitem(sys.modules, "trackio", SimpleNamespace(init=init, finish=finish))
+    monkeypatch.setitem(
+        sys.modules, "trackio", SimpleNamespace(init=init, finish=finish)
+    )
     tracker = Trackio("my essays", "essays-1234")
-    assert tracker.describe() == "trackio: trackio show --project 'my essays' (run essays-1234)"
+    assert (
+        tracker.describe()
+        == "trackio: trackio show --project 'my essays' (run essays-1234)"
+    )
     tracker.rewind(10)
     assert asked == []
     tracker.line(STEP)
@@ -120,13 +159,19 @@ def test_trackio_gets_a_named_local_run(
     tracker.close()
     tracker.close()
     (arguments,) = asked
-    assert (arguments["project"], arguments["name"], arguments["resume"]) == ("my essays", "essays-1234", "allow")
+    assert (arguments["project"], arguments["name"], arguments["resume"]) == (
+        "my essays",
+        "essays-1234",
+        "allow",
+    )
     assert run.told == [(50, scalars(STEP)), (50, scalars(SCORES)), "finished"]
     assert capsys.readouterr().out == ""
 
 
 def test_trackio_itself_keeps_the_lines(tmp_path: Path) -> None:
-    """In a process of its own, for it reads where to write when it is imported; twice, as a resumed run does."""
+    """In a process of its own, for it reads where to write when it is imported; twice, as a resumed
+    run does.
+    """
     pytest.importorskip("trackio")
     script = (
         "from weft.training.trackers import Trackio\n"
@@ -137,11 +182,20 @@ def test_trackio_itself_keeps_the_lines(tmp_path: Path) -> None:
         "from trackio.sqlite_storage import SQLiteStorage as storage\n"
         "print([row['step'] for row in storage.get_logs('essays', 'essays-1234')])\n"
     )
-    environment = {"PATH": "", "HOME": str(tmp_path), "TRACKIO_DIR": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    environment = {
+        "PATH": "",
+        "HOME": str(tmp_path),
+        "TRACKIO_DIR": str(tmp_path),
+        "HF_HUB_OFFLINE": "1",
+    }
     environment |= {"PYTHONPATH": str(Path(trackers.__file__).parents[2])}
     said = [
         subprocess.run(
-            [sys.executable, "-c", script, str(step)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script, str(step)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for step in (50, 100)
     ]

@@ -1,4 +1,6 @@
-"""The order of events: the same however it is cut into micro-batches, stopped and resumed; and its failures."""
+"""The order of events: the same however it is cut into micro-batches, stopped and resumed; and its
+failures.
+"""
 
 import json
 import os
@@ -26,8 +28,22 @@ from weft.training.trainer import Plan, Trainer
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
 BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH
-TIMING = ("seconds", "tokens_per_second", "peak_share", "data_wait_share", "seconds_left", "evaluation_seconds")
-SHAPE = Seq2SeqSection(d_model=8, d_ff=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2)
+TIMING = (
+    "seconds",
+    "tokens_per_second",
+    "peak_share",
+    "data_wait_share",
+    "seconds_left",
+    "evaluation_seconds",
+)
+SHAPE = Seq2SeqSection(
+    d_model=8,
+    d_ff=12,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0.2,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,10 @@ class Batch:
 def make_rows() -> list[Tensor]:
     """Targets of very uneven lengths, from 1 to 11 tokens."""
     generator = torch.Generator().manual_seed(8)
-    return [torch.randint(4, VOCAB, (1 + 3 * (i % 4) + i % 3,), generator=generator) for i in range(ROWS)]
+    return [
+        torch.randint(4, VOCAB, (1 + 3 * (i % 4) + i % 3,), generator=generator)
+        for i in range(ROWS)
+    ]
 
 
 class Batches:
@@ -66,7 +85,9 @@ class Batches:
 
     def batch(self, epoch: int, position: int) -> Batch:
         self.asked.append((epoch, position))
-        order = torch.randperm(len(self.rows), generator=torch.Generator().manual_seed(epoch)).tolist()
+        order = torch.randperm(
+            len(self.rows), generator=torch.Generator().manual_seed(epoch)
+        ).tolist()
         start = position * self.rows_in_batch
         rows = [self.rows[i] for i in order[start : start + self.rows_in_batch]]
         tgt_out = nn.utils.rnn.pad_sequence(rows, batch_first=True)
@@ -77,11 +98,15 @@ class Batches:
 
 def build_model(dropout: float = SHAPE.dropout) -> Seq2SeqTransformer:
     torch.manual_seed(11)
-    return Seq2SeqTransformer(SHAPE.model_copy(update={"dropout": dropout}), VOCAB, VOCAB, joint=True)
+    return Seq2SeqTransformer(
+        SHAPE.model_copy(update={"dropout": dropout}), VOCAB, VOCAB, joint=True
+    )
 
 
 def settings(**values: Any) -> TrainingSection:
-    return TrainingSection.model_validate({"learning_rate": 0.01, "warmup_steps": 3, **values})
+    return TrainingSection.model_validate(
+        {"learning_rate": 0.01, "warmup_steps": 3, **values}
+    )
 
 
 Scores = Callable[[int], Mapping[str, float]]
@@ -103,7 +128,9 @@ def build_trainer(
 
     def compute_loss(batch: Batch) -> LossSums:
         with torch.autocast("cpu", torch.float16, enabled=float16):
-            return loss(model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out)
+            return loss(
+                model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out
+            )
 
     return Trainer(
         model=model,
@@ -134,7 +161,9 @@ def assert_same_state(a: State, b: State) -> None:
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
-    return [{k: v for k, v in json.loads(line).items() if k not in TIMING} for line in lines]
+    return [
+        {k: v for k, v in json.loads(line).items() if k not in TIMING} for line in lines
+    ]
 
 
 def raise_at(step: int, error: BaseException) -> Scores:
@@ -151,7 +180,9 @@ def raise_at(step: int, error: BaseException) -> Scores:
 # A moving average
 
 
-def test_the_average_is_what_is_scored_and_kept_beside_the_weights(tmp_path: Path) -> None:
+def test_the_average_is_what_is_scored_and_kept_beside_the_weights(
+    tmp_path: Path,
+) -> None:
     seen: list[Tensor] = []
 
     def evaluate(step: int) -> Mapping[str, float]:
@@ -167,7 +198,8 @@ def test_the_average_is_what_is_scored_and_kept_beside_the_weights(tmp_path: Pat
     assert kept.average["projection.bias"].equal(seen[1])
     assert kept.best_weights is kept.average
     assert not kept.average["projection.bias"].equal(kept.model["projection.bias"])
-    for name, value in plain.state().model.items():  # the weights themselves know nothing of it
+    # the weights themselves know nothing of it
+    for name, value in plain.state().model.items():
         assert kept.model[name].equal(value)
     assert plain.state().best_weights.keys() == kept.average.keys()
     assert plain.state().average == {}
@@ -180,19 +212,27 @@ def test_a_run_with_an_average_goes_on_bit_for_bit(tmp_path: Path) -> None:
     resumed = build_trainer(tmp_path / "b", Plan(7, 9, 2), ema_decay=0.9)
     resumed.run()
     assert_same_state(resumed.state(), straight.state())
-    assert [n for n, t in straight.state().average.items() if not t.equal(resumed.state().average[n])] == []
+    assert [
+        n
+        for n, t in straight.state().average.items()
+        if not t.equal(resumed.state().average[n])
+    ] == []
 
 
 def test_a_checkpoint_without_the_average_is_refused(tmp_path: Path) -> None:
     build_trainer(tmp_path, Plan(2, 9, 2)).run()
-    with pytest.raises(FolderError, match="averaged weights of a checkpoint are missing"):
+    with pytest.raises(
+        FolderError, match="averaged weights of a checkpoint are missing"
+    ):
         build_trainer(tmp_path, Plan(4, 9, 2), ema_decay=0.9).run()
 
 
 # Layers that are left out
 
 
-def test_a_layer_left_out_of_the_first_step_is_no_obstacle_to_going_on(tmp_path: Path) -> None:
+def test_a_layer_left_out_of_the_first_step_is_no_obstacle_to_going_on(
+    tmp_path: Path,
+) -> None:
     """Its moments are kept as zeros; the same layers are left out again, whatever was stopped."""
     shape = SHAPE.model_copy(update={"layer_dropout": 0.8, "num_decoder_layers": 3})
 
@@ -210,34 +250,63 @@ def test_a_layer_left_out_of_the_first_step_is_no_obstacle_to_going_on(tmp_path:
     assert_same_state(resumed.state(), straight.state())
     first = build("c", 1)
     first.run()
-    moments = [t for name, t in first.state().optimizer.items() if name.endswith("exp_avg")]
-    assert any(not t.any() for t in moments), "no layer was left out of the first step: choose another seed"
+    moments = [
+        t for name, t in first.state().optimizer.items() if name.endswith("exp_avg")
+    ]
+    assert any(not t.any() for t in moments), (
+        "no layer was left out of the first step: choose another seed"
+    )
 
 
 # How an update is put together
 
 
-@pytest.mark.parametrize(("rows_in_batch", "accumulated"), [(1, 12), (2, 6), (4, 3), (6, 2)])
-def test_micro_batches_equal_one_batch(tmp_path: Path, rows_in_batch: int, accumulated: int) -> None:
-    """T3: twelve uneven rows give the same gradients however they are cut; at a rate of 1 the weights show it."""
+@pytest.mark.parametrize(
+    ("rows_in_batch", "accumulated"), [(1, 12), (2, 6), (4, 3), (6, 2)]
+)
+def test_micro_batches_equal_one_batch(
+    tmp_path: Path, rows_in_batch: int, accumulated: int
+) -> None:
+    """T3: twelve uneven rows give the same gradients however they are cut; at a rate of 1 the
+    weights show it.
+    """
     values = {"optimizer": "sgd", "learning_rate": 3.0, "grad_clip_norm": None}
-    one = build_trainer(tmp_path / "one", Plan(1, 9, 9), batches=Batches(12), model=build_model(0.0), **values)
+    one = build_trainer(
+        tmp_path / "one",
+        Plan(1, 9, 9),
+        batches=Batches(12),
+        model=build_model(0.0),
+        **values,
+    )
     before = weights(one)
     one.run()
-    cut = {"batches": Batches(rows_in_batch), "grad_accum_steps": accumulated, "model": build_model(0.0)}
+    cut = {
+        "batches": Batches(rows_in_batch),
+        "grad_accum_steps": accumulated,
+        "model": build_model(0.0),
+    }
     some = build_trainer(tmp_path / "some", Plan(1, 9, 9), **cut, **values)
     some.run()
     for name, value in weights(one).items():
         torch.testing.assert_close(weights(some)[name], value, rtol=0, atol=2e-6)
-        assert float((value - before[name]).abs().max()) > 2e-4 or "key.bias" in name, name
+        assert float((value - before[name]).abs().max()) > 2e-4 or "key.bias" in name, (
+            name
+        )
     ours, theirs = metrics(tmp_path / "one")[0], metrics(tmp_path / "some")[0]
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=2e-6)
     assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=2e-4)
 
 
-def test_in_float16_the_loss_is_scaled_and_no_update_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What overflows is made again with half the scale: every step is an update, close to float32's."""
-    plan, values = Plan(4, 9, 2), {"optimizer": "sgd", "learning_rate": 1.0, "grad_clip_norm": 0.5}
+def test_in_float16_the_loss_is_scaled_and_no_update_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What overflows is made again with half the scale: every step is an update, close to
+    float32's.
+    """
+    plan, values = (
+        Plan(4, 9, 2),
+        {"optimizer": "sgd", "learning_rate": 1.0, "grad_clip_norm": 0.5},
+    )
     exact = build_trainer(tmp_path / "float32", plan, **values)
     exact.run()
     usual = build_trainer(tmp_path / "usual", plan, float16=True, **values)
@@ -251,7 +320,10 @@ def test_in_float16_the_loss_is_scaled_and_no_update_lost(tmp_path: Path, monkey
         assert other.progress.step == 4
         for name, value in weights(exact).items():
             torch.testing.assert_close(weights(other)[name], value, rtol=0, atol=2e-3)
-    norms = [[line["grad_norm"] for line in metrics(tmp_path / name)] for name in ("float32", "usual", "high")]
+    norms = [
+        [line["grad_norm"] for line in metrics(tmp_path / name)]
+        for name in ("float32", "usual", "high")
+    ]
     assert norms[1] == pytest.approx(norms[0], rel=0.02)
     assert norms[2] == pytest.approx(norms[0], rel=0.02)
     monkeypatch.undo()
@@ -260,7 +332,9 @@ def test_in_float16_the_loss_is_scaled_and_no_update_lost(tmp_path: Path, monkey
     assert resumed.progress.loss_scale == high.progress.loss_scale
 
 
-def test_the_scale_of_a_float16_loss_grows_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scale_of_a_float16_loss_grows_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trainer, "GROW_AFTER", 3)
     run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
     run.progress.loss_scale = 64.0
@@ -270,7 +344,9 @@ def test_the_scale_of_a_float16_loss_grows_again(tmp_path: Path, monkeypatch: py
 
 def test_what_overflows_at_every_scale_has_diverged(tmp_path: Path) -> None:
     run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
-    hook = run.model.projection.weight.register_hook(lambda gradient: gradient * torch.inf)
+    hook = run.model.projection.weight.register_hook(
+        lambda gradient: gradient * torch.inf
+    )
     with pytest.raises(DivergedError, match=r"step 1 .*gradient norm (inf|nan)"):
         run.run()
     hook.remove()
@@ -280,7 +356,9 @@ def test_what_overflows_at_every_scale_has_diverged(tmp_path: Path) -> None:
 def test_every_batch_is_taken_once_an_epoch_and_in_order(tmp_path: Path) -> None:
     batches = Batches()
     build_trainer(tmp_path, Plan(4, 99, 99), batches=batches, grad_accum_steps=3).run()
-    assert batches.asked == [(n // BATCHES_IN_EPOCH, n % BATCHES_IN_EPOCH) for n in range(12)]
+    assert batches.asked == [
+        (n // BATCHES_IN_EPOCH, n % BATCHES_IN_EPOCH) for n in range(12)
+    ]
 
 
 def test_the_rate_of_each_step_is_set_before_it(tmp_path: Path) -> None:
@@ -291,17 +369,31 @@ def test_the_rate_of_each_step_is_set_before_it(tmp_path: Path) -> None:
 
 def test_long_gradients_are_cut(tmp_path: Path) -> None:
     trainer = build_trainer(
-        tmp_path, Plan(1, 9, 9), optimizer="sgd", learning_rate=3.0, warmup_steps=3, grad_clip_norm=1e-3
+        tmp_path,
+        Plan(1, 9, 9),
+        optimizer="sgd",
+        learning_rate=3.0,
+        warmup_steps=3,
+        grad_clip_norm=1e-3,
     )
     before = weights(trainer)
     trainer.run()
-    moved = sum(float((value - before[name]).square().sum()) for name, value in weights(trainer).items()) ** 0.5
+    moved = (
+        sum(
+            float((value - before[name]).square().sum())
+            for name, value in weights(trainer).items()
+        )
+        ** 0.5
+    )
     assert moved == pytest.approx(1e-3, rel=1e-3)  # a rate of 1 at the first step
     assert metrics(tmp_path)[0]["grad_norm"] > 1e-3
 
 
 def logged(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]]
+    return [
+        json.loads(line)
+        for line in (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
+    ]
 
 
 def test_waiting_for_batches_is_a_part_of_the_step(tmp_path: Path) -> None:
@@ -312,7 +404,10 @@ def test_waiting_for_batches_is_a_part_of_the_step(tmp_path: Path) -> None:
 
     build_trainer(tmp_path, Plan(2, 99, 99), batches=Slow()).run()
     (first, second) = logged(tmp_path)
-    for line, seconds in ((first, first["seconds"]), (second, second["seconds"] - first["seconds"])):
+    for line, seconds in (
+        (first, first["seconds"]),
+        (second, second["seconds"] - first["seconds"]),
+    ):
         assert 0.05 / seconds * 0.8 < line["data_wait_share"] < 1
 
 
@@ -334,7 +429,8 @@ def test_evaluations_are_timed(tmp_path: Path) -> None:
     build_trainer(tmp_path, Plan(3, 2, 99), evaluate).run()
     one, two, scored, three, _ = logged(tmp_path)
     assert scored["evaluation_seconds"] >= 0.5
-    assert two["seconds_left"] <= two["seconds"] + 0.1  # one step of two, and nothing known of evaluations yet
+    # one step of two, and nothing known of evaluations yet
+    assert two["seconds_left"] <= two["seconds"] + 0.1
     assert 0.5 <= three["seconds_left"] < scored["evaluation_seconds"] + 0.1
     assert one["seconds"] <= two["seconds"]
 
@@ -349,14 +445,19 @@ def test_tokens_are_counted_without_padding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-@pytest.mark.parametrize("stops", [(3,), (BATCHES_IN_EPOCH,), (4, 8), (1, 2, 3)], ids=str)
-def test_resumed_equals_uninterrupted(tmp_path: Path, optimizer: str, stops: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "stops", [(3,), (BATCHES_IN_EPOCH,), (4, 8), (1, 2, 3)], ids=str
+)
+def test_resumed_equals_uninterrupted(
+    tmp_path: Path, optimizer: str, stops: tuple[int, ...]
+) -> None:
     """K2: mid-epoch, at an epoch's edge, resumed again and again; nothing differs but the clock."""
     values = {"optimizer": optimizer, "momentum": 0.9}
     whole = build_trainer(tmp_path / "whole", Plan(11, 99, 3), **values)
     whole.run()
     for stop in (*stops, 11):
-        torch.manual_seed(stop)  # a new process draws other numbers until its state is put back
+        # a new process draws other numbers until its state is put back
+        torch.manual_seed(stop)
         part = build_trainer(tmp_path / "part", Plan(stop, 99, 3), **values)
         assert part.run() == "done"
     assert_same_state(part.state(), whole.state())
@@ -365,8 +466,12 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, optimizer: str, stops: tup
 
 
 @pytest.mark.parametrize("stops", [(3,), (2, 5, 6), (4,)], ids=str)
-def test_a_resumed_run_logs_the_losses_of_an_uninterrupted_one(tmp_path: Path, stops: tuple[int, ...]) -> None:
-    """Stopped between two lines of the log, or at one: a mean is that of all its steps, also those before it."""
+def test_a_resumed_run_logs_the_losses_of_an_uninterrupted_one(
+    tmp_path: Path, stops: tuple[int, ...]
+) -> None:
+    """Stopped between two lines of the log, or at one: a mean is that of all its steps, also those
+    before it.
+    """
 
     def build(name: str, save_every: int) -> Trainer[Batch]:
         made = build_trainer(tmp_path / name, Plan(11, 99, save_every))
@@ -418,7 +523,12 @@ def test_resumed_while_patience_runs_out(tmp_path: Path) -> None:
     assert whole.progress.step == 8  # an equal score is no improvement
     assert whole.progress.best_step == 4
     dying = raise_at(8, KeyboardInterrupt())
-    part = build_trainer(tmp_path / "part", Plan(12, 2, 6), lambda step: dying(step) and scores(step), patience=2)
+    part = build_trainer(
+        tmp_path / "part",
+        Plan(12, 2, 6),
+        lambda step: dying(step) and scores(step),
+        patience=2,
+    )
     with pytest.raises(KeyboardInterrupt):
         part.run()
     part = build_trainer(tmp_path / "part", Plan(12, 2, 6), scores, patience=2)
@@ -459,7 +569,10 @@ def test_every_part_of_the_state_is_needed(tmp_path: Path, part: str) -> None:
     other.checkpoints.save(State(**parts))
     if part == "model":
         other.run()
-        assert any(not torch.equal(value, weights(whole)[name]) for name, value in weights(other).items())
+        assert any(
+            not torch.equal(value, weights(whole)[name])
+            for name, value in weights(other).items()
+        )
     else:  # they would not fit together
         with pytest.raises(FolderError, match="optimizer state"):
             other.run()
@@ -475,11 +588,17 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
     trainer = build_trainer(tmp_path, Plan(2, 99, 99))
     trainer.run()
     state = trainer.state()
-    lacking = {name: value for name, value in state.model.items() if not name.startswith("encoder")}
+    lacking = {
+        name: value
+        for name, value in state.model.items()
+        if not name.startswith("encoder")
+    }
     narrow = {name: value[..., :1].contiguous() for name, value in state.model.items()}
     for model in (lacking, narrow):
         folder = tmp_path / str(len(os.listdir(tmp_path)))
-        Checkpoints(folder / "checkpoints", 9).save(State(model, state.optimizer, state.progress))
+        Checkpoints(folder / "checkpoints", 9).save(
+            State(model, state.optimizer, state.progress)
+        )
         with pytest.raises(FolderError, match="not this run's"):
             build_trainer(folder, Plan(2, 99, 99)).run()
 
@@ -488,7 +607,9 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_stops_before_the_weights_change(tmp_path: Path, value: float) -> None:
+def test_a_loss_that_is_no_number_stops_before_the_weights_change(
+    tmp_path: Path, value: float
+) -> None:
     """T1: at the third step; the checkpoint before it stays good."""
     trainer = build_trainer(tmp_path, Plan(6, 99, 2))
     good, losses = trainer.compute_loss, []
@@ -508,7 +629,9 @@ def test_a_loss_that_is_no_number_stops_before_the_weights_change(tmp_path: Path
     assert caught.value.exit_code == 4
     assert "\n" not in str(caught.value)
     assert len(losses) == 3
-    assert all(torch.equal(seen[name], value) for name, value in weights(trainer).items())
+    assert all(
+        torch.equal(seen[name], value) for name, value in weights(trainer).items()
+    )
     kept = Checkpoints(tmp_path / "checkpoints", 9).load_latest()
     assert kept is not None
     assert kept.progress.step == 2
@@ -521,7 +644,9 @@ def test_a_gradient_that_is_no_number_stops_as_well(tmp_path: Path) -> None:
     before = weights(trainer)
     with pytest.raises(DivergedError, match="gradient norm nan"):
         trainer.run()
-    assert all(torch.equal(before[name], value) for name, value in weights(trainer).items())
+    assert all(
+        torch.equal(before[name], value) for name, value in weights(trainer).items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -529,7 +654,9 @@ def test_a_gradient_that_is_no_number_stops_as_well(tmp_path: Path) -> None:
     [
         torch.OutOfMemoryError("CUDA out of memory"),
         MemoryError(),
-        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+        ),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -544,7 +671,9 @@ def test_out_of_memory_names_the_batch(tmp_path: Path, error: Exception) -> None
         return good(batch)
 
     trainer.compute_loss = compute_loss
-    with pytest.raises(OutOfMemoryError, match=r"at step 2 in a batch of 4 pairs; lower batches") as caught:
+    with pytest.raises(
+        OutOfMemoryError, match=r"at step 2 in a batch of 4 pairs; lower batches"
+    ) as caught:
         trainer.run()
     assert caught.value.exit_code == 6
     kept = Checkpoints(tmp_path / "checkpoints", 9).load_latest()
@@ -564,12 +693,17 @@ def test_another_runtime_error_is_not_taken_for_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_finishes_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_first_signal_finishes_the_step_and_saves(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """T8, T9: then the same run goes on to the same end."""
     whole = build_trainer(tmp_path / "whole", Plan(6, 99, 99))
     whole.run()
     part = build_trainer(tmp_path / "part", Plan(6, 99, 99))
-    good, handlers = part.compute_loss, [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+    good, handlers = (
+        part.compute_loss,
+        [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)],
+    )
 
     def compute_loss(batch: Batch) -> LossSums:
         if part.progress.step == 2:
@@ -608,7 +742,9 @@ def test_the_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
 def test_a_signal_in_the_last_step_changes_nothing(tmp_path: Path) -> None:
     trainer = build_trainer(tmp_path, Plan(2, 2, 2))
     good = trainer.compute_loss
-    trainer.compute_loss = lambda batch: os.kill(os.getpid(), signal.SIGINT) or good(batch)
+    trainer.compute_loss = lambda batch: (
+        os.kill(os.getpid(), signal.SIGINT) or good(batch)
+    )
     trainer.progress.step = 1
     assert trainer.run() == "done"
 
@@ -643,7 +779,11 @@ def test_evaluations_and_checkpoints_fall_where_planned(tmp_path: Path) -> None:
     trainer = build_trainer(tmp_path, Plan(8, 3, 4), evaluate)
     trainer.run()
     assert asked == [3, 6, 8]
-    assert {p.name for p in (tmp_path / "checkpoints").glob("step-*")} == {"step-3", "step-4", "step-8"}
+    assert {p.name for p in (tmp_path / "checkpoints").glob("step-*")} == {
+        "step-3",
+        "step-4",
+        "step-8",
+    }
     assert trainer.progress.best_step == 3
     assert (tmp_path / "checkpoints" / "step-3").is_dir()
     assert trainer.progress.best_scores == {"dev_bleu": -3.0}

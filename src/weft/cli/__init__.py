@@ -20,7 +20,10 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def weft(
-    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.")
+    ] = False,
 ) -> None:
     """Turn your own text into your own Transformer."""
     if version:
@@ -49,4 +52,6 @@ VERBS = (
     look.plot,
 )
 for verb in VERBS:
-    app.command(cls=Command, short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0])(verb)
+    app.command(
+        cls=Command, short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0]
+    )(verb)

@@ -1,4 +1,6 @@
-"""The table that `weft classify` writes: the columns of the input, and behind them what the model says."""
+"""The table that `weft classify` writes: the columns of the input, and behind them what the model
+says.
+"""
 
 from collections.abc import Sequence
 from itertools import chain, count
@@ -19,9 +21,13 @@ class AnswerTable:
     """Writes rows of the input with an answer to each."""
 
     def __init__(self, form: TableForm, labels: Sequence[str], separator: str) -> None:
-        """`labels` are those whose probabilities have columns of their own; `separator` joins several labels."""
+        """`labels` are those whose probabilities have columns of their own; `separator` joins
+        several labels.
+        """
         self.form, self.labels, self.separator = form, labels, separator
-        self.columns = _new_names(form.header, [*COLUMNS, *(f"probability of {label}" for label in labels)])
+        self.columns = _new_names(
+            form.header, [*COLUMNS, *(f"probability of {label}" for label in labels)]
+        )
 
     def head(self) -> str:
         """What stands above the rows."""
@@ -30,16 +36,26 @@ class AnswerTable:
     def row(self, cells: Sequence[str], answer: "Classification", text: str) -> str:
         """Return a row of the input and the answer to its text."""
         of_labels = [f"{answer.probabilities[label]:.4f}" for label in self.labels]
-        said = [self.separator.join(answer.labels), f"{answer.probability:.4f}", note_on(answer, text)]
+        said = [
+            self.separator.join(answer.labels),
+            f"{answer.probability:.4f}",
+            note_on(answer, text),
+        ]
         return self.form.row([*cells, *said, *of_labels])
 
 
 def answer_form(table: Path, output: Path | None, column: str) -> TableForm | None:
-    """How to write answers to a table's rows as such a table; None where the names do not ask for it."""
+    """How to write answers to a table's rows as such a table; None where the names do not ask for
+    it.
+    """
     if output is None or not cells_kind(table) or not cells_kind(output):
         return None
     form = form_of(table, (column,))
-    return form if cells_kind(table) == cells_kind(output) else form.as_kind(cells_kind(output))
+    return (
+        form
+        if cells_kind(table) == cells_kind(output)
+        else form.as_kind(cells_kind(output))
+    )
 
 
 def note_on(answer: "Classification", text: str) -> str:
@@ -62,17 +78,27 @@ def _new_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
     taken = {name.strip().casefold() for name in header}
     prefixes = chain(("", "model_"), (f"model{n}_" for n in count(2)))
     candidates = ([prefix + name for name in names] for prefix in prefixes)
-    return next(some for some in candidates if taken.isdisjoint(name.casefold() for name in some))
+    return next(
+        some
+        for some in candidates
+        if taken.isdisjoint(name.casefold() for name in some)
+    )
 
 
 def named_row(number: int, row: Any, form: TableForm | None) -> str:
-    """Return a table's row by its number and, where a column is named "id" in any case, by that; of a line
-    nothing.
+    """Return a table's row by its number and, where a column is named "id" in any case, by that; of
+    a line nothing.
 
     Of a table with a form a row is its cells, else its columns by their names.
     """
     if row is None:
         return ""
     columns = row.items() if form is None else zip(form.header, row, strict=True)
-    found = next((value for name, value in columns if name.strip().casefold() == "id"), None)
-    return str(number) if found is None else f"{number} (id {excerpt(str(found)[:_MOST_CHARS])})"
+    found = next(
+        (value for name, value in columns if name.strip().casefold() == "id"), None
+    )
+    return (
+        str(number)
+        if found is None
+        else f"{number} (id {excerpt(str(found)[:_MOST_CHARS])})"
+    )

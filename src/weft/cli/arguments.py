@@ -1,4 +1,6 @@
-"""What is wrong with the arguments of a verb, as the option parser found it, in a line of our words."""
+"""What is wrong with the arguments of a verb, as the option parser found it, in a line of our
+words.
+"""
 
 import enum
 import re
@@ -12,9 +14,11 @@ MOST_SHOWN = 60  # characters of a value
 
 
 def about_arguments(error: Exception, asked: str) -> str:
-    """What is wrong and what to do; `asked` is the verb, `weft VERB`, where the parser does not say it.
+    """What is wrong and what to do; `asked` is the verb, `weft VERB`, where the parser does not say
+    it.
 
-    The parser is known by the names of its errors and their parts alone: its module moves between versions.
+    The parser is known by the names of its errors and their parts alone: its module moves between
+    versions.
     """
     context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
     asked = getattr(context, "command_path", asked)
@@ -28,8 +32,14 @@ def about_arguments(error: Exception, asked: str) -> str:
         said = _wrong_value(error, parameter, context)
     elif kind == "BadOptionUsage":
         said = f"{getattr(error, 'option_name', '')} {'takes no' if 'not take' in message else 'needs a'} value"
-    elif (extra := re.search(r"unexpected extra argument\S* \((.*)\)", message)) and context is not None:
-        taken = [_name(one) for one in context.command.params if one.param_type_name == "argument"]
+    elif (
+        extra := re.search(r"unexpected extra argument\S* \((.*)\)", message)
+    ) and context is not None:
+        taken = [
+            _name(one)
+            for one in context.command.params
+            if one.param_type_name == "argument"
+        ]
         said = f"unexpected {extra[1]!r}: {asked} takes {' '.join(taken)}; a text with spaces stands in quotes"
     else:
         said = message.rstrip(".")
@@ -48,12 +58,16 @@ def _help(parameter: Any) -> str:
 
 
 def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
-    """What was given and what the parameter takes; where that is not declared, what the parser says."""
+    """What was given and what the parameter takes; where that is not declared, what the parser
+    says.
+    """
     from weft.recipes.problems import meant, takes
 
     schema = _schema(parameter, context.command.callback)
     if not schema:
-        return f"{_name(parameter)}: {str(getattr(error, 'message', error)).rstrip('.')}"
+        return (
+            f"{_name(parameter)}: {str(getattr(error, 'message', error)).rstrip('.')}"
+        )
     given = _given(error)
     return f"{_name(parameter)} {given:.{MOST_SHOWN}}: must be {takes(schema)}{meant(schema, given)}"
 
@@ -61,12 +75,21 @@ def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
 def _schema(parameter: Any, callback: Any) -> dict[str, Any]:
     """What the verb's function declares: the kind of number and its bounds, or the words."""
     hint = typing.get_type_hints(callback, include_extras=True).get(parameter.name)
-    declared = next((part for part in getattr(hint, "__metadata__", ()) if hasattr(part, "min")), None)
-    bounds = {"minimum": getattr(declared, "min", None), "maximum": getattr(declared, "max", None)}
+    declared = next(
+        (part for part in getattr(hint, "__metadata__", ()) if hasattr(part, "min")),
+        None,
+    )
+    bounds = {
+        "minimum": getattr(declared, "min", None),
+        "maximum": getattr(declared, "max", None),
+    }
     for kind in parts_of(typing.get_type_hints(callback).get(parameter.name)):
         if kind in (int, float):
             number = "integer" if kind is int else "number"
-            return {"type": number, **{key: bound for key, bound in bounds.items() if bound is not None}}
+            return {
+                "type": number,
+                **{key: bound for key, bound in bounds.items() if bound is not None},
+            }
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return {"enum": [str(member.value) for member in kind]}
     return {}

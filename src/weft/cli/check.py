@@ -23,17 +23,27 @@ FATAL_EXIT = 3  # as for text that training refuses
 
 
 def check(
-    data: Annotated[list[str], typer.Argument(help="Text to train on: pairs, documents or labelled rows.")],
-    dev: Annotated[str | None, typer.Option(help="Text that is to choose the best step.")] = None,
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Text to train on: pairs, documents or labelled rows."),
+    ],
+    dev: Annotated[
+        str | None, typer.Option(help="Text that is to choose the best step.")
+    ] = None,
     test: Annotated[str | None, typer.Option(help="Text that is to be scored.")] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="The recipe that the text is for; else it is guessed.")
+        str | None,
+        typer.Option(help="The recipe that the text is for; else it is guessed."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")
+        list[str] | None,
+        typer.Option("--set", help="section.key=value of the recipe; repeatable."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Write the whole report: page.html, or data as .json.")
+        Path | None,
+        typer.Option(
+            "--output", help="Write the whole report: page.html, or data as .json."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,7 +59,9 @@ def check(
     chosen = choose_recipe(recipe, settings or [], data)
     wanted, notes = chosen.recipe, [*chosen.said, *chosen.doubts]
     if wanted.task == "language-modelling" and len(data) == 2:
-        notes.append(f"if the two files translate each other, join them by a comma: {','.join(data)}")
+        notes.append(
+            f"if the two files translate each other, join them by a comma: {','.join(data)}"
+        )
     found = check_up(wanted, Sources(tuple(data), dev, test))
     found.notes += notes
     if output is not None:
@@ -66,7 +78,9 @@ def check(
 
 
 def _say(found: "Checkup") -> None:
-    """Print the report, the gravest finding first, each on two lines and a few of its examples below."""
+    """Print the report, the gravest finding first, each on two lines and a few of its examples
+    below.
+    """
     parts = [f"{name}: {_numbers(numbers)}" for name, numbers in found.parts.items()]
     say_lines([*found.notes, *parts], sys.stdout)
     for finding in found.findings:
@@ -77,16 +91,26 @@ def _say(found: "Checkup") -> None:
 
 
 def _hidden(found: "Checkup") -> Iterator[str]:
-    hidden = sum(max(len(finding.examples) - _most(finding), 0) for finding in found.findings)
+    hidden = sum(
+        max(len(finding.examples) - _most(finding), 0) for finding in found.findings
+    )
     if hidden:
         yield f"{hidden} more examples, lengths and scripts: --output report.html"
 
 
 def _numbers(numbers: dict[str, Any]) -> str:
-    lengths = (f"{name} {c['characters']['median']:,.0f} characters" for name, c in numbers["columns"].items())
+    lengths = (
+        f"{name} {c['characters']['median']:,.0f} characters"
+        for name, c in numbers["columns"].items()
+    )
     langs = tuple(numbers.get("languages", {}).values())
     languages = f"{direction(*langs)}{how_to_name(*langs)}" if langs else ""
-    parts = [f"{numbers['rows']:,} rows", languages, f"median length: {', '.join(lengths)}", numbers["signature"]]
+    parts = [
+        f"{numbers['rows']:,} rows",
+        languages,
+        f"median length: {', '.join(lengths)}",
+        numbers["signature"],
+    ]
     return "; ".join(part for part in parts if part)
 
 

@@ -17,29 +17,44 @@ if TYPE_CHECKING:
 
 LANGUAGES = {"en": "English", "zh": "Chinese", "de": "German"}
 SHOWN = 8  # held-out sentences with their translations
-UNSURE = -1.1  # mean log-probability of a token; of the held-out sentences one in a hundred is below it
+# mean log-probability of a token; of the held-out sentences one in a hundred is below it
+UNSURE = -1.1
 
 Source = Annotated[
-    str | None, typer.Option("--from", metavar="LANGUAGE", help="en, zh or de; else en, or zh where --to is en.")
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LANGUAGE",
+        help="en, zh or de; else en, or zh where --to is en.",
+    ),
 ]
 Target = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="zh, de or en.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/demo and the languages.")
+    Path | None,
+    typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/demo and the languages."),
 ]
 
 
 def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
-    """Train a translator on the built-in corpus, score it, and try it with sentences of your own."""
+    """Train a translator on the built-in corpus, score it, and try it with sentences of your
+    own.
+    """
     src = src or ("zh" if tgt == "en" else "en")
     for option, lang in (("--from", src), ("--to", tgt)):
         if lang not in LANGUAGES:
-            raise UsageError(f"{option} {lang}: the built-in corpus has {', '.join(LANGUAGES)}")
+            raise UsageError(
+                f"{option} {lang}: the built-in corpus has {', '.join(LANGUAGES)}"
+            )
     if src == tgt:
-        raise UsageError(f"--from {src} --to {tgt}: the two are one language; change one")
+        raise UsageError(
+            f"--from {src} --to {tgt}: the two are one language; change one"
+        )
     import weft
     from weft.data import builtin
 
-    out = output or Path("runs/demo" if (src, tgt) == ("en", "zh") else f"runs/demo-{src}-{tgt}")
+    out = output or Path(
+        "runs/demo" if (src, tgt) == ("en", "zh") else f"runs/demo-{src}-{tgt}"
+    )
     say(
         f"Training a translator, {LANGUAGES[src]} to {LANGUAGES[tgt]}, on Weft's own corpus of everyday sentences."
     )
@@ -51,8 +66,13 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     )
     text = builtin.pairs("everyday", src, tgt)
     shown = text.test[:SHOWN]
-    for (sentence, reference), prediction in zip(shown, model.translate([s for s, _ in shown]), strict=True):
-        print(f"{sentence}\n  {prediction.text}" + _unless_equal(reference, prediction.text))
+    for (sentence, reference), prediction in zip(
+        shown, model.translate([s for s, _ in shown]), strict=True
+    ):
+        print(
+            f"{sentence}\n  {prediction.text}"
+            + _unless_equal(reference, prediction.text)
+        )
     if sys.stdin.isatty() and sys.stdout.isatty():
         _converse(model, text, src)
     example = text.test[SHOWN][0]
@@ -86,8 +106,12 @@ def _converse(model: "Translator", text: "Splits", src: str) -> None:
     from weft.data.known import KnownWords
 
     known = KnownWords.of(sentence for sentence, _ in text.train)
-    say(f"\nYour turn. The model knows {_amount(known, src)} and no others; some of them:\n")
-    for kind, words in words_by_kind(src, lambda words: not known.unknown(words)).items():
+    say(
+        f"\nYour turn. The model knows {_amount(known, src)} and no others; some of them:\n"
+    )
+    for kind, words in words_by_kind(
+        src, lambda words: not known.unknown(words)
+    ).items():
         say(f"  {kind:8} {', '.join(words)}")
     offers = iter(text.test[SHOWN:])
     while True:
@@ -118,5 +142,7 @@ def answer(model: "Translator", known: "KnownWords", asked: str) -> list[str]:
     if unseen:
         lines.append(f"  (never seen: {', '.join(unseen)} - the model guesses there)")
     if prediction.score is not None and prediction.score < UNSURE:
-        lines.append(f"  (the model is not sure of this: {prediction.score:.2f} nats a token)")
+        lines.append(
+            f"  (the model is not sure of this: {prediction.score:.2f} nats a token)"
+        )
     return lines

@@ -1,4 +1,6 @@
-"""What the help shows of each verb beside its options: its heading, examples, and where more is said."""
+"""What the help shows of each verb beside its options: its heading, examples, and where more is
+said.
+"""
 
 GROUPS = {
     "Make a model": ("demo", "check", "train", "finish"),
@@ -49,7 +51,9 @@ EXAMPLES = {
     ),
     "quantize": ("weft quantize runs/mine dev.en,dev.de --output runs/small",),
     "average": ("weft average runs/mine --last 4 --output runs/average",),
-    "distill": ("weft distill runs/teacher text.en --recipe en-de-fast --output runs/student",),
+    "distill": (
+        "weft distill runs/teacher text.en --recipe en-de-fast --output runs/student",
+    ),
 }
 
 # Options that a first reader can do without, under a heading of their own.

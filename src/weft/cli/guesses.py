@@ -23,7 +23,9 @@ class Answer(Protocol):
 
 
 class Guesses:
-    """Words that were never seen in training, and answers of which the model is less sure than usual."""
+    """Words that were never seen in training, and answers of which the model is less sure than
+    usual.
+    """
 
     def __init__(self, unit: str = "line") -> None:
         """Texts are lines, or rows of a table."""
@@ -33,7 +35,9 @@ class Guesses:
         self.texts = self.with_unknown = self.unsure = 0
 
     def see(self, answer: Answer, number: int, name: str = "") -> list[str]:
-        """Count the answer to line `number`, which may be called otherwise; its words that were not met before."""
+        """Count the answer to line `number`, which may be called otherwise; its words that were not
+        met before.
+        """
         new = [word for word in answer.unknown_words if word not in self.words]
         if len(self.words) < MOST_KEPT:
             self.words.update(dict.fromkeys(new))
@@ -55,19 +59,33 @@ class Guesses:
         more = f" and {count - MOST_SHOWN:,} more" if count > MOST_SHOWN else ""
         found = f"{count:,} words were" if count > 1 else "1 word was"
         which = _which(self.unit, self.numbers, self.with_unknown)
-        where = f", in {self.with_unknown:,} of {self.texts:,} texts ({which})" if self.texts > 1 else ""
+        where = (
+            f", in {self.with_unknown:,} of {self.texts:,} texts ({which})"
+            if self.texts > 1
+            else ""
+        )
         named = f"{', '.join(words[:MOST_SHOWN])}{more}"
-        return [f"note: {found} never seen in training: {named}; the model guesses there{where}"]
+        return [
+            f"note: {found} never seen in training: {named}; the model guesses there{where}"
+        ]
 
     def _of_unsure(self) -> list[str]:
         if self.unsure <= USUALLY_UNSURE * self.texts:
             return []
-        which = f"of {self.unsure:,} of {self.texts:,} texts" if self.texts > 1 else "of this text"
-        return [f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"]
+        which = (
+            f"of {self.unsure:,} of {self.texts:,} texts"
+            if self.texts > 1
+            else "of this text"
+        )
+        return [
+            f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
+        ]
 
 
 class GuessedLabels(Guesses):
-    """As `Guesses` for classifications: also texts of which the model knows no word, and empty ones."""
+    """As `Guesses` for classifications: also texts of which the model knows no word, and empty
+    ones.
+    """
 
     def __init__(self, unit: str = "line") -> None:
         super().__init__(unit)
@@ -75,9 +93,17 @@ class GuessedLabels(Guesses):
         self.empty: list[str] = []
         self.with_nothing = self.num_empty = 0
 
-    def see_label(self, answer: "Classification", number: int, text: str, name: str = "") -> None:
-        """Count the answer to a text in line `number`; what is known to be a guess is not counted as unsure."""
-        self.see(replace(answer, unsure=False) if answer.nothing_known else answer, number, name)
+    def see_label(
+        self, answer: "Classification", number: int, text: str, name: str = ""
+    ) -> None:
+        """Count the answer to a text in line `number`; what is known to be a guess is not counted
+        as unsure.
+        """
+        self.see(
+            replace(answer, unsure=False) if answer.nothing_known else answer,
+            number,
+            name,
+        )
         if not answer.nothing_known:
             return
         if text.strip():
@@ -93,12 +119,18 @@ class GuessedLabels(Guesses):
         """As of all guesses, what is worst first."""
         found = []
         if self.with_nothing:
-            which = self._texts(self.with_nothing, self.nothing_known, "of", "of this text")
-            found.append(f"note: {which} the model knows no word; what it answers there is a guess")
+            which = self._texts(
+                self.with_nothing, self.nothing_known, "of", "of this text"
+            )
+            found.append(
+                f"note: {which} the model knows no word; what it answers there is a guess"
+            )
         if self.num_empty:
             is_or_are = "are" if self.num_empty > 1 else "is"
             which = self._texts(self.num_empty, self.empty, "", "this text")
-            found.append(f"note: {which} {is_or_are} empty; what the model answers there is a guess")
+            found.append(
+                f"note: {which} {is_or_are} empty; what the model answers there is a guess"
+            )
         return [*found, *super().lines()]
 
     def _texts(self, number: int, names: Sequence[str], before: str, only: str) -> str:

@@ -1,4 +1,6 @@
-"""What to say to a verb or an option that is not there: what Weft has instead, or that it does not do this."""
+"""What to say to a verb or an option that is not there: what Weft has instead, or that it does not
+do this.
+"""
 
 import difflib
 import os
@@ -43,12 +45,20 @@ _TURN = (
     "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV "
     "where the first row names its columns"
 )
-_LANGUAGES = "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
+_LANGUAGES = (
+    "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
+)
 _ONE_WAY = "a model translates between the languages that it was trained on, one way; nothing has to be said"
 LANGUAGES = {  # names under which a language is given elsewhere
-    **dict.fromkeys(("--source", "--source-lang", "--src", "--src-lang"), "--set data.src_lang=en"),
-    **dict.fromkeys(("--target", "--target-lang", "--tgt", "--tgt-lang"), "--set data.tgt_lang=de"),
-    **dict.fromkeys(("--lang", "--language", "--languages", "--langs", "--pair", "--to"), _LANGUAGES),
+    **dict.fromkeys(
+        ("--source", "--source-lang", "--src", "--src-lang"), "--set data.src_lang=en"
+    ),
+    **dict.fromkeys(
+        ("--target", "--target-lang", "--tgt", "--tgt-lang"), "--set data.tgt_lang=de"
+    ),
+    **dict.fromkeys(
+        ("--lang", "--language", "--languages", "--langs", "--pair", "--to"), _LANGUAGES
+    ),
 }
 OPTIONS = {
     "--batch": "--set batches.tokens_per_batch=4096, or batches.batch_size=64",
@@ -88,7 +98,11 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
     if word in INSTEAD:
         return f"weft has no {word}: {INSTEAD[word]}"
     if os.path.exists(word):
-        use = f"weft translate {word} TEXT" if os.path.isdir(word) else f"weft check {word}, or weft train {word}"
+        use = (
+            f"weft translate {word} TEXT"
+            if os.path.isdir(word)
+            else f"weft check {word}, or weft train {word}"
+        )
         return f"weft needs a verb before {word}: {use}"
     near = difflib.get_close_matches(word.lower(), [*verbs, *INSTEAD], n=1, cutoff=0.7)
     if near and near[0] in INSTEAD:
@@ -99,10 +113,19 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
 
 
 def about_order(asked: str, words: Sequence[str]) -> str | None:
-    """What to say where the first of a verb's arguments is no folder and a later one is that of a model."""
+    """What to say where the first of a verb's arguments is no folder and a later one is that of a
+    model.
+    """
     if not words or os.path.isdir(words[0]):
         return None
-    at = next((i for i, w in enumerate(words) if i and os.path.isdir(w) and holds_model_or_run(Path(w))), None)
+    at = next(
+        (
+            i
+            for i, w in enumerate(words)
+            if i and os.path.isdir(w) and holds_model_or_run(Path(w))
+        ),
+        None,
+    )
     if at is None:
         return None
     others = shlex.join([*words[:at], *words[at + 1 :]])
@@ -119,15 +142,23 @@ def about_option(verb: str, name: str, options: Iterable[str]) -> str:
         remedy = f"did you mean {near[0]}?"
     if remedy is None and (key := _as_key(name.lstrip("-").replace("-", "_"))):
         remedy = key if is_trained else f"{_BY_TRAINING}: {key}"
-    return f"{verb} has no option {name}" + (f": {remedy}" if remedy else f"; see {verb} --help")
+    return f"{verb} has no option {name}" + (
+        f": {remedy}" if remedy else f"; see {verb} --help"
+    )
 
 
 def _known_elsewhere(name: str, is_trained: bool) -> str | None:
-    """What stands here for an option of other programs; `is_trained` says whether the verb takes settings."""
+    """What stands here for an option of other programs; `is_trained` says whether the verb takes
+    settings.
+    """
     if name in LANGUAGES or (name == "--from" and not is_trained):
         return LANGUAGES[name] if is_trained else _ONE_WAY
     remedy = OPTIONS.get(name)
-    return f"{_BY_TRAINING}: {remedy}" if remedy and remedy.startswith("--set ") and not is_trained else remedy
+    return (
+        f"{_BY_TRAINING}: {remedy}"
+        if remedy and remedy.startswith("--set ") and not is_trained
+        else remedy
+    )
 
 
 def _as_key(leaf: str) -> str | None:

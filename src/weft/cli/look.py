@@ -49,8 +49,15 @@ def inspect(
         ),
     ],
 ) -> None:
-    """Show what a model does with a text: vectors, every layer's and head's attention, probabilities, and more."""
-    from weft.inspection.suffixes import ALIGNMENTS, FORMATS, PICTURES, refuse_other_suffixes
+    """Show what a model does with a text: vectors, every layer's and head's attention,
+    probabilities, and more.
+    """
+    from weft.inspection.suffixes import (
+        ALIGNMENTS,
+        FORMATS,
+        PICTURES,
+        refuse_other_suffixes,
+    )
 
     refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
     durable.refuse_no_place(output)
@@ -79,11 +86,16 @@ def inspect(
 def diagnose(
     folder: Folder,
     data: Annotated[
-        list[str] | None, typer.Argument(help="Text of the kind that the model was trained on, to try it with.")
+        list[str] | None,
+        typer.Argument(
+            help="Text of the kind that the model was trained on, to try it with."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Why a model is bad: the causes that its run and its answers show, with evidence and remedy."""
+    """Why a model is bad: the causes that its run and its answers show, with evidence and
+    remedy.
+    """
     refuse_no_folder(folder)
     refuse_missing_text(data or ())
     with stages.showing("loading PyTorch"):
@@ -102,7 +114,9 @@ def diagnose(
 
 
 def selfcheck(folder: Folder) -> None:
-    """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy, and more."""
+    """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy,
+    and more.
+    """
     refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
     from weft.kernels.machine import machine_for_command
@@ -112,21 +126,35 @@ def selfcheck(folder: Folder) -> None:
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)
     if failed := sum(not proof.holds for proof in proofs):
-        remark(f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here")
+        remark(
+            f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here"
+        )
         raise typer.Exit(FAILED_EXIT)
 
 
 def plot(
     what: Annotated[
-        Picture, typer.Argument(help="positions, mask, smoothing, schedule or history.", show_default=False)
+        Picture,
+        typer.Argument(
+            help="positions, mask, smoothing, schedule or history.", show_default=False
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", help="Where to write: .png or .svg.")],
-    folders: Annotated[list[Path] | None, typer.Argument(help="For history: model folders.")] = None,
-    recipe: Annotated[
-        str | None, typer.Option(help="For schedule: a packaged recipe's name, or a TOML file.")
+    output: Annotated[
+        Path, typer.Option("--output", help="Where to write: .png or .svg.")
+    ],
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="For history: model folders.")
     ] = None,
-    d_model: Annotated[int | None, typer.Option(min=2, max=1024, help="For positions; else 128.")] = None,
-    max_len: Annotated[int | None, typer.Option(min=2, max=10_000, help="For positions; else 100.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="For schedule: a packaged recipe's name, or a TOML file."),
+    ] = None,
+    d_model: Annotated[
+        int | None, typer.Option(min=2, max=1024, help="For positions; else 128.")
+    ] = None,
+    max_len: Annotated[
+        int | None, typer.Option(min=2, max=10_000, help="For positions; else 100.")
+    ] = None,
 ) -> None:
     """Draw what a lesson needs, or the learning curves of runs."""
     from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
@@ -134,16 +162,25 @@ def plot(
 
     refuse_other_suffixes(output, PICTURES)
     durable.refuse_no_place(output)
-    given = {"FOLDERS": folders, "--recipe": recipe, "--d-model": d_model, "--max-len": max_len}
+    given = {
+        "FOLDERS": folders,
+        "--recipe": recipe,
+        "--d-model": d_model,
+        "--max-len": max_len,
+    }
     _refuse_strays(what, [name for name, value in given.items() if value])
     schedule = None if recipe is None else (load_recipe(recipe), recipe)
     _need_matplotlib()
-    _write(_drawn(what, folders or [], schedule, d_model or 128, max_len or 100), output)
+    _write(
+        _drawn(what, folders or [], schedule, d_model or 128, max_len or 100), output
+    )
     remark(f"written to {output}")
 
 
 def _refuse_strays(what: Picture, given: list[str]) -> None:
-    """Raise UsageError where something was given that this picture has no use for, or its folders were not."""
+    """Raise UsageError where something was given that this picture has no use for, or its folders
+    were not.
+    """
     useful = {
         Picture.POSITIONS: {"--d-model", "--max-len"},
         Picture.SCHEDULE: {"--recipe"},
@@ -158,11 +195,17 @@ def _refuse_strays(what: Picture, given: list[str]) -> None:
 
 def _need_matplotlib() -> None:
     if util.find_spec("matplotlib") is None:
-        raise UsageError("a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source")
+        raise UsageError(
+            "a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"
+        )
 
 
 def _drawn(
-    what: Picture, folders: list[Path], recipe: tuple["Recipe", str] | None, d_model: int, max_len: int
+    what: Picture,
+    folders: list[Path],
+    recipe: tuple["Recipe", str] | None,
+    d_model: int,
+    max_len: int,
 ) -> "Figure":
     from weft.inspection import curves, history, plots
 
@@ -173,7 +216,9 @@ def _drawn(
     if what is Picture.SMOOTHING:
         return plots.draw_smoothing()
     if what is Picture.HISTORY:
-        return curves.draw_history([history.read_history(folder) for folder in dict.fromkeys(folders)])
+        return curves.draw_history(
+            [history.read_history(folder) for folder in dict.fromkeys(folders)]
+        )
     if recipe is None:
         return plots.draw_schedule(plots.paper_schedules())
     schedule, max_steps = plots.recipe_schedule(*recipe)
@@ -186,7 +231,11 @@ def _write(figure: "Figure", output: Path) -> None:
 
     missing = write_figure(figure, output)
     if missing:
-        some = missing if len(missing) <= 20 else f"{missing[:20]} and {len(missing) - 20} more"
+        some = (
+            missing
+            if len(missing) <= 20
+            else f"{missing[:20]} and {len(missing) - 20} more"
+        )
         remark(
             f"weft: no installed font draws {some}; install one that does (for Chinese, fonts-noto-cjk), "
             "or write .svg, which takes the fonts of whoever opens it"

@@ -44,7 +44,9 @@ def evaluate(
     folder: Folder,
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Text of the kind that the model was trained on; else what its run held out."),
+        typer.Argument(
+            help="Text of the kind that the model was trained on; else what its run held out."
+        ),
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -59,11 +61,17 @@ def evaluate(
     """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
-    asked: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "mbr": mbr}
+    asked: dict[str, Any] = {
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "mbr": mbr,
+    }
     asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
     asked |= {} if precision == "float32" else {"precision": precision}
     with stages.showing("loading PyTorch"):
-        scored, notes = _scored(folder, data or [], asked, (precision, kernels), as_json)
+        scored, notes = _scored(
+            folder, data or [], asked, (precision, kernels), as_json
+        )
     if as_json:
         print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
         return
@@ -72,9 +80,14 @@ def evaluate(
 
 
 def _scored(
-    folder: Path, data: list[str], asked: dict[str, Any], computing: tuple[str, str], as_json: bool
+    folder: Path,
+    data: list[str],
+    asked: dict[str, Any],
+    computing: tuple[str, str],
+    as_json: bool,
 ) -> tuple["Scored", list[str]]:
-    """Return the scores and what else is to be said of them; a person hears first whether the text was trained on.
+    """Return the scores and what else is to be said of them; a person hears first whether the text
+    was trained on.
 
     `computing`: in which precision, and by whose kernels.
     """
@@ -92,7 +105,9 @@ def _scored(
     if strays and not isinstance(task, Translation):
         option = strays[0].replace("_", "-")
         lacks = "is scored in float32" if option == "precision" else "searches nothing"
-        raise UsageError(f"--{option}: {folder} holds a model for {task.name}, which {lacks}")
+        raise UsageError(
+            f"--{option}: {folder} holds a model for {task.name}, which {lacks}"
+        )
     part, text = ("", task.read(data)) if data else held_out(folder)
     trained_on = training_hashes(folder)
     own = [_HELD_OUT[part]] if part else []
@@ -101,28 +116,48 @@ def _scored(
     stages.enter(f"scoring {counted(len(text), task.unit)}")
     decoding: dict[str, Any] = {}
     if isinstance(task, Translation):
-        decoding = {name: value for name, value in asked.items() if name not in ("ensemble", "precision")}
+        decoding = {
+            name: value
+            for name, value in asked.items()
+            if name not in ("ensemble", "precision")
+        }
         model = together(task, asked["ensemble"] or [])
         refuse_idle(computing[0], model.engine)
         with naming_options(decoding):
             found = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
-            scores: Any = task.scores_of(text, list(stages.counted(found, task.unit, every=1)))
+            scores: Any = task.scores_of(
+                text, list(stages.counted(found, task.unit, every=1))
+            )
     else:
         scores = task.evaluate(text)
     together_with = {"models": 1 + len(asked["ensemble"])} if asked["ensemble"] else {}
     scored = task.scored(text, scores, trained_on, {**decoding, **together_with})
-    return scored, [*own, *task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
+    return scored, [
+        *own,
+        *task.doubts(text, trained_on),
+        *scored.to_json().get("notes", ()),
+    ]
 
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A model folder.")],
     second: Annotated[Path, typer.Argument(help="Another, for the same task.")],
-    data: Annotated[list[str], typer.Argument(help="Text of the kind that the models were trained on.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Text of the kind that the models were trained on."),
+    ],
     train: Annotated[
-        list[str] | None, typer.Option(help="The training pairs: compare by how often these have a word, too.")
+        list[str] | None,
+        typer.Option(
+            help="The training pairs: compare by how often these have a word, too."
+        ),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="How often rows are drawn anew.")] = 1000,
-    show: Annotated[int, typer.Option(min=0, help="Rows that differ most, in either direction.")] = 5,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How often rows are drawn anew.")
+    ] = 1000,
+    show: Annotated[
+        int, typer.Option(min=0, help="Rows that differ most, in either direction.")
+    ] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Which of two models is better, by how much, where, and whether it is chance."""
@@ -133,7 +168,15 @@ def compare(
         from weft.inspection.comparison import compare as run
         from weft.kernels.machine import machine_for_command
 
-        found = run(first, second, data, machine_for_command(), train=train or (), samples=samples, show=show)
+        found = run(
+            first,
+            second,
+            data,
+            machine_for_command(),
+            train=train or (),
+            samples=samples,
+            show=show,
+        )
     if as_json:
         print_json(found.to_json())
         return
@@ -142,11 +185,15 @@ def compare(
 
 def score(
     folder: Folder,
-    data: Annotated[Path | None, typer.Argument(help="One text a line; else standard input.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(help="One text a line; else standard input.")
+    ] = None,
     kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """How likely a language model finds each line: log-probability, perplexity and text, by tabs."""
+    """How likely a language model finds each line: log-probability, perplexity and text, by
+    tabs.
+    """
     refuse_no_model(folder)
     if data is not None and not data.is_file():
         why = "is a folder; name a file in it" if data.is_dir() else "no such file"
@@ -157,14 +204,21 @@ def score(
 
         stages.enter("loading the model")
         with naming_options(["kernels"]):
-            model = LanguageModelling.load(folder, machine_for_command(kernels=kernels)).predictor()
+            model = LanguageModelling.load(
+                folder, machine_for_command(kernels=kernels)
+            ).predictor()
         stages.enter("")  # a terminal may be asked for lines
         total, num_tokens = _score_lines(model, data, as_json)
     if num_tokens:
-        print(f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token", file=sys.stderr)
+        print(
+            f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token",
+            file=sys.stderr,
+        )
 
 
-def _score_lines(model: "LanguageModel", data: Path | None, as_json: bool) -> tuple[float, int]:
+def _score_lines(
+    model: "LanguageModel", data: Path | None, as_json: bool
+) -> tuple[float, int]:
     """Write each line's score; the sum of the log-probabilities, and of how many tokens.
 
     Where the scores come up on a terminal, they themselves show how far it is.
@@ -176,7 +230,10 @@ def _score_lines(model: "LanguageModel", data: Path | None, as_json: bool) -> tu
             (found,) = model.score(line)
             total, num_tokens = total + found.log_prob, num_tokens + found.num_tokens
             shown = f"{found.log_prob:.4f}\t{found.perplexity:.2f}\t{line}"
-            out.write((json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown) + "\n")
+            out.write(
+                (json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown)
+                + "\n"
+            )
             if source.chunk == 1:  # somebody waits for it
                 out.flush()
     return total, num_tokens

@@ -1,4 +1,6 @@
-"""The recipe that a verb works by: named, or the one for what the text looks like or a model to start from is."""
+"""The recipe that a verb works by: named, or the one for what the text looks like or a model to
+start from is.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +16,20 @@ from weft.folder.layout import RUNS, command_of, task_of
 if TYPE_CHECKING:
     from weft.config import Recipe
 
-# Of each task, the recipe that is taken where none is named; of none of them the keys' own defaults.
-USUAL = {"translation": None, "language-modelling": "lm-modern", "classification": "classify-fast"}
+# Of each task, the recipe that is taken where none is named; of none of them the keys' own
+# defaults.
+USUAL = {
+    "translation": None,
+    "language-modelling": "lm-modern",
+    "classification": "classify-fast",
+}
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A recipe, what is to be said of how it was chosen, and what is doubtful about the choice that was made."""
+    """A recipe, what is to be said of how it was chosen, and what is doubtful about the choice that
+    was made.
+    """
 
     recipe: "Recipe"
     said: tuple[str, ...] = ()
@@ -28,7 +37,10 @@ class Chosen:
 
 
 def choose_recipe(
-    name: str | None, settings: Sequence[str], data: Sequence[str], start_from: Path | None = None
+    name: str | None,
+    settings: Sequence[str],
+    data: Sequence[str],
+    start_from: Path | None = None,
 ) -> Chosen:
     """Read the recipe to work by.
 
@@ -40,12 +52,18 @@ def choose_recipe(
     if name is not None or "task" in values:
         recipe = load_recipe(name or USUAL.get(values.get("task", "")), settings)
         looks = _look_of(data[0], values) if data else recipe.task
-        differs = f"{data[0]} looks like {KINDS[looks]}, but the recipe is for {recipe.task}" if data else ""
+        differs = (
+            f"{data[0]} looks like {KINDS[looks]}, but the recipe is for {recipe.task}"
+            if data
+            else ""
+        )
         return Chosen(recipe, doubts=() if looks == recipe.task else (differs,))
     if start_from is not None:
         task = task_of(start_from)
         if task not in KINDS:
-            raise FolderError(f"{start_from}: holds a model of another version, for {task!r:.40}")
+            raise FolderError(
+                f"{start_from}: holds a model of another version, for {task!r:.40}"
+            )
         said = f"{start_from} holds a model for {task}, so this is for {KINDS[task]}"
     else:
         task = _look_of(data[0], values) if data else "translation"
@@ -55,12 +73,19 @@ def choose_recipe(
     others = " or ".join(other for other in KINDS if other != task)
     recipe = load_recipe(usual, [f"task={task}", *settings])
     return Chosen(
-        recipe, said=(f"{said}{by}; else name another --recipe, or --set task={others}",) if said else ()
+        recipe,
+        said=(f"{said}{by}; else name another --recipe, or --set task={others}",)
+        if said
+        else (),
     )
 
 
 def refuse_other_text(
-    data: Sequence[str], dev: str | None, test: str | None, recipe: "Recipe", output: Path | None
+    data: Sequence[str],
+    dev: str | None,
+    test: str | None,
+    recipe: "Recipe",
+    output: Path | None,
 ) -> None:
     """Raise UsageError where nothing is to be trained on, or text beside what the recipe brings.
 
@@ -72,7 +97,9 @@ def refuse_other_text(
     from weft.data.texts import Sources
 
     builtin = recipe.model_dump()["data"].get("builtin")
-    command = command_of(output) if output is not None and not data and not builtin else ""
+    command = (
+        command_of(output) if output is not None and not data and not builtin else ""
+    )
     if command:
         raise UsageError(
             f"no text to train on; the run in {output} goes on by the command that began it: {command}"
@@ -81,11 +108,16 @@ def refuse_other_text(
 
 
 def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:
-    """Raise UsageError for two texts that seem to be the sides of pairs, `a.en a.de`, without a comma."""
+    """Raise UsageError for two texts that seem to be the sides of pairs, `a.en a.de`, without a
+    comma.
+    """
     paths = [Path(item.removesuffix(".gz")) for item in data]
     if len(paths) != 2 or any(_split(setting)[0] == "task" for setting in settings):
         return
-    if paths[0].suffix == paths[1].suffix or {p.suffix for p in paths} & {".txt", ".md"}:
+    if paths[0].suffix == paths[1].suffix or {p.suffix for p in paths} & {
+        ".txt",
+        ".md",
+    }:
         return
     if (paths[0].parent, paths[0].stem) == (paths[1].parent, paths[1].stem):
         raise UsageError(
@@ -112,9 +144,15 @@ def refuse_missing_text(items: Sequence[str | None]) -> None:
 
 
 def _look_of(item: str, values: Mapping[str, str]) -> str:
-    """Return the task that a text is for, by its look. Raises DataError for one that is not there."""
+    """Return the task that a text is for, by its look. Raises DataError for one that is not
+    there.
+    """
     refuse_missing_text([item])
-    return guess_task(item, values.get("data.text_column", "text"), values.get("data.label_column", "label"))
+    return guess_task(
+        item,
+        values.get("data.text_column", "text"),
+        values.get("data.label_column", "label"),
+    )
 
 
 def _split(setting: str) -> tuple[str, str]:

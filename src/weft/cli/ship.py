@@ -9,7 +9,15 @@ import typer
 
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
-from weft.cli.train import AllowBadData, Dev, Output, RecipeName, Settings, Test, say_ended
+from weft.cli.train import (
+    AllowBadData,
+    Dev,
+    Output,
+    RecipeName,
+    Settings,
+    Test,
+    say_ended,
+)
 from weft.cli.use import AsJson, Folder
 from weft.console import stages
 from weft.console.wording import remark
@@ -21,16 +29,24 @@ def quantize(
     output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Pairs to compare on, not trained on; else what the run held out, where it is found."),
+        typer.Argument(
+            help="Pairs to compare on, not trained on; else what the run held out, where it is found."
+        ),
     ] = None,
     shortlist: Annotated[
         list[str] | None,
-        typer.Option(help="Pairs, as for training: learn from them which words a text can become; repeatable."),
+        typer.Option(
+            help="Pairs, as for training: learn from them which words a text can become; repeatable."
+        ),
     ] = None,
-    max_bleu_loss: Annotated[float, typer.Option(help="Write nothing where int8 loses more BLEU.")] = 0.5,
+    max_bleu_loss: Annotated[
+        float, typer.Option(help="Write nothing where int8 loses more BLEU.")
+    ] = 0.5,
     as_json: AsJson = False,
 ) -> None:
-    """Make a translator a quarter as large, and faster, in int8; only where it translates as well."""
+    """Make a translator a quarter as large, and faster, in int8; only where it translates as
+    well.
+    """
     refuse_no_model(folder)
     refuse_missing_text([*(data or ()), *(shortlist or ())])
     from dataclasses import asdict
@@ -40,7 +56,14 @@ def quantize(
         from weft.ship.quantization import contents
         from weft.ship.quantization import quantize as make
 
-        found = make(folder, data or (), output, machine_for_command(), max_bleu_loss, shortlist or ())
+        found = make(
+            folder,
+            data or (),
+            output,
+            machine_for_command(),
+            max_bleu_loss,
+            shortlist or (),
+        )
     if as_json:
         print_json({**asdict(found), "folder": str(output)})
         return
@@ -51,28 +74,43 @@ def quantize(
 
 def average(
     folders: Annotated[
-        list[Path], typer.Argument(help="A model folder with its run's checkpoints, or several alike.")
+        list[Path],
+        typer.Argument(
+            help="A model folder with its run's checkpoints, or several alike."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
-    last: Annotated[int | None, typer.Option(help="Of one run: only so many checkpoints, the newest.")] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(help="Of one run: only so many checkpoints, the newest."),
+    ] = None,
 ) -> None:
     """Make one model with the mean of several models' weights."""
     from weft.ship.averaging import average as make
 
     for name in make(folders, output, last):
         print(name)
-    remark(f"weft: wrote {output}, the mean of these; weft compare tells whether it is better")
+    remark(
+        f"weft: wrote {output}, the mean of these; weft compare tells whether it is better"
+    )
 
 
 def distill(
     teacher: Annotated[Path, typer.Argument(help="The model folder of a translator.")],
-    data: Annotated[list[str], typer.Argument(help="Text to translate: pairs, or a sentence a line; also .gz.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Text to translate: pairs, or a sentence a line; also .gz."
+        ),
+    ],
     output: Output,
     recipe: RecipeName = None,
     dev: Dev = None,
     test: Test = None,
     settings: Settings = None,
-    beam_size: Annotated[int | None, typer.Option(min=1, help="Of the teacher; else its own.")] = None,
+    beam_size: Annotated[
+        int | None, typer.Option(min=1, help="Of the teacher; else its own.")
+    ] = None,
     allow_bad_data: AllowBadData = False,
 ) -> None:
     """Train a student on what a teacher translates, or go on with that where it was stopped."""

@@ -24,10 +24,12 @@ CHUNK = 1024  # lines that are worked on together
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines to work on, and how many to take at a time: one on a terminal, where a person waits for each.
+    """The lines to work on, and how many to take at a time: one on a terminal, where a person waits
+    for each.
 
-    `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a table that the
-    texts are from: every column by its name, or all cells; `unit` is what a text is called to a person.
+    `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a
+    table that the texts are from: every column by its name, or all cells; `unit` is what a text is
+    called to a person.
     """
 
     lines: Iterator[str]
@@ -40,12 +42,16 @@ class Lines:
 
 @contextlib.contextmanager
 def reading_lines(
-    text: list[str] | None, input_file: Path | None, output_file: Path | None, has_columns: bool = False
+    text: list[str] | None,
+    input_file: Path | None,
+    output_file: Path | None,
+    has_columns: bool = False,
 ) -> Iterator[Lines]:
-    """The lines of arguments, a file or standard input; `has_columns` where the verb can take a table's column.
+    """The lines of arguments, a file or standard input; `has_columns` where the verb can take a
+    table's column.
 
-    Raises UsageError where the arguments contradict each other, DataError for malformed text before any line
-    is handed out.
+    Raises UsageError where the arguments contradict each other, DataError for malformed text before
+    any line is handed out.
     """
     if text and input_file:
         raise UsageError("give texts or --input, not both")
@@ -66,7 +72,8 @@ def reading_lines(
 def reading_rows(
     input_file: Path, output_file: Path | None, column: str, as_cells: bool = False
 ) -> Iterator[Lines]:
-    """The texts of a table's column, one a row, empty ones too; raises DataError before any is handed out.
+    """The texts of a table's column, one a row, empty ones too; raises DataError before any is
+    handed out.
 
     `as_cells`, of CSV and TSV: the rows are lists of cells as they stand there.
     """
@@ -78,14 +85,24 @@ def reading_rows(
     _say_dropped(input_file, dropped)
     if as_cells:
         cell_texts, cells = itertools.tee(read_cell_texts(input_file, column))
-        yield Lines((text for text, _ in cell_texts), CHUNK, *size, (row for _, row in cells), "row")
+        yield Lines(
+            (text for text, _ in cell_texts),
+            CHUNK,
+            *size,
+            (row for _, row in cells),
+            "row",
+        )
         return
     texts, rows = itertools.tee(read_texts(input_file, column, Counter()))
-    yield Lines((text for text, _ in texts), CHUNK, *size, (row for _, row in rows), "row")
+    yield Lines(
+        (text for text, _ in texts), CHUNK, *size, (row for _, row in rows), "row"
+    )
 
 
 @contextlib.contextmanager
-def reading_column(input_file: Path, output_file: Path | None, column: str) -> Iterator[Lines]:
+def reading_column(
+    input_file: Path, output_file: Path | None, column: str
+) -> Iterator[Lines]:
     """The texts of a table's column, by its name or number; raises as `reading_rows`."""
     from weft.data.labelled import read_column
 
@@ -96,7 +113,9 @@ def reading_column(input_file: Path, output_file: Path | None, column: str) -> I
     for note in notes:
         remark(f"weft: {note}")
     _say_dropped(input_file, dropped)
-    yield Lines(read_column(input_file, column, Counter(), []), CHUNK, *size, unit="row")
+    yield Lines(
+        read_column(input_file, column, Counter(), []), CHUNK, *size, unit="row"
+    )
 
 
 def _measured(texts: Iterable[str]) -> tuple[int, str]:
@@ -120,8 +139,11 @@ def is_table(path: Path | None) -> bool:
     return kind is not None and kind.name in ("csv", "tsv", "json", "jsonl")
 
 
-def look_at_kind(stream: BinaryIO, path: Path | None, has_columns: bool = False) -> None:
-    """Say what kind of file it seems to be, where its lines may be meant all the same; else raise DataError.
+def look_at_kind(
+    stream: BinaryIO, path: Path | None, has_columns: bool = False
+) -> None:
+    """Say what kind of file it seems to be, where its lines may be meant all the same; else raise
+    DataError.
 
     What stands in a pipe has no name; a table there is taken as lines.
     """
@@ -131,16 +153,29 @@ def look_at_kind(stream: BinaryIO, path: Path | None, has_columns: bool = False)
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
     kind = type_of_content(head) or (type_of_name(path) if path is not None else None)
-    is_one_column = path is not None and kind is not None and kind.name == "tsv" and b"\t" not in head
+    is_one_column = (
+        path is not None
+        and kind is not None
+        and kind.name == "tsv"
+        and b"\t" not in head
+    )
     name = path or "standard input"
     if has_columns and kind is None and _has_tabs(head):
-        remark(f"weft: {name}: every line has a TAB and is taken as it is; {one_column}")
+        remark(
+            f"weft: {name}: every line has a TAB and is taken as it is; {one_column}"
+        )
     if kind is None or is_one_column:
         return
     if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
-        remark(f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}")
+        remark(
+            f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}"
+        )
         return
-    as_lines = "; or give it as standard input, for its lines as they are" if is_table(path) else ""
+    as_lines = (
+        "; or give it as standard input, for its lines as they are"
+        if is_table(path)
+        else ""
+    )
     remedy = f"for {one_column}" if has_columns and is_table(path) else kind.remedy
     raise DataError(f"{name}: is {kind.words}, not one text a line; {remedy}{as_lines}")
 
@@ -152,13 +187,22 @@ def _has_tabs(head: bytes) -> bool:
 
 
 def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
-    if input_file and output_file and output_file.exists() and output_file.samefile(input_file):
-        raise UsageError(f"--output {output_file} is the input itself; it would be lost; give another name")
+    if (
+        input_file
+        and output_file
+        and output_file.exists()
+        and output_file.samefile(input_file)
+    ):
+        raise UsageError(
+            f"--output {output_file} is the input itself; it would be lost; give another name"
+        )
 
 
 @contextlib.contextmanager
 def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
-    """The input as bytes that can be read twice: arguments, a file, or all of a piped standard input."""
+    """The input as bytes that can be read twice: arguments, a file, or all of a piped standard
+    input.
+    """
     if path is not None:
         _refuse_no_input(path)
         with path.open("rb") as file:
@@ -169,7 +213,9 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     else:
         with tempfile.SpooledTemporaryFile(max_size=2**26) as spool:
             for line in text or ():
-                one_line = line.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
+                one_line = (
+                    line.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
+                )
                 spool.write(one_line.encode("utf-8", "surrogateescape") + b"\n")
             if not text:
                 while block := sys.stdin.buffer.read(2**20):
@@ -182,7 +228,9 @@ def _refuse_no_input(path: Path) -> None:
     if not path.is_file():
         why = "is a folder; name a file in it" if path.is_dir() else "no such file"
         piped = path.exists() and not path.is_dir()
-        raise UsageError(f"--input {path}: {'is no file; give it as standard input' if piped else why}")
+        raise UsageError(
+            f"--input {path}: {'is no file; give it as standard input' if piped else why}"
+        )
 
 
 @contextlib.contextmanager
@@ -200,21 +248,30 @@ def sink(path: Path | None) -> Iterator[TextIO]:
             raise typer.Exit(0) from None
     else:
         _refuse_no_file(path)
-        with durable.replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        with (
+            durable.replacing(path) as temporary,
+            temporary.open("w", encoding="utf-8", newline="\n") as file,
+        ):
             yield file
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output, in UTF-8 whatever the terminal is: it is for programs."""
+    """One line of JSON on standard output, in UTF-8 whatever the terminal is: it is for
+    programs.
+    """
     with sink(None) as out:
         out.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager
-def growing_sink(path: Path | None, facts: Mapping[str, Any]) -> Iterator[tuple[TextIO, int]]:
-    """As `sink`, and how many lines are there already: what was interrupted goes on, where `facts` are the same.
+def growing_sink(
+    path: Path | None, facts: Mapping[str, Any]
+) -> Iterator[tuple[TextIO, int]]:
+    """As `sink`, and how many lines are there already: what was interrupted goes on, where `facts`
+    are the same.
 
-    Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts began.
+    Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts
+    began.
     """
     from weft.folder import durable
 
@@ -249,21 +306,36 @@ def _refuse_no_file(path: Path) -> None:
 
 @contextlib.contextmanager
 def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal while the block runs; to be called after each line. Short work has none."""
+    """Show a bar on a terminal while the block runs; to be called after each line. Short work has
+    none.
+    """
     if count is None or count < CHUNK or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("lines"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("lines"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=count, completed=done)
         yield lambda: bar.advance(task)
 
 
 def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
-    """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not UTF-8."""
+    """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not
+    UTF-8.
+    """
     from weft.data.formats.encoding import remedy
 
     offset = 0  # of the line's first byte, as the readers of training text count
@@ -276,7 +348,9 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
         except UnicodeDecodeError as error:
             where = f"{path or 'standard input'}:{number}"
             what = remedy(path, _all_of(source) or raw)
-            raise DataError(f"{where}: not UTF-8 at the text's byte {offset + error.start}; {what}") from None
+            raise DataError(
+                f"{where}: not UTF-8 at the text's byte {offset + error.start}; {what}"
+            ) from None
         offset += len(raw)
 
 
@@ -289,7 +363,9 @@ def _all_of(source: BinaryIO) -> bytes:
 
 
 def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:
-    """Read everything once, so that nothing is written before a malformed line is found; lines and SHA-256."""
+    """Read everything once, so that nothing is written before a malformed line is found; lines and
+    SHA-256.
+    """
     count, digest = 0, sha256()
     for count, line in lines(source, path):  # noqa: B007
         digest.update(line.encode() + b"\n")
@@ -298,12 +374,16 @@ def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:
 
 
 def refuse_broken(texts: dict[str, str]) -> None:
-    """Raise DataError for an argument, by its name, that was not UTF-8: Python has lone surrogates then."""
+    """Raise DataError for an argument, by its name, that was not UTF-8: Python has lone surrogates
+    then.
+    """
     for name, text in texts.items():
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise DataError(f"{name}: not UTF-8 ({text!r:.60}); give it as UTF-8") from None
+            raise DataError(
+                f"{name}: not UTF-8 ({text!r:.60}); give it as UTF-8"
+            ) from None
 
 
 def is_terminal(source: BinaryIO) -> bool:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.recipe import choose_recipe, refuse_missing_text, refuse_other_text, refuse_two_sides, usual_folder
+from weft.cli.recipe import (
+    choose_recipe,
+    refuse_missing_text,
+    refuse_other_text,
+    refuse_two_sides,
+    usual_folder,
+)
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
@@ -22,23 +28,44 @@ GOES_ON = "Folder of the model; the same folder goes on where it stopped."
 Output = Annotated[Path, typer.Option("--output", help=GOES_ON)]
 
 RecipeName = Annotated[
-    str | None, typer.Option("--recipe", help="A packaged recipe's name, a TOML file, or a run's recipe.json.")
+    str | None,
+    typer.Option(
+        "--recipe",
+        help="A packaged recipe's name, a TOML file, or a run's recipe.json.",
+    ),
 ]
-Dev = Annotated[str | None, typer.Option("--dev", help="Text that chooses the best step.")]
-Test = Annotated[str | None, typer.Option("--test", help="Text that is scored once, at the end.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="section.key=value of the recipe; repeatable.")]
+Dev = Annotated[
+    str | None, typer.Option("--dev", help="Text that chooses the best step.")
+]
+Test = Annotated[
+    str | None, typer.Option("--test", help="Text that is scored once, at the end.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="section.key=value of the recipe; repeatable."),
+]
 AllowBadData = Annotated[
-    bool, typer.Option("--allow-bad-data", help="Train on text that the data doctor refuses; it is recorded.")
+    bool,
+    typer.Option(
+        "--allow-bad-data",
+        help="Train on text that the data doctor refuses; it is recorded.",
+    ),
 ]
 
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Also say how this machine computes, and what share of its peak is used.")
+    bool,
+    typer.Option(
+        "--verbose",
+        help="Also say how this machine computes, and what share of its peak is used.",
+    ),
 ]
 
 Minutes = Annotated[
     float | None,
     typer.Option(
-        "--minutes", min=0.1, help="End by then, the test scored and the model written: plans steps and schedule."
+        "--minutes",
+        min=0.1,
+        help="End by then, the test scored and the model written: plans steps and schedule.",
     ),
 ]
 
@@ -57,23 +84,36 @@ def train(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/NAME, after the text.")
+        Path | None,
+        typer.Option(
+            "--output", help=f"{GOES_ON[:-1]}; else runs/NAME, after the text."
+        ),
     ] = None,
     recipe: RecipeName = None,
     train: Annotated[
-        list[str] | None, typer.Option("--train", hidden=True, help="The same as DATA; repeatable.")
+        list[str] | None,
+        typer.Option("--train", hidden=True, help="The same as DATA; repeatable."),
     ] = None,
     dev: Dev = None,
     test: Test = None,
     start_from: Annotated[
-        Path | None, typer.Option("--from", help="Start from the weights of this model folder.")
+        Path | None,
+        typer.Option("--from", help="Start from the weights of this model folder."),
     ] = None,
     settings: Settings = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew; a run that --output holds is set aside, not removed.")
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Begin anew; a run that --output holds is set aside, not removed.",
+        ),
     ] = False,
     allow_data_change: Annotated[
-        bool, typer.Option("--allow-data-change", help="Go on with a run on other text; the card records it.")
+        bool,
+        typer.Option(
+            "--allow-data-change",
+            help="Go on with a run on other text; the card records it.",
+        ),
     ] = False,
     allow_bad_data: AllowBadData = False,
     verbose: Verbose = False,
@@ -97,7 +137,11 @@ def train(
     if is_first_process():
         for line in [
             *chosen.said,
-            *([] if output else [f"the model goes to {out}; --output names another folder"]),
+            *(
+                []
+                if output
+                else [f"the model goes to {out}; --output names another folder"]
+            ),
         ]:
             say(line)
 
@@ -126,7 +170,11 @@ def train(
     say_ended(verdict, wanted.task, out)
 
 
-def finish(folder: Annotated[Path, typer.Argument(help="The folder of a run that was stopped.")]) -> None:
+def finish(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a run that was stopped.")
+    ],
+) -> None:
     """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
     refuse_no_folder(folder)
     with stages.showing("loading PyTorch"):
@@ -146,7 +194,9 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
     weights = (
-        f"; its weights are those of step {verdict.best_step:,}" if 0 < verdict.best_step < verdict.step else ""
+        f"; its weights are those of step {verdict.best_step:,}"
+        if 0 < verdict.best_step < verdict.step
+        else ""
     )
     say(f"{verdict.reason}; the model is in {out}{weights}; try:")
     say(f"  {TRIES[task].format(shlex.quote(str(out)))}")

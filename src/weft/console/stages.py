@@ -1,7 +1,8 @@
-"""What is being done before training and after it, said meanwhile: a live line on a terminal, few lines elsewhere.
+"""What is being done before training and after it, said meanwhile: a live line on a terminal, few
+lines elsewhere.
 
-It imports nothing heavy, so that a person reads a word before PyTorch is loaded. A process has one standard error:
-one line is shown at a time, and where none is shown these functions do nothing.
+It imports nothing heavy, so that a person reads a word before PyTorch is loaded. A process has one
+standard error: one line is shown at a time, and where none is shown these functions do nothing.
 """
 
 import contextlib
@@ -24,9 +25,13 @@ T = TypeVar("T")
 
 
 class StageLine:
-    """The line of one stage after another; a thread of its own keeps it alive while others compute."""
+    """The line of one stage after another; a thread of its own keeps it alive while others
+    compute.
+    """
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stream: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream, self._clock = stream, clock
         self._is_live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._lock = threading.RLock()
@@ -35,7 +40,9 @@ class StageLine:
         self._painted = False
 
     def enter(self, what: str, at_once: bool = False) -> None:
-        """What is done from now on; nothing where `what` is empty. A pipe is told of it when it turns out slow."""
+        """What is done from now on; nothing where `what` is empty. A pipe is told of it when it
+        turns out slow.
+        """
         with self._lock:
             self.what, self._count, self._began = what, "", self._clock()
             self._due = self._began + (0.0 if at_once else SLOW)
@@ -81,7 +88,8 @@ class StageLine:
         return f"{self.what[: max(width - len(far), 8)]}{far}"[:width]
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # a word that cannot be said must not end a run
+        # a word that cannot be said must not end a run
+        with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
 
@@ -91,7 +99,8 @@ _shown: list[StageLine] = []  # at most one
 
 @contextlib.contextmanager
 def showing(first: str, quiet: bool = False) -> Iterator[None]:
-    """Say `first` at once and show the stages of the block; within another such block, that one shows them.
+    """Say `first` at once and show the stages of the block; within another such block, that one
+    shows them.
 
     Of several processes that train together, only the first shows any.
     """
@@ -103,7 +112,9 @@ def showing(first: str, quiet: bool = False) -> Iterator[None]:
     _shown.append(line)
     line.enter(first, at_once=True)
     over = threading.Event()
-    thread = threading.Thread(target=_keep_alive, args=(line, over), name="stages", daemon=True)
+    thread = threading.Thread(
+        target=_keep_alive, args=(line, over), name="stages", daemon=True
+    )
     thread.start()
     try:
         yield

@@ -1,9 +1,10 @@
-"""Padded batches of similar lengths: each a pure function of (seed, epoch, position), so a run can resume.
+"""Padded batches of similar lengths: each a pure function of (seed, epoch, position), so a run can
+resume.
 
-Rows are shuffled, brought into buckets of nearly equal source and target length, cut into batches, and the batches
-shuffled, so that the company a row keeps changes from epoch to epoch. Lengths are padded to even numbers and most
-batches hold a multiple of eight rows: the kernels of matrix products are set up anew for every shape they meet,
-and so meet few.
+Rows are shuffled, brought into buckets of nearly equal source and target length, cut into batches,
+and the batches shuffled, so that the company a row keeps changes from epoch to epoch. Lengths are
+padded to even numbers and most batches hold a multiple of eight rows: the kernels of matrix
+products are set up anew for every shape they meet, and so meet few.
 """
 
 from collections.abc import Iterator
@@ -30,8 +31,9 @@ ROWS = 8  # a batch of more rows than that holds a multiple of it
 class Batch:
     """Sentences of one micro-batch, padded on the right with PAD_ID.
 
-    `src` ends with eos, `tgt_in` is bos and target, `tgt_out` is target and eos. The numbers of tokens count what
-    is not padding, the final eos included, bos not. `rows` are positions in the store.
+    `src` ends with eos, `tgt_in` is bos and target, `tgt_out` is target and eos. The numbers of
+    tokens count what is not padding, the final eos included, bos not. `rows` are positions in the
+    store.
     """
 
     src: Int[Tensor, "B S"]
@@ -67,10 +69,11 @@ class Batches:
         seed: int,
         noise: Noise | None = None,
     ) -> None:
-        """Limit a batch by padded source plus target tokens (bos and eos included), or by sentences.
+        """Limit a batch by padded source plus target tokens (bos and eos included), or by
+        sentences.
 
-        With neither, 4,096 tokens. A row longer than the limit is a batch of its own. Lengths are those without
-        `noise`, which may make a batch larger.
+        With neither, 4,096 tokens. A row longer than the limit is a batch of its own. Lengths are
+        those without `noise`, which may make a batch larger.
         """
         self._store, self._seed, self._widths = store, seed, _padded_lens(store)
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
@@ -83,10 +86,14 @@ class Batches:
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> Batch:
-        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its
+        last.
+        """
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
-            raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
+            raise IndexError(
+                f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}"
+            )
         if self._noise is not None:
             return _collate_noisy(self._store, plan[position], self._noise, epoch)
         return _collate(self._store, plan[position], self._widths)
@@ -100,12 +107,18 @@ class Batches:
         generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = generator.permutation(len(self._store))
         if self._batch_size is None:
-            plan = _cut_by_tokens(self._widths, _bucketed(self._widths, order, generator), self._tokens)
+            plan = _cut_by_tokens(
+                self._widths, _bucketed(self._widths, order, generator), self._tokens
+            )
             last = []
         else:
             remainder = len(order) % self._batch_size
             rows = _bucketed(self._widths, order[remainder:], generator)
-            plan = np.split(rows, range(self._batch_size, len(rows), self._batch_size)) if len(rows) else []
+            plan = (
+                np.split(rows, range(self._batch_size, len(rows), self._batch_size))
+                if len(rows)
+                else []
+            )
             last = [order[:remainder]] if remainder else []
         return [plan[i] for i in generator.permutation(len(plan))] + last
 
@@ -121,7 +134,9 @@ def _padded_lens(store: ParallelStore) -> Widths:
     return even(store.src_lens + 1), even(store.tgt_lens + 1)
 
 
-def _bucketed(widths: Widths, order: Positions, generator: np.random.Generator) -> Positions:
+def _bucketed(
+    widths: Widths, order: Positions, generator: np.random.Generator
+) -> Positions:
     """Return the rows sorted by padded length of a side, drawn anew, then of the other.
 
     Equal ones in the given order.
@@ -129,17 +144,21 @@ def _bucketed(widths: Widths, order: Positions, generator: np.random.Generator) 
     first, second = (lens[order] for lens in widths)
     if generator.integers(2):
         first, second = second, first
-    # Every other length of the first runs backwards through the second: no batch jumps from longest to shortest.
+    # Every other length of the first runs backwards through the second: no batch jumps from longest
+    # to shortest.
     second = np.where(first % 4, -second, second)
     return order[np.lexsort((second, first))]
 
 
 def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positions]:
-    """Cut the rows into stretches whose padded size is within the limit, but one row at least, many in eights."""
+    """Cut the rows into stretches whose padded size is within the limit, but one row at least, many
+    in eights.
+    """
     src, tgt = (lens[order] for lens in widths)
     batches = []
     start = 0
-    most = limit // int((src + tgt).min(initial=limit)) + 1  # no batch has more rows than that
+    # no batch has more rows than that
+    most = limit // int((src + tgt).min(initial=limit)) + 1
     while start < len(order):
         ahead = slice(start, start + most)
         sizes = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
@@ -157,12 +176,16 @@ def slices(rows: int, count: int) -> list[slice]:
 
 
 def even(lens: Positions) -> Positions:
-    """The lengths of all rows as they are padded: to even numbers, but the longest to no more than its own."""
+    """The lengths of all rows as they are padded: to even numbers, but the longest to no more than
+    its own.
+    """
     return np.minimum(lens + lens % 2, lens.max(initial=0))
 
 
 def round_rows(fitting: int) -> int:
-    """How many rows a batch takes of those that fit: at least one, of more than eight a multiple of eight."""
+    """How many rows a batch takes of those that fit: at least one, of more than eight a multiple of
+    eight.
+    """
     return max(fitting - fitting % ROWS if fitting > ROWS else fitting, 1)
 
 
@@ -185,7 +208,9 @@ def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
     )
 
 
-def _collate_noisy(store: ParallelStore, rows: Positions, noise: Noise, epoch: int) -> Batch:
+def _collate_noisy(
+    store: ParallelStore, rows: Positions, noise: Noise, epoch: int
+) -> Batch:
     drawn = [noise.of(epoch, int(row), store.src(row), store.tgt(row)) for row in rows]
     most = noise.max_len + 1
     src = padded_rows([[*read, EOS_ID] for (_, read), _ in drawn], most)
@@ -201,7 +226,9 @@ def _collate_noisy(store: ParallelStore, rows: Positions, noise: Noise, epoch: i
     )
 
 
-def _padded(ids: Ids, offsets: Positions, rows: Positions, width: int) -> npt.NDArray[np.int64]:
+def _padded(
+    ids: Ids, offsets: Positions, rows: Positions, width: int
+) -> npt.NDArray[np.int64]:
     """Return the rows' ids as a matrix of int64."""
     starts, ends = offsets[rows], offsets[rows + 1]
     positions = starts[:, None] + np.arange(width)

@@ -1,4 +1,6 @@
-"""A look at text before anything is trained: read as training would read it, but on past what cannot be read."""
+"""A look at text before anything is trained: read as training would read it, but on past what
+cannot be read.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +26,9 @@ Parts = dict[str, T | None]
 
 @dataclass
 class Checkup:
-    """What was looked at and what was found; `parts` has numbers of each part that could be read."""
+    """What was looked at and what was found; `parts` has numbers of each part that could be
+    read.
+    """
 
     task: str
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -38,7 +42,10 @@ class Checkup:
 
     def counts(self) -> dict[str, int]:
         """How many findings there are of each severity."""
-        return {s: sum(f.severity == s for f in self.findings) for s in ("fatal", "warning", "note")}
+        return {
+            s: sum(f.severity == s for f in self.findings)
+            for s in ("fatal", "warning", "note")
+        }
 
     def words(self) -> str:
         """Return the verdict for a person."""
@@ -60,13 +67,17 @@ class Checkup:
 
 
 def check_up(recipe: Recipe, given: Sources) -> Checkup:
-    """Read and look over all that was given; what cannot be read is a fatal finding, and the rest is looked at."""
+    """Read and look over all that was given; what cannot be read is a fatal finding, and the rest
+    is looked at.
+    """
     found = Checkup(recipe.task)
     if isinstance(recipe, TranslationRecipe):
         _check_pairs(recipe, given, found)
     elif isinstance(recipe, LanguageRecipe):
         parts = _read_parts(
-            given, lambda items: read_documents(items, recipe.data.documents, recipe.data.raw), found
+            given,
+            lambda items: read_documents(items, recipe.data.documents, recipe.data.raw),
+            found,
         )
         _look(parts, examine_documents, found)
     else:
@@ -78,21 +89,31 @@ def check_up(recipe: Recipe, given: Sources) -> Checkup:
 
 def _check_pairs(recipe: TranslationRecipe, given: Sources, found: Checkup) -> None:
     langs = (recipe.data.src_lang, recipe.data.tgt_lang)
-    _look(_read_parts(given, lambda items: read_pairs(items, *langs), found), examine_pairs, found)
+    _look(
+        _read_parts(given, lambda items: read_pairs(items, *langs), found),
+        examine_pairs,
+        found,
+    )
 
 
 def _check_rows(recipe: ClassificationRecipe, given: Sources, found: Checkup) -> None:
     data = recipe.data
     columns = (data.text_column, data.label_column)
-    parts = _read_parts(given, lambda items: read_labelled(items, *columns, data.label_separator), found)
+    parts = _read_parts(
+        given, lambda items: read_labelled(items, *columns, data.label_separator), found
+    )
     if parts["train"] is not None:
         for name in parts["train"].files:
             found.findings += look_over_columns(Path(name), *columns)
     _look(parts, examine_rows, found)
 
 
-def _look(parts: Parts[T], examine: Callable[..., list[Finding]], found: Checkup) -> None:
-    """Numbers of all parts, and the findings; without training text each other part is looked over by itself."""
+def _look(
+    parts: Parts[T], examine: Callable[..., list[Finding]], found: Checkup
+) -> None:
+    """Numbers of all parts, and the findings; without training text each other part is looked over
+    by itself.
+    """
     for name, part in parts.items():
         if part is not None:
             found.parts[name] = {**summarize(part), "signature": signature(part.rows())}
@@ -101,15 +122,25 @@ def _look(parts: Parts[T], examine: Callable[..., list[Finding]], found: Checkup
         found.findings += examine(train, *others)
         return
     for name, part in parts.items():
-        found.findings += [replace(finding, part=name) for finding in (examine(part) if part is not None else ())]
+        found.findings += [
+            replace(finding, part=name)
+            for finding in (examine(part) if part is not None else ())
+        ]
 
 
-def _read_parts(given: Sources, read: Callable[[Sequence[str]], T], found: Checkup) -> Parts[T]:
+def _read_parts(
+    given: Sources, read: Callable[[Sequence[str]], T], found: Checkup
+) -> Parts[T]:
     asked = {"train": given.train, "dev": (given.dev,), "test": (given.test,)}
-    return {name: _read([i for i in items if i], read, name, found) for name, items in asked.items()}
+    return {
+        name: _read([i for i in items if i], read, name, found)
+        for name, items in asked.items()
+    }
 
 
-def _read(items: Sequence[str], read: Callable[[Sequence[str]], T], part: str, found: Checkup) -> T | None:
+def _read(
+    items: Sequence[str], read: Callable[[Sequence[str]], T], part: str, found: Checkup
+) -> T | None:
     """All that can be read of some DATA, joined; the rest becomes findings."""
     if not items:
         return None
@@ -130,7 +161,14 @@ def _read(items: Sequence[str], read: Callable[[Sequence[str]], T], part: str, f
 def _unreadable(item: str, error: DataError, part: str) -> Finding:
     """Why DATA cannot be read; of two files of unequal length also where they part."""
     message, _, remedy = str(error).partition("; ")
-    plain = Finding("fatal", "unreadable", message, remedy or "mend or leave out the file", 1, part=part)
+    plain = Finding(
+        "fatal",
+        "unreadable",
+        message,
+        remedy or "mend or leave out the file",
+        1,
+        part=part,
+    )
     try:
         paths = split_at_comma(item)
         unequal = unequal_lines(*paths) if len(paths) == 2 else None

@@ -1,4 +1,5 @@
-"""Parallel text: read from files in any known format, kept with its origin, held out, fingerprinted.
+"""Parallel text: read from files in any known format, kept with its origin, held out,
+fingerprinted.
 
 DATA is one TSV of pairs, two aligned files joined by a comma, or TMX, each also packed with gzip.
 """
@@ -36,22 +37,22 @@ __all__ = [
     "split_off",
 ]
 
-_PAIRS = ("tmx", "xml", "tsv", "markdown")  # kinds of files that pairs may stand in; XML has to turn out as TMX
+# kinds of files that pairs may stand in; XML has to turn out as TMX
+_PAIRS = ("tmx", "xml", "tsv", "markdown")
 _LINES = ("tsv", "markdown")
-_ROWS = (
-    "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
-)
+_ROWS = "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
 _OF_TABLES = dict.fromkeys(("csv", "jsonl", "json"), _ROWS)
 
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Pairs of sentences with their origin. Both sides are stripped, not empty, and hold no line end.
+    """Pairs of sentences with their origin. Both sides are stripped, not empty, and hold no line
+    end.
 
-    `lines` counts from 1: the line that a pair stands on, or of a TMX file the line where its unit begins. In the
-    files of `by_unit`, by their place in `files`, several units share a line: there it is the number of the unit.
-    `dropped` and `notes` tell what reading left out and took for granted; `num_coded` are the pairs that it took
-    codes out of.
+    `lines` counts from 1: the line that a pair stands on, or of a TMX file the line where its unit
+    begins. In the files of `by_unit`, by their place in `files`, several units share a line: there
+    it is the number of the unit. `dropped` and `notes` tell what reading left out and took for
+    granted; `num_coded` are the pairs that it took codes out of.
     """
 
     src: list[str]
@@ -79,7 +80,9 @@ class ParallelText:
         return zip(self.src, self.tgt, strict=True)
 
     def select(self, indices: Iterable[int]) -> "ParallelText":
-        """Return the pairs at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the pairs at these indices, in this order; what reading dropped stays with the
+        whole.
+        """
         order = list(indices)
         return ParallelText(
             src=[self.src[i] for i in order],
@@ -96,7 +99,9 @@ class ParallelText:
 
 @dataclass(frozen=True)
 class SourceText:
-    """Sentences to translate: stripped, not empty. `dropped` and `notes` as those of a `ParallelText`."""
+    """Sentences to translate: stripped, not empty. `dropped` and `notes` as those of a
+    `ParallelText`.
+    """
 
     lines: list[str]
     dropped: dict[str, int]
@@ -111,24 +116,34 @@ class SourceText:
 
 
 def read_pairs(
-    data: Sequence[str | Path] | str, src_lang: str | None = None, tgt_lang: str | None = None
+    data: Sequence[str | Path] | str,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
 ) -> ParallelText:
     """Read and join every DATA; a pair with an empty side is dropped whole and counted.
 
-    Languages are those given, else those of the file names (`train.en,train.de`, `pairs.en-zh.tsv`), else
-    those in TMX, else `und`. Raises DataError with file and line for whatever cannot be read as pairs.
+    Languages are those given, else those of the file names (`train.en,train.de`,
+    `pairs.en-zh.tsv`), else those in TMX, else `und`. Raises DataError with file and line for
+    whatever cannot be read as pairs.
     """
     items = [data] if isinstance(data, str | Path) else data
     if not items:
-        raise UsageError("no data given; name a file of source<TAB>target lines, or two aligned files")
-    src_lang, tgt_lang = _asked(src_lang, "data.src_lang"), _asked(tgt_lang, "data.tgt_lang")
+        raise UsageError(
+            "no data given; name a file of source<TAB>target lines, or two aligned files"
+        )
+    src_lang, tgt_lang = (
+        _asked(src_lang, "data.src_lang"),
+        _asked(tgt_lang, "data.tgt_lang"),
+    )
     parts = [_read_item(str(item), src_lang, tgt_lang) for item in items]
     return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
 
 
-def read_sources(data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None) -> SourceText:
-    """Return the source sides of every DATA; one may also be plain text, a sentence a line, in the source
-    language.
+def read_sources(
+    data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None
+) -> SourceText:
+    """Return the source sides of every DATA; one may also be plain text, a sentence a line, in the
+    source language.
 
     A file is plain text where its first line that is not empty has no TAB. Raises as `read_pairs`.
     """
@@ -147,9 +162,16 @@ def read_sources(data: Sequence[str], src_lang: str | None = None, tgt_lang: str
     return whole
 
 
-def from_pairs(pairs: Iterable[tuple[str, str]], name: str, src_lang: str, tgt_lang: str) -> ParallelText:
-    """Pairs that come from no file, by the same rules; line n is the n-th pair, line ends become spaces."""
-    rows = ((n, _on_one_line(src), _on_one_line(tgt)) for n, (src, tgt) in enumerate(pairs, start=1))
+def from_pairs(
+    pairs: Iterable[tuple[str, str]], name: str, src_lang: str, tgt_lang: str
+) -> ParallelText:
+    """Pairs that come from no file, by the same rules; line n is the n-th pair, line ends become
+    spaces.
+    """
+    rows = (
+        (n, _on_one_line(src), _on_one_line(tgt))
+        for n, (src, tgt) in enumerate(pairs, start=1)
+    )
     return _keep(rows, Counter(), [], [name], (src_lang, tgt_lang))
 
 
@@ -158,21 +180,28 @@ def split_off(
 ) -> tuple[ParallelText, ParallelText | None, ParallelText | None]:
     """Training, dev and test pairs; None for a size of 0, and for both below 200 pairs.
 
-    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or target
-    occurs in two parts. Large groups of repeats stay in training, so a part can be smaller than asked.
-    Depends on seed and content alone. Raises UsageError if nothing would be left to train on.
+    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or
+    target occurs in two parts. Large groups of repeats stay in training, so a part can be smaller
+    than asked. Depends on seed and content alone. Raises UsageError if nothing would be left to
+    train on.
     """
     if len(text) < split.MIN_PAIRS:
         return text, None, None
     default = split.default_size(len(text))
-    dev_size, test_size = (default if size is None else size for size in (dev_size, test_size))
+    dev_size, test_size = (
+        default if size is None else size for size in (dev_size, test_size)
+    )
     if dev_size + test_size >= len(text):
         raise UsageError(
             f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} pairs "
             "for training"
         )
     train, dev, test = split.hold_out(text.src, text.tgt, dev_size, test_size, seed)
-    return text.select(train), text.select(dev) if dev else None, text.select(test) if test else None
+    return (
+        text.select(train),
+        text.select(dev) if dev else None,
+        text.select(test) if test else None,
+    )
 
 
 def fingerprint(text: ParallelText) -> str:
@@ -191,7 +220,9 @@ def _asked(tag: str | None, key: str) -> str | None:
         return None
     canonical = languages.canonical(tag)
     if canonical is None:
-        raise UsageError(f"{key} = {tag!r}: write a BCP-47 language code such as en, zh or pt-BR")
+        raise UsageError(
+            f"{key} = {tag!r}: write a BCP-47 language code such as en, zh or pt-BR"
+        )
     return canonical
 
 
@@ -215,7 +246,9 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         by_unit = contents.shares_lines
         named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
         rows = tmx.read_tmx(paths[0], *named, dropped, coded, by_unit)
-        if against := tmx.against_header(contents, *named, is_asked=bool(src_lang or tgt_lang)):
+        if against := tmx.against_header(
+            contents, *named, is_asked=bool(src_lang or tgt_lang)
+        ):
             notes.append(f"{item}: {against}; {_other_way(named)}")
     else:
         quoting = find_quoting(paths[0])
@@ -225,20 +258,36 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         if header and named == (None, None):
             named = (header.src_lang, header.tgt_lang)
         rows = read_tsv(paths[0], quoting, header, dropped, notes)
-    pair = (src_lang or named[0] or languages.UNKNOWN, tgt_lang or named[1] or languages.UNKNOWN)
+    pair = (
+        src_lang or named[0] or languages.UNKNOWN,
+        tgt_lang or named[1] or languages.UNKNOWN,
+    )
     if _swapped(pair, named):
-        notes.append(f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?")
-    if header and header.src_lang and header.tgt_lang and (header.is_turned or not (src_lang or tgt_lang)):
+        notes.append(
+            f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?"
+        )
+    if (
+        header
+        and header.src_lang
+        and header.tgt_lang
+        and (header.is_turned or not (src_lang or tgt_lang))
+    ):
         turned = "its columns are turned round and " if header.is_turned else ""
-        notes.append(f"{item}: {turned}read as {pair[0]} to {pair[1]}; {_other_way(pair)}")
+        notes.append(
+            f"{item}: {turned}read as {pair[0]} to {pair[1]}; {_other_way(pair)}"
+        )
     if header and _differ(pair, header):
         shown = f"{header.src_lang} to {header.tgt_lang}"
-        notes.append(f"{item}: its columns are named {shown}, but read as {pair[0]} to {pair[1]}; is that right?")
+        notes.append(
+            f"{item}: its columns are named {shown}, but read as {pair[0]} to {pair[1]}; is that right?"
+        )
     text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
     num_coded = len(coded.intersection(text.lines))
     if num_coded:
         of = f"{num_coded:,} of {len(text):,} units"
-        notes.append(f"{item}: inline codes (tags of the original document) were taken out of {of}")
+        notes.append(
+            f"{item}: inline codes (tags of the original document) were taken out of {of}"
+        )
     return replace(text, by_unit=frozenset({0} if by_unit else ()), num_coded=num_coded)
 
 
@@ -252,17 +301,25 @@ def split_at_comma(item: str) -> list[Path]:
     ways = [(item[:i].strip(), item[i + 1 :].strip()) for i in cuts]
     both = [way for way in ways if all(way) and all(map(os.path.exists, way))]
     if not both and len(ways) > 1:
-        raise DataError(f"{item}: no such files; join exactly two aligned files with one comma")
+        raise DataError(
+            f"{item}: no such files; join exactly two aligned files with one comma"
+        )
     way = both[0] if both else ways[0]
     if not all(way):
-        raise DataError(f"{item}: a file name is missing beside the comma; write train.en,train.de")
+        raise DataError(
+            f"{item}: a file name is missing beside the comma; write train.en,train.de"
+        )
     return [Path(name) for name in way]
 
 
 def _kind_of_pairs(paths: Sequence[Path]) -> str:
-    """Return the kind of one file of pairs, or of two aligned ones, which must be lines; "" for plain text."""
+    """Return the kind of one file of pairs, or of two aligned ones, which must be lines; "" for
+    plain text.
+    """
     if len(paths) == 1:
-        kind = accepted_type(paths[0], _PAIRS, "pairs (TMX, or source<TAB>target lines)", _OF_TABLES)
+        kind = accepted_type(
+            paths[0], _PAIRS, "pairs (TMX, or source<TAB>target lines)", _OF_TABLES
+        )
         return kind.name if kind else ""
     each = {"tmx": f"name each by itself: {paths[0]} {paths[1]}"}
     for path in paths:
@@ -271,10 +328,14 @@ def _kind_of_pairs(paths: Sequence[Path]) -> str:
 
 
 def _is_plain(path: Path) -> bool:
-    kind = accepted_type(path, _PAIRS, "text, a sentence or source<TAB>target on each line", _OF_TABLES)
+    kind = accepted_type(
+        path, _PAIRS, "text, a sentence or source<TAB>target on each line", _OF_TABLES
+    )
     if kind is not None and kind.name in ("tmx", "xml"):
         return False
-    first = next((line for line in read_lines_within(path) if line is None or line.strip()), None)
+    first = next(
+        (line for line in read_lines_within(path) if line is None or line.strip()), None
+    )
     return first is not None and "\t" not in first
 
 
@@ -299,7 +360,10 @@ def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
 def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> bool:
     """Return whether a file's name has the two languages the other way round."""
     there = [language and languages.primary(language) for language in named]
-    return there == [languages.primary(language) for language in reversed(pair)] and there[0] != there[1]
+    return (
+        there == [languages.primary(language) for language in reversed(pair)]
+        and there[0] != there[1]
+    )
 
 
 def _other_way(pair: tuple[str, str]) -> str:
@@ -309,17 +373,22 @@ def _other_way(pair: tuple[str, str]) -> str:
 
 
 def _differ(pair: tuple[str, str], header: Header) -> bool:
-    """Return whether the columns that are read are named as another language than they are read as."""
+    """Return whether the columns that are read are named as another language than they are read
+    as.
+    """
     named = (header.src_lang, header.tgt_lang)
     return any(
-        name and languages.primary(name) != languages.primary(lang) for name, lang in zip(named, pair, strict=True)
+        name and languages.primary(name) != languages.primary(lang)
+        for name, lang in zip(named, pair, strict=True)
     )
 
 
 def _tmx_languages(
     path: Path, contents: tmx.Contents, src_lang: str | None, tgt_lang: str | None
 ) -> tuple[str, str]:
-    """As asked; else as the file's name says, if the file holds both; else the two that it holds."""
+    """As asked; else as the file's name says, if the file holds both; else the two that it
+    holds.
+    """
     found = contents.languages
     named = languages.pair_from_name(path.name)
     if src_lang is None and tgt_lang is None and named:
@@ -330,7 +399,11 @@ def _tmx_languages(
 
 
 def _keep(
-    rows: Iterator[Row], dropped: Counter[str], notes: list[str], files: list[str], pair: tuple[str, str]
+    rows: Iterator[Row],
+    dropped: Counter[str],
+    notes: list[str],
+    files: list[str],
+    pair: tuple[str, str],
 ) -> ParallelText:
     """Collect the rows that have text on both sides; raises DataError if none has."""
     src: list[str] = []
@@ -345,15 +418,35 @@ def _keep(
         else:
             dropped[EMPTY_SIDE if src_text or tgt_text else BOTH_EMPTY] += 1
     if not src:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
-        raise DataError(f"{','.join(files)}: no pair with text on both sides ({reasons or 'no lines'})")
-    return ParallelText(src, tgt, lines, files, [0] * len(src), dict(dropped), *pair, notes)
+        reasons = ", ".join(
+            f"{reason}: {count}" for reason, count in sorted(dropped.items())
+        )
+        raise DataError(
+            f"{','.join(files)}: no pair with text on both sides ({reasons or 'no lines'})"
+        )
+    return ParallelText(
+        src, tgt, lines, files, [0] * len(src), dict(dropped), *pair, notes
+    )
 
 
-def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None) -> ParallelText:
-    pair = (src_lang or _common(parts, "src_lang"), tgt_lang or _common(parts, "tgt_lang"))
+def _join(
+    parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None
+) -> ParallelText:
+    pair = (
+        src_lang or _common(parts, "src_lang"),
+        tgt_lang or _common(parts, "tgt_lang"),
+    )
     whole = ParallelText(
-        [], [], [], [], [], {}, *pair, [], _units_of(parts), sum(part.num_coded for part in parts)
+        [],
+        [],
+        [],
+        [],
+        [],
+        {},
+        *pair,
+        [],
+        _units_of(parts),
+        sum(part.num_coded for part in parts),
     )
     dropped: Counter[str] = Counter()
     for part in parts:
@@ -371,7 +464,11 @@ def _join(parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | N
 def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:
     """Return the files that are counted by units, by their place among all."""
     before = [0, *accumulate(len(part.files) for part in parts)]
-    return frozenset(start + file for start, part in zip(before, parts, strict=False) for file in part.by_unit)
+    return frozenset(
+        start + file
+        for start, part in zip(before, parts, strict=False)
+        for file in part.by_unit
+    )
 
 
 def _common(parts: Sequence[ParallelText], key: str) -> str:
@@ -379,6 +476,10 @@ def _common(parts: Sequence[ParallelText], key: str) -> str:
     known = {str(getattr(part, key)): part.files for part in reversed(parts)}
     known.pop(languages.UNKNOWN, None)
     if len({languages.primary(tag) for tag in known}) > 1:
-        listing = ", ".join(f"{','.join(files)} is {tag}" for tag, files in reversed(known.items()))
-        raise DataError(f"the data differ in language: {listing}; set data.{key} if that is meant")
+        listing = ", ".join(
+            f"{','.join(files)} is {tag}" for tag, files in reversed(known.items())
+        )
+        raise DataError(
+            f"the data differ in language: {listing}; set data.{key} if that is meant"
+        )
     return min(known, key=len) if known else languages.UNKNOWN

@@ -1,6 +1,8 @@
-"""Documents for a language model: read from text files, kept with their origin, held out, fingerprinted.
+"""Documents for a language model: read from text files, kept with their origin, held out,
+fingerprinted.
 
-DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document: blank lines, lines, or files.
+DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document: blank lines, lines,
+or files.
 """
 
 from collections import Counter
@@ -20,7 +22,8 @@ from weft.errors import DataError, UsageError
 Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
-_KINDS = ("tsv", "markdown", "xml")  # of files, beside plain text, whose lines may be what is meant
+# of files, beside plain text, whose lines may be what is meant
+_KINDS = ("tsv", "markdown", "xml")
 _RAW = (
     "html",
     "json",
@@ -44,8 +47,8 @@ _REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out pa
 class Documents:
     """Texts with their origin; lines inside a text end with LF, and none is of white space alone.
 
-    `lines` are the first lines of the texts, from 1. `dropped` and `notes` tell what reading left out and took for
-    granted.
+    `lines` are the first lines of the texts, from 1. `dropped` and `notes` tell what reading left
+    out and took for granted.
     """
 
     texts: list[str]
@@ -61,7 +64,9 @@ class Documents:
     @property
     def num_bytes(self) -> int:
         """UTF-8 bytes of all texts."""
-        return sum(len(text) if text.isascii() else len(_utf8(text)) for text in self.texts)
+        return sum(
+            len(text) if text.isascii() else len(_utf8(text)) for text in self.texts
+        )
 
     def where(self, i: int) -> str:
         """`file:line` where document i begins."""
@@ -72,7 +77,9 @@ class Documents:
         return ((text,) for text in self.texts)
 
     def select(self, indices: Iterable[int]) -> "Documents":
-        """Return the documents at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the documents at these indices, in this order; what reading dropped stays with the
+        whole.
+        """
         order = list(indices)
         return Documents(
             texts=[self.texts[i] for i in order],
@@ -83,13 +90,15 @@ class Documents:
         )
 
 
-def read_documents(data: str | Path | Sequence[str | Path], documents: Ends, raw: bool = False) -> Documents:
+def read_documents(
+    data: str | Path | Sequence[str | Path], documents: Ends, raw: bool = False
+) -> Documents:
     """Read and join every DATA.
 
-    "blank-line": a document is a run of lines that have more than white space. "file": all of a file, its final
-    line end included. "line": every line that has more than white space. `raw`: HTML, JSON and the like are the
-    text itself. Raises DataError, with the place where it
-    has one, for whatever cannot be read as text, and for a file without any.
+    "blank-line": a document is a run of lines that have more than white space. "file": all of a
+    file, its final line end included. "line": every line that has more than white space. `raw`:
+    HTML, JSON and the like are the text itself. Raises DataError, with the place where it has one,
+    for whatever cannot be read as text, and for a file without any.
     """
     items = [data] if isinstance(data, str | Path) else data
     if not items:
@@ -101,11 +110,15 @@ def read_documents(data: str | Path | Sequence[str | Path], documents: Ends, raw
 
 def from_documents(texts: Iterable[str], name: str) -> Documents:
     """Texts that come from no file, by the same rules; line n is the n-th text."""
-    return _keep(((n, text.replace("\r\n", "\n")) for n, text in enumerate(texts, start=1)), name)
+    return _keep(
+        ((n, text.replace("\r\n", "\n")) for n, text in enumerate(texts, start=1)), name
+    )
 
 
 def fingerprint_documents(documents: Documents) -> str:
-    """SHA-256 over the texts, their bounds and their order; file names and line numbers do not count."""
+    """SHA-256 over the texts, their bounds and their order; file names and line numbers do not
+    count.
+    """
     digest = sha256(f"{len(documents)}\n".encode())
     for text in documents.texts:
         content = _utf8(text)
@@ -117,13 +130,14 @@ def fingerprint_documents(documents: Documents) -> str:
 def split_documents(
     documents: Documents, dev_share: float, test_share: float, seed: int
 ) -> tuple[Documents, Documents | None, Documents | None]:
-    """Training, dev and test text, by shares of all characters; None for a share of 0 and where no text is left.
+    """Training, dev and test text, by shares of all characters; None for a share of 0 and where no
+    text is left.
 
-    Of 20 documents or more whole ones are held out, by seed and content alone, and repeats stay together: so the
-    shares are rough. Of fewer the beginning of the text is dev and its end test, so that the text goes on from
-    training into test; the cuts go after a line end where one follows within 1,000 characters (and leaves dev at
-    most twice its size), else to that very character, inside a document or not.
-    Raises UsageError if nothing would be left to train on.
+    Of 20 documents or more whole ones are held out, by seed and content alone, and repeats stay
+    together: so the shares are rough. Of fewer the beginning of the text is dev and its end test,
+    so that the text goes on from training into test; the cuts go after a line end where one follows
+    within 1,000 characters (and leaves dev at most twice its size), else to that very character,
+    inside a document or not. Raises UsageError if nothing would be left to train on.
     """
     divide = _hold_out if len(documents) >= MIN_DOCUMENTS else _cut_off
     train, dev, test = divide(documents, dev_share, test_share, seed)
@@ -143,10 +157,14 @@ def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     learn = "or add --set data.raw=true to learn it as it stands"
     remedies = {name: f"{FILE_TYPES[name].remedy}, {learn}" for name in _RAW}
     accepted_type(path, _RAW if raw else _KINDS, _WANTED, remedies)
-    read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[documents]
+    read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[
+        documents
+    ]
     found = _keep(read(path), str(path))
     if documents == "blank-line" and len(found) == 1 and "\n" in found.texts[0]:
-        found.notes.append(f"{path}: no blank line between its lines: it is one document")
+        found.notes.append(
+            f"{path}: no blank line between its lines: it is one document"
+        )
     return found
 
 
@@ -180,7 +198,9 @@ def _keep(numbered: Iterable[tuple[int, str]], name: str) -> Documents:
         else:
             num_blank += 1
     if not kept.texts:
-        raise DataError(f"{name}: holds no text, only white space; give a file with text")
+        raise DataError(
+            f"{name}: holds no text, only white space; give a file with text"
+        )
     if num_blank:
         kept.dropped[BLANK] = num_blank
     return kept
@@ -204,13 +224,19 @@ def _join(parts: Sequence[Documents]) -> Documents:
 Parts = tuple[Documents | None, Documents | None, Documents | None]
 
 
-def _hold_out(whole: Documents, dev_share: float, test_share: float, seed: int) -> Parts:
-    """Whole documents, taken in the order of a keyed hash of their folded text, which repeats have in common."""
+def _hold_out(
+    whole: Documents, dev_share: float, test_share: float, seed: int
+) -> Parts:
+    """Whole documents, taken in the order of a keyed hash of their folded text, which repeats have
+    in common.
+    """
     groups: dict[bytes, list[int]] = {}
     for i, text in enumerate(whole.texts):
         groups.setdefault(keyed_hash(seed, fold(text)), []).append(i)
     sizes = [len(text) for text in whole.texts]
-    test, order = _take([groups[key] for key in sorted(groups)], sizes, test_share * sum(sizes))
+    test, order = _take(
+        [groups[key] for key in sorted(groups)], sizes, test_share * sum(sizes)
+    )
     dev, order = _take(order, sizes, dev_share * sum(sizes))
     train = [i for group in order for i in group]
     return _selected(whole, train), _selected(whole, dev), _selected(whole, test)
@@ -220,8 +246,11 @@ def _selected(whole: Documents, indices: Sequence[int]) -> Documents | None:
     return whole.select(sorted(indices)) if indices else None
 
 
-def _take(order: list[list[int]], sizes: Sequence[int], wanted: float) -> tuple[list[int], list[list[int]]]:
-    """Fill one part with groups from the front, each that brings it nearer to its size; the rest is for others.
+def _take(
+    order: list[list[int]], sizes: Sequence[int], wanted: float
+) -> tuple[list[int], list[list[int]]]:
+    """Fill one part with groups from the front, each that brings it nearer to its size; the rest is
+    for others.
 
     Large groups of repeats are taken only where the part stays unfilled without them.
     """
@@ -240,12 +269,18 @@ def _take(order: list[list[int]], sizes: Sequence[int], wanted: float) -> tuple[
     return taken, order
 
 
-def _cut_off(whole: Documents, dev_share: float, test_share: float, _seed: int) -> Parts:
-    """Stretches of the text as it stands; positions count the characters of all documents in a row."""
+def _cut_off(
+    whole: Documents, dev_share: float, test_share: float, _seed: int
+) -> Parts:
+    """Stretches of the text as it stands; positions count the characters of all documents in a
+    row.
+    """
     total = sum(map(len, whole.texts))
     dev_size = int(total * dev_share)
     dev_end = _cut_near(whole.texts, dev_size, min(_NEAR_CHARS, dev_size))
-    test_start = max(dev_end, _cut_near(whole.texts, int(total * (1 - test_share)), _NEAR_CHARS))
+    test_start = max(
+        dev_end, _cut_near(whole.texts, int(total * (1 - test_share)), _NEAR_CHARS)
+    )
     return (
         _stretch(whole, dev_end, test_start),
         _stretch(whole, 0, dev_end),
@@ -254,7 +289,9 @@ def _cut_off(whole: Documents, dev_share: float, test_share: float, _seed: int) 
 
 
 def _cut_near(texts: Sequence[str], position: int, near: int) -> int:
-    """Where a line or a document, but the last, ends less than `near` after a position; else there."""
+    """Where a line or a document, but the last, ends less than `near` after a position; else
+    there.
+    """
     start = 0
     for number, text in enumerate(texts, start=1):
         inside = position - start

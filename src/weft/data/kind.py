@@ -1,4 +1,6 @@
-"""Which kind of text a file holds, by its name and its beginning: pairs, documents or labelled rows."""
+"""Which kind of text a file holds, by its name and its beginning: pairs, documents or labelled
+rows.
+"""
 
 from pathlib import Path
 
@@ -23,7 +25,9 @@ _MOST_LABELS = 50
 _LONGEST_LABEL = 40
 
 
-def guess_task(item: str, text_column: str = "text", label_column: str = "label") -> str:
+def guess_task(
+    item: str, text_column: str = "text", label_column: str = "label"
+) -> str:
     """Which task DATA looks like; what is missing or cannot be read looks like pairs.
 
     Raises DataError for a spreadsheet: its rows may be of any task.
@@ -47,9 +51,15 @@ def guess_task(item: str, text_column: str = "text", label_column: str = "label"
     name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
     names = {cell.strip().strip('"') for cell in cells[0]}
-    if name.endswith(".tsv") and ({text_column, label_column} & names or _has_labels(cells)):
+    if name.endswith(".tsv") and (
+        {text_column, label_column} & names or _has_labels(cells)
+    ):
         return "classification"
-    return "translation" if len(cells[0]) > 1 or name.endswith(".tsv") else "language-modelling"
+    return (
+        "translation"
+        if len(cells[0]) > 1 or name.endswith(".tsv")
+        else "language-modelling"
+    )
 
 
 def _first_lines(path: Path) -> list[str]:
@@ -60,13 +70,19 @@ def _first_lines(path: Path) -> list[str]:
 
 
 def _has_labels(rows: list[list[str]]) -> bool:
-    """Whether one of two columns says a few words again and again, and the other never a single word alone."""
+    """Whether one of two columns says a few words again and again, and the other never a single
+    word alone.
+    """
     if len(rows) < _FEWEST_ROWS or any(len(row) != 2 for row in rows):
         return False
     columns = [[row[i].strip() for row in rows] for i in (0, 1)]
-    return any(_are_labels(columns[i]) and not _are_labels(columns[1 - i]) for i in (0, 1))
+    return any(
+        _are_labels(columns[i]) and not _are_labels(columns[1 - i]) for i in (0, 1)
+    )
 
 
 def _are_labels(cells: list[str]) -> bool:
     few = 1 < len(set(cells)) <= min(_MOST_LABELS, len(cells) // 5)
-    return few and all(cell and " " not in cell and len(cell) <= _LONGEST_LABEL for cell in cells)
+    return few and all(
+        cell and " " not in cell and len(cell) <= _LONGEST_LABEL for cell in cells
+    )

@@ -1,4 +1,6 @@
-"""Which words a model has seen in training, kept as hashes: so that using it can say where it guesses."""
+"""Which words a model has seen in training, kept as hashes: so that using it can say where it
+guesses.
+"""
 
 import re
 import unicodedata
@@ -14,7 +16,8 @@ Hashes = npt.NDArray[np.int32]
 
 MOST_WORDS = 500_000  # the most frequent, of a text with more: two megabytes
 _CACHED = 100_000  # answers that are remembered
-# Characters of scripts that put no space between words (Thai, Lao, Burmese, Khmer, kana, Han): each is a word.
+# Characters of scripts that put no space between words (Thai, Lao, Burmese, Khmer, kana, Han): each
+# is a word.
 _ALONE = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
@@ -23,7 +26,9 @@ _BETWEEN = re.compile(r"[\s\-‐–—/'’.]+")
 
 @dataclass(frozen=True)
 class KnownWords:
-    """Hashes of 32 bits of folded words, sorted; another word shares one of n of them by a chance of n in 2^32."""
+    """Hashes of 32 bits of folded words, sorted; another word shares one of n of them by a chance
+    of n in 2^32.
+    """
 
     hashes: Hashes
     _answers: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
@@ -32,11 +37,20 @@ class KnownWords:
     def of(cls, texts: Iterable[str]) -> "KnownWords":
         """Return the words of a text."""
         counts = Counter(word for text in texts for word in words_of(text))
-        return cls(np.unique(np.array([_hash(word) for word, _ in counts.most_common(MOST_WORDS)], np.int32)))
+        return cls(
+            np.unique(
+                np.array(
+                    [_hash(word) for word, _ in counts.most_common(MOST_WORDS)],
+                    np.int32,
+                )
+            )
+        )
 
     def joined(self, other: "KnownWords | None") -> "KnownWords":
         """Those of both."""
-        return self if other is None else KnownWords(np.union1d(self.hashes, other.hashes))
+        return (
+            self if other is None else KnownWords(np.union1d(self.hashes, other.hashes))
+        )
 
     def unknown(self, text: str) -> list[str]:
         """Return the words of a text that are not among them, each once, in order."""
@@ -78,7 +92,9 @@ def _bare(part: str) -> str:
         return part
     while part and not (part[0].isalnum()):
         part = part[1:]
-    while part and not (part[-1].isalnum() or unicodedata.category(part[-1]).startswith("M")):
+    while part and not (
+        part[-1].isalnum() or unicodedata.category(part[-1]).startswith("M")
+    ):
         part = part[:-1]
     return part
 

@@ -1,8 +1,9 @@
-"""Padded batches of labelled texts: each a pure function of (seed, epoch, position), as those of pairs are.
+"""Padded batches of labelled texts: each a pure function of (seed, epoch, position), as those of
+pairs are.
 
-Rows are shuffled, sorted by padded length, cut into batches, and the batches shuffled; lengths and numbers of rows
-are padded and rounded as theirs are. A text may have several rows in its store, one a window; each has the
-text's labels.
+Rows are shuffled, sorted by padded length, cut into batches, and the batches shuffled; lengths and
+numbers of rows are padded and rounded as theirs are. A text may have several rows in its store, one
+a window; each has the text's labels.
 """
 
 from collections.abc import Iterator
@@ -22,16 +23,18 @@ from weft.data.tokenizer import PAD_ID
 DEFAULT_TOKENS = 4096
 
 LabelArray = npt.NDArray[np.int64] | npt.NDArray[np.float32]
-"""For each text its class number; or a row of as many numbers as there are labels, 1 for each that it has."""
+"""For each text its class number; or a row of as many numbers as there are labels, 1 for each
+that it has.
+"""
 
 
 @dataclass(frozen=True)
 class LabelBatch:
     """Texts of one micro-batch, padded on the right with PAD_ID.
 
-    `labels` are class numbers, or of multi-label text a row of 0 and 1 a text. `rows` are positions in the store.
-    `num_src_tokens` counts what is not padding, a `first_id` included; `num_tgt_tokens` is the number of rows, for
-    the loss is a mean over texts.
+    `labels` are class numbers, or of multi-label text a row of 0 and 1 a text. `rows` are positions
+    in the store. `num_src_tokens` counts what is not padding, a `first_id` included;
+    `num_tgt_tokens` is the number of rows, for the loss is a mean over texts.
     """
 
     ids: Int[Tensor, "B L"]
@@ -45,7 +48,10 @@ class LabelBatch:
         cut = slices(len(self.rows), count)
         numbers = [int((self.ids[rows] != PAD_ID).sum()) for rows in cut]
         each = zip(cut, numbers, strict=True)
-        return [LabelBatch(self.ids[r], self.labels[r], self.rows[r], n, len(self.rows[r])) for r, n in each]
+        return [
+            LabelBatch(self.ids[r], self.labels[r], self.rows[r], n, len(self.rows[r]))
+            for r, n in each
+        ]
 
     def describe(self) -> str:
         """Its size in words."""
@@ -66,13 +72,19 @@ class LabelBatches:
         first_id: int | None = None,
         noise: Noise | None = None,
     ) -> None:
-        """Limit a batch by padded tokens (`first_id` included), or by texts; with neither, 4,096 tokens.
+        """Limit a batch by padded tokens (`first_id` included), or by texts; with neither, 4,096
+        tokens.
 
-        `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for a model that
-        pools its first token. A row longer than the limit is a batch of its own. Lengths are without `noise`.
+        `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for
+        a model that pools its first token. A row longer than the limit is a batch of its own.
+        Lengths are without `noise`.
         """
         self._rows, self._noise = _Rows(store, labels, first_id), noise
-        self._tokens, self._batch_size, self._seed = tokens_per_batch or DEFAULT_TOKENS, batch_size, seed
+        self._tokens, self._batch_size, self._seed = (
+            tokens_per_batch or DEFAULT_TOKENS,
+            batch_size,
+            seed,
+        )
         self._epoch = -1
         self._plan: list[Positions] = []
 
@@ -81,10 +93,14 @@ class LabelBatches:
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> LabelBatch:
-        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its last."""
+        """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its
+        last.
+        """
         plan = self._planned(epoch)
         if not 0 <= position < len(plan):
-            raise IndexError(f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}")
+            raise IndexError(
+                f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}"
+            )
         if self._noise is not None:
             return self._rows.collate_noisy(plan[position], self._noise, epoch)
         return self._rows.collate(plan[position])
@@ -101,12 +117,21 @@ class LabelBatches:
         # What makes no full batch is drawn from all lengths, not always from the longest.
         last, order = order[:remainder], order[remainder:]
         order = order[np.argsort(self._rows.widths[order], kind="stable")]
-        plan = self._rows.cut(order, self._tokens) if self._batch_size is None else _cut(order, self._batch_size)
-        return [plan[i] for i in generator.permutation(len(plan))] + ([last] if remainder else [])
+        plan = (
+            self._rows.cut(order, self._tokens)
+            if self._batch_size is None
+            else _cut(order, self._batch_size)
+        )
+        return [plan[i] for i in generator.permutation(len(plan))] + (
+            [last] if remainder else []
+        )
 
 
 def padded_label_batches(
-    store: TextStore, labels: LabelArray, tokens_per_batch: int, first_id: int | None = None
+    store: TextStore,
+    labels: LabelArray,
+    tokens_per_batch: int,
+    first_id: int | None = None,
 ) -> Iterator[LabelBatch]:
     """Every row once, in order of length, for evaluation; limited as `LabelBatches` by tokens."""
     rows = _Rows(store, labels, first_id)
@@ -117,7 +142,9 @@ def padded_label_batches(
 class _Rows:
     """The rows of a store with their labels, and the id that goes before each."""
 
-    def __init__(self, store: TextStore, labels: LabelArray, first_id: int | None) -> None:
+    def __init__(
+        self, store: TextStore, labels: LabelArray, first_id: int | None
+    ) -> None:
         self._store, self._labels, self._first_id = store, labels, first_id
         self._before = int(first_id is not None)
         self.lens: Positions = store.lens + self._before
@@ -126,7 +153,8 @@ class _Rows:
     def cut(self, order: Positions, limit: int) -> list[Positions]:
         """Stretches whose padded size is within the limit, but one row at least, many in eights."""
         lens = np.maximum(self.widths[order], 1)
-        most = limit // int(lens.min(initial=limit)) + 1  # no batch has more rows than that
+        # no batch has more rows than that
+        most = limit // int(lens.min(initial=limit)) + 1
         batches, start = [], 0
         while start < len(order):
             widths = np.maximum.accumulate(lens[start : start + most])
@@ -151,13 +179,21 @@ class _Rows:
     def collate_noisy(self, rows: Positions, noise: Noise, epoch: int) -> LabelBatch:
         before = [] if self._first_id is None else [self._first_id]
         drawn = [noise.of(epoch, int(row), self._store.ids_of(row))[0] for row in rows]
-        ids = padded_rows([[*before, *read] for _, read in drawn], noise.max_len + self._before)
+        ids = padded_rows(
+            [[*before, *read] for _, read in drawn], noise.max_len + self._before
+        )
         return self._batch(ids, rows, int((ids != PAD_ID).sum()))
 
-    def _batch(self, ids: npt.NDArray[np.int64], rows: Positions, num_src_tokens: int) -> LabelBatch:
+    def _batch(
+        self, ids: npt.NDArray[np.int64], rows: Positions, num_src_tokens: int
+    ) -> LabelBatch:
         labels = torch.from_numpy(self._labels[self._store.rows[rows]])
-        return LabelBatch(torch.from_numpy(ids), labels, rows, num_src_tokens, len(rows))
+        return LabelBatch(
+            torch.from_numpy(ids), labels, rows, num_src_tokens, len(rows)
+        )
 
 
 def _cut(order: Positions, batch_size: int) -> list[Positions]:
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [
+        order[start : start + batch_size] for start in range(0, len(order), batch_size)
+    ]

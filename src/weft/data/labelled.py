@@ -1,7 +1,7 @@
 """Labelled text: rows of tables, each with its labels and its origin, held out and fingerprinted.
 
-A label is a word or a number as text. In single-label text every row has exactly one, in multi-label text any
-number.
+A label is a word or a number as text. In single-label text every row has exactly one, in
+multi-label text any number.
 """
 
 import json
@@ -26,7 +26,8 @@ from weft.errors import DataError, UsageError
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
 _BREAKS = re.compile(r"[\r\n]+")
-_NAMED_TABLES = (".csv", ".jsonl", ".ndjson", ".json")  # tables that always name their columns
+# tables that always name their columns
+_NAMED_TABLES = (".csv", ".jsonl", ".ndjson", ".json")
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -34,10 +35,11 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class LabelledText:
-    """Texts with their labels and their origin. A text is stripped, not empty, and holds no line end.
+    """Texts with their labels and their origin. A text is stripped, not empty, and holds no line
+    end.
 
-    The labels of a row are sorted; `lines` counts from 1 and is where a row begins. `dropped` and `notes` tell
-    what reading left out and took for granted.
+    The labels of a row are sorted; `lines` counts from 1 and is where a row begins. `dropped` and
+    `notes` tell what reading left out and took for granted.
     """
 
     texts: list[str]
@@ -58,10 +60,15 @@ class LabelledText:
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Text and labels of each row."""
-        return ((text, *labels) for text, labels in zip(self.texts, self.labels, strict=True))
+        return (
+            (text, *labels)
+            for text, labels in zip(self.texts, self.labels, strict=True)
+        )
 
     def select(self, indices: Iterable[int]) -> "LabelledText":
-        """Return the rows at these indices, in this order; what reading dropped stays with the whole."""
+        """Return the rows at these indices, in this order; what reading dropped stays with the
+        whole.
+        """
         order = list(indices)
         return LabelledText(
             texts=[self.texts[i] for i in order],
@@ -81,25 +88,42 @@ def read_labelled(
     label_separator: str | None = None,
     settable: bool = True,
 ) -> LabelledText:
-    """Read and join tables; a row without text is dropped and counted, one without a label is an error.
+    """Read and join tables; a row without text is dropped and counted, one without a label is an
+    error.
 
-    `settable`: the columns come from a recipe, so that a complaint about one may name its key there.
+    `settable`: the columns come from a recipe, so that a complaint about one may name its key
+    there.
 
-    With a separator the text is multi-label: a cell holds any number of labels with it between them, in JSON a
-    list will do as well. Raises DataError with file and line for whatever cannot be read as rows.
+    With a separator the text is multi-label: a cell holds any number of labels with it between
+    them, in JSON a list will do as well. Raises DataError with file and line for whatever cannot be
+    read as rows.
     """
     items = [data] if isinstance(data, str | Path) else data
     if not items:
-        raise UsageError("no data given; name a .csv, .tsv or .jsonl file with a column of text and one of labels")
+        raise UsageError(
+            "no data given; name a .csv, .tsv or .jsonl file with a column of text and one of labels"
+        )
     if text_column == label_column:
-        raise UsageError(f"data.text_column and data.label_column are both {text_column!r}; name two columns")
-    keys = {text_column: "data.text_column", label_column: "data.label_column"} if settable else {}
-    parts = [_read_file(Path(item), (text_column, label_column), label_separator, keys) for item in items]
+        raise UsageError(
+            f"data.text_column and data.label_column are both {text_column!r}; name two columns"
+        )
+    keys = (
+        {text_column: "data.text_column", label_column: "data.label_column"}
+        if settable
+        else {}
+    )
+    parts = [
+        _read_file(Path(item), (text_column, label_column), label_separator, keys)
+        for item in items
+    ]
     return parts[0] if len(parts) == 1 else _join(parts)
 
 
-def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the text of each row of a table, empty ones too, and the whole row, every column by its name.
+def read_texts(
+    path: Path, text_column: str, dropped: Counter[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the text of each row of a table, empty ones too, and the whole row, every column by its
+    name.
 
     Raises DataError as `read_labelled` does.
     """
@@ -107,9 +131,11 @@ def read_texts(path: Path, text_column: str, dropped: Counter[str]) -> Iterator[
         yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
 
 
-def read_column(path: Path, column: str, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
-    """Yield the text of one column of each row of a table, empty ones too; the column by its name, or its number
-    from 1.
+def read_column(
+    path: Path, column: str, dropped: Counter[str], notes: list[str]
+) -> Iterator[str]:
+    """Yield the text of one column of each row of a table, empty ones too; the column by its name,
+    or its number from 1.
 
     By a number also of lines with TABs that no row of names heads; where one does, it is no text.
     Raises DataError as `read_labelled` does, and for a number that a row does not reach.
@@ -126,7 +152,9 @@ def read_column(path: Path, column: str, dropped: Counter[str], notes: list[str]
         yield _one_line(_as_text(f"{path}:{line}", row[column]))
 
 
-def _numbered(path: Path, column: int, dropped: Counter[str], notes: list[str]) -> Iterator[str]:
+def _numbered(
+    path: Path, column: int, dropped: Counter[str], notes: list[str]
+) -> Iterator[str]:
     """Yield a column of lines with TABs."""
     quoting = find_quoting(path)
     notes.extend(quoting.notes)
@@ -143,12 +171,14 @@ def _numbered(path: Path, column: int, dropped: Counter[str], notes: list[str]) 
 
 def _refuse_no_column(where: str, column: int, width: int) -> None:
     if not 1 <= column <= width:
-        raise DataError(f"{where}: there is no column {column}, but {width}; they are counted from 1")
+        raise DataError(
+            f"{where}: there is no column {column}, but {width}; they are counted from 1"
+        )
 
 
 def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the text of each row of CSV or TSV, empty ones too, and all its cells, with line ends as they stand
-    there.
+    """Yield the text of each row of CSV or TSV, empty ones too, and all its cells, with line ends
+    as they stand there.
 
     Raises DataError as `read_labelled` does.
     """
@@ -159,11 +189,19 @@ def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[st
         yield _one_line(cells[place]), cells
 
 
-def from_rows(rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False) -> LabelledText:
+def from_rows(
+    rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False
+) -> LabelledText:
     """Texts with labels that come from no file, by the same rules; line n is the n-th row."""
     numbered = enumerate(rows, start=1)
     if multi_label:
-        return _keep(name, ((n, text, list(labels)) for n, (text, labels) in numbered), Counter(), [], ",")
+        return _keep(
+            name,
+            ((n, text, list(labels)) for n, (text, labels) in numbered),
+            Counter(),
+            [],
+            ",",
+        )
     one = ((n, text, _only(f"{name}:{n}", labels)) for n, (text, labels) in numbered)
     return _keep(name, one, Counter(), [], None)
 
@@ -181,15 +219,18 @@ def split_labelled(
 ) -> tuple[LabelledText, LabelledText | None, LabelledText | None]:
     """Training, dev and test rows; None for a part without rows, and for both below 200 rows.
 
-    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. Labels have in each part about the
-    share that they have in the whole. Equal folded texts stay together; those with different labels, and whatever
-    has a label that training would not see, train. So a part can be smaller than asked. Depends on seed and
-    content alone. Raises UsageError if nothing would be left to train on.
+    A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. Labels have in each
+    part about the share that they have in the whole. Equal folded texts stay together; those with
+    different labels, and whatever has a label that training would not see, train. So a part can be
+    smaller than asked. Depends on seed and content alone. Raises UsageError if nothing would be
+    left to train on.
     """
     if len(text) < MIN_PAIRS:
         return text, None, None
     default = split.default_size(len(text))
-    dev_size, test_size = (default if size is None else size for size in (dev_size, test_size))
+    dev_size, test_size = (
+        default if size is None else size for size in (dev_size, test_size)
+    )
     if dev_size + test_size >= len(text):
         raise UsageError(
             f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} rows "
@@ -199,7 +240,9 @@ def split_labelled(
     strata = _strata(text)
     total, done = sum(map(len, strata)), 0
     for rows in strata:
-        dev_share, test_share = (_share(size, done, len(rows), total) for size in (dev_size, test_size))
+        dev_share, test_share = (
+            _share(size, done, len(rows), total) for size in (dev_size, test_size)
+        )
         texts = [text.texts[i] for i in rows]
         _, *parts = split.hold_out(texts, texts, dev_share, test_share, seed)
         for whole, part in zip(held, parts, strict=True):
@@ -228,7 +271,9 @@ def _read_file(
 
 def _only(where: str, labels: Sequence[str]) -> str:
     if len(labels) > 1:
-        raise DataError(f"{where}: {len(labels)} labels, but this text is not multi-label")
+        raise DataError(
+            f"{where}: {len(labels)} labels, but this text is not multi-label"
+        )
     return labels[0] if labels else ""
 
 
@@ -239,7 +284,9 @@ def _keep(
     notes: list[str],
     separator: str | None,
 ) -> LabelledText:
-    """Collect the rows that have text. Raises DataError if none has, or if some have no label but should."""
+    """Collect the rows that have text. Raises DataError if none has, or if some have no label but
+    should.
+    """
     kept = LabelledText([], [], [], [name], [], {}, notes, separator is not None)
     unlabelled: list[int] = []
     for line, raw_text, raw_label in stages.counted(cells, "rows"):
@@ -256,7 +303,9 @@ def _keep(
         kept.lines.append(line)
     _refuse_unlabelled(name, unlabelled)
     if not kept.texts:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
+        reasons = ", ".join(
+            f"{reason}: {count}" for reason, count in sorted(dropped.items())
+        )
         raise DataError(f"{name}: no row with text ({reasons or 'no rows'})")
     kept.file_of.extend([0] * len(kept.texts))
     kept.dropped.update(dropped)
@@ -264,7 +313,9 @@ def _keep(
 
 
 def _one_line(text: str) -> str:
-    """A text as models read it: no space at its ends, and one for each run of white space with a line break."""
+    """A text as models read it: no space at its ends, and one for each run of white space with a
+    line break.
+    """
     if "\n" not in text and "\r" not in text:
         return text.strip()
     parts = (part.strip() for part in _BREAKS.split(text))
@@ -281,7 +332,9 @@ def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
 
 
 def _as_text(where: str, value: Any) -> str:
-    """Return a cell as text; numbers and truth values as JSON writes them, null and NaN as nothing."""
+    """Return a cell as text; numbers and truth values as JSON writes them, null and NaN as
+    nothing.
+    """
     if isinstance(value, str):
         return value
     if value is None or (
@@ -301,12 +354,16 @@ def _labels(where: str, value: Any, separator: str | None) -> Labels:
     """
     if separator is None:
         if isinstance(value, list):
-            raise DataError(f"{where}: a list of labels; set data.label_separator for rows of several labels")
+            raise DataError(
+                f"{where}: a list of labels; set data.label_separator for rows of several labels"
+            )
         found = [_label(where, value)]
     elif isinstance(value, list):
         found = [_label(where, item) for item in value]
     else:
-        found = [_label(where, item) for item in _as_text(where, value).split(separator)]
+        found = [
+            _label(where, item) for item in _as_text(where, value).split(separator)
+        ]
     return tuple(sorted({label for label in found if label is not None}))
 
 
@@ -314,7 +371,9 @@ def _label(where: str, value: Any) -> str | None:
     """Return a label with single spaces inside and none around; None where a table has nothing."""
     label = " ".join(_as_text(where, value).split())
     if any("\ud800" <= character <= "\udfff" for character in label):
-        raise DataError(f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)")
+        raise DataError(
+            f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)"
+        )
     return None if label.casefold() in _NO_LABEL else label
 
 
@@ -346,8 +405,12 @@ def _strata(text: LabelledText) -> list[list[int]]:
     return [strata[label] for label in sorted(strata)]
 
 
-def with_several_labels(folded: Sequence[str], labels: Sequence[Labels]) -> dict[str, int]:
-    """Of the texts that occur with different labels, the first row that differs from the text's first."""
+def with_several_labels(
+    folded: Sequence[str], labels: Sequence[Labels]
+) -> dict[str, int]:
+    """Of the texts that occur with different labels, the first row that differs from the text's
+    first.
+    """
     first: dict[str, Labels] = {}
     several: dict[str, int] = {}
     for index, (text, of) in enumerate(zip(folded, labels, strict=True)):
@@ -367,7 +430,10 @@ def _cut(
     """Return the three parts, without held-out rows whose labels training would never see."""
     kept = [i for i in range(len(text)) if i not in dev and i not in test]
     known = {label for i in kept for label in text.labels[i]}
-    parts = [[i for i in sorted(part) if known.issuperset(text.labels[i])] for part in (dev, test)]
+    parts = [
+        [i for i in sorted(part) if known.issuperset(text.labels[i])]
+        for part in (dev, test)
+    ]
     held = {i for part in parts for i in part}
     train = text.select(i for i in range(len(text)) if i not in held)
     dev_text, test_text = (text.select(part) if part else None for part in parts)
@@ -377,7 +443,9 @@ def _cut(
 def named(labels: Sequence[str]) -> str:
     """Return the first few labels, quoted, and how many more there are."""
     more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
-    return (", ".join(quoted(label) for label in labels[:_NUM_NAMED]) or "nothing") + more
+    return (
+        ", ".join(quoted(label) for label in labels[:_NUM_NAMED]) or "nothing"
+    ) + more
 
 
 def quoted(label: str) -> str:

@@ -1,7 +1,8 @@
 """Language codes in file names and files, as BCP-47 (RFC 5646): `en`, `zh-Hant`, `pt-BR`.
 
-Three-letter codes become the two-letter code of the same language where there is one, as RFC 5646, section
-2.2.1 asks. A few country codes that many corpora use for their language are understood as well.
+Three-letter codes become the two-letter code of the same language where there is one, as RFC 5646,
+section 2.2.1 asks. A few country codes that many corpora use for their language are understood as
+well.
 """
 
 import re
@@ -57,7 +58,11 @@ def _known_codes() -> dict[str, str]:
 
 
 _KNOWN = _known_codes()
-_BY_NAME = {name: code for code, *names in (entry.split(":") for entry in _NAMES.split()) for name in names}
+_BY_NAME = {
+    name: code
+    for code, *names in (entry.split(":") for entry in _NAMES.split())
+    for name in names
+}
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
 _ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
 _NAMED = re.compile(_ONE)
@@ -67,12 +72,19 @@ _PLAIN_ENDINGS = {"gz", "tsv", "txt", "tab", "tmx", "tok", "raw", "xml"}
 
 @lru_cache(maxsize=4096)
 def canonical(tag: str) -> str | None:
-    """Return the tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not that form."""
+    """Return the tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not
+    that form.
+    """
     if not _TAG.fullmatch(tag):
         return None
     first, *rest = tag.replace("_", "-").lower().split("-")
-    cased = [part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest]
-    return "-".join([_KNOWN.get(first, first) if first not in _COUNTRIES else first, *cased])
+    cased = [
+        part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part
+        for part in rest
+    ]
+    return "-".join(
+        [_KNOWN.get(first, first) if first not in _COUNTRIES else first, *cased]
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -85,30 +97,48 @@ def direction(src: str, tgt: str) -> str:
     """From which language into which, in words: `en to de`."""
     if src == tgt == UNKNOWN:
         return "languages unknown"
-    return " to ".join("an unknown language" if tag == UNKNOWN else tag for tag in (src, tgt))
+    return " to ".join(
+        "an unknown language" if tag == UNKNOWN else tag for tag in (src, tgt)
+    )
 
 
 def how_to_name(src: str, tgt: str) -> str:
-    """What names the languages that are not known, in brackets behind a space; empty where both are."""
-    keys = [f"--set data.{key}=..." for key, tag in (("src_lang", src), ("tgt_lang", tgt)) if tag == UNKNOWN]
-    return f" (name {'them' if len(keys) == 2 else 'it'} by {' '.join(keys)})" if keys else ""
+    """What names the languages that are not known, in brackets behind a space; empty where both
+    are.
+    """
+    keys = [
+        f"--set data.{key}=..."
+        for key, tag in (("src_lang", src), ("tgt_lang", tgt))
+        if tag == UNKNOWN
+    ]
+    return (
+        f" (name {'them' if len(keys) == 2 else 'it'} by {' '.join(keys)})"
+        if keys
+        else ""
+    )
 
 
 def from_name(name: str) -> str | None:
-    """Return the language that a file name ends in: `en` of `train.en`, `train.en.gz` and `en.txt`."""
+    """Return the language that a file name ends in: `en` of `train.en`, `train.en.gz` and
+    `en.txt`.
+    """
     parts = _stem_parts(name)
     return _known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
 
 
 def pair_from_name(name: str) -> tuple[str, str] | None:
-    """Return the two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and `en_zh.tmx`."""
+    """Return the two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and
+    `en_zh.tmx`.
+    """
     match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
     src, tgt = (_known(match[1]), _known(match[2])) if match else (None, None)
     return (src, tgt) if src and tgt else None
 
 
 def from_header(cell: str) -> tuple[str, bool] | None:
-    """The language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a code, not a name."""
+    """The language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a code,
+    not a name.
+    """
     word = cell.strip()
     if code := _BY_NAME.get(word.casefold()):
         return code, False

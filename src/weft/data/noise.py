@@ -1,8 +1,10 @@
-"""What training reads in the place of a row's plain ids: words cut into other pieces, and words blotted out.
+"""What training reads in the place of a row's plain ids: words cut into other pieces, and words
+blotted out.
 
-Drawn from (seed, epoch, row) alone, so that a batch is the same however the run came to it. Sources: Provilkov et
-al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization"; Sennrich et al. 2016, "Edinburgh Neural
-Machine Translation Systems for WMT 16", section 2.5, where whole words are dropped.
+Drawn from (seed, epoch, row) alone, so that a batch is the same however the run came to it.
+Sources: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization"; Sennrich
+et al. 2016, "Edinburgh Neural Machine Translation Systems for WMT 16", section 2.5, where whole
+words are dropped.
 """
 
 import json
@@ -36,16 +38,29 @@ class Noise:
         seed: int,
         max_len: int,
     ) -> None:
-        """`tokenizers`: one a side. A row that the noise would make longer than `max_len` ids keeps its pieces."""
-        cutters = {t: BpeCutter(t) for t in tokenizers if bpe_dropout and t.settings.kind == "bpe"}
+        """`tokenizers`: one a side. A row that the noise would make longer than `max_len` ids keeps
+        its pieces.
+        """
+        cutters = {
+            t: BpeCutter(t)
+            for t in tokenizers
+            if bpe_dropout and t.settings.kind == "bpe"
+        }
         self._cutters = [cutters.get(tokenizer) for tokenizer in tokenizers]
         self._bpe_dropout, self._word_dropout = bpe_dropout, word_dropout
         self._seed, self.max_len = seed, max_len
 
-    def of(self, epoch: int, row: int, *sides: Ids) -> list[tuple[list[int], list[int]]]:
-        """For the ids of each side: all of them, in new pieces perhaps, and the same with some blotted out."""
+    def of(
+        self, epoch: int, row: int, *sides: Ids
+    ) -> list[tuple[list[int], list[int]]]:
+        """For the ids of each side: all of them, in new pieces perhaps, and the same with some
+        blotted out.
+        """
         draw = Random(((self._seed << 64 | epoch) << 64) | row).random
-        cut = [self._cut(cutter, ids.tolist(), draw) for cutter, ids in zip(self._cutters, sides, strict=True)]
+        cut = [
+            self._cut(cutter, ids.tolist(), draw)
+            for cutter, ids in zip(self._cutters, sides, strict=True)
+        ]
         return [(ids, self._blotted(ids, draw)) for ids in cut]
 
     def _cut(self, cutter: "BpeCutter | None", ids: list[int], draw: Draw) -> list[int]:
@@ -60,9 +75,11 @@ class Noise:
 
 
 class BpeCutter:
-    """Cuts text that a BPE tokenizer has cut already once more, each merge left out with some probability.
+    """Cuts text that a BPE tokenizer has cut already once more, each merge left out with some
+    probability.
 
-    What words go through from letters to their usual pieces is remembered, for most merges go as ever.
+    What words go through from letters to their usual pieces is remembered, for most merges go as
+    ever.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -71,7 +88,8 @@ class BpeCutter:
         self._ids: dict[str, int] = model["vocab"]
         # Two ids to how early they merge, and what they merge into.
         self._merges = {
-            (self._ids[a], self._ids[b]): (rank, self._ids[a + b]) for rank, (a, b) in enumerate(model["merges"])
+            (self._ids[a], self._ids[b]): (rank, self._ids[a + b])
+            for rank, (a, b) in enumerate(model["merges"])
         }
         space = byte_letters(" ")
         self._begins = {i for piece, i in self._ids.items() if piece.startswith(space)}
@@ -85,7 +103,11 @@ class BpeCutter:
             for way in self._known(word):
                 # How many merges go as ever before one is left out: geometrically distributed.
                 merges = int(log(1 - draw()) * scale) if dropout else len(way)
-                found += way[-1] if merges >= len(way) - 1 else self._otherwise(way, merges, dropout, draw)
+                found += (
+                    way[-1]
+                    if merges >= len(way) - 1
+                    else self._otherwise(way, merges, dropout, draw)
+                )
         return found
 
     def _spaced(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
@@ -101,7 +123,8 @@ class BpeCutter:
         yield tuple(ids[start:])
 
     def _ways(self, ids: tuple[int, ...]) -> list[list[list[int]]]:
-        """For each word that the ids spell its pieces after none of its merges, one, two ... and all of them.
+        """For each word that the ids spell its pieces after none of its merges, one, two ... and
+        all of them.
 
         What is no whole UTF-8, as where a text was cut off, has only its pieces.
         """
@@ -113,31 +136,47 @@ class BpeCutter:
 
     def _way(self, pieces: list[int]) -> list[list[int]]:
         way = [pieces]
-        while len(after := self._merged(list(way[-1]), -1, 0.0, float, once=True)) < len(way[-1]):
+        while len(
+            after := self._merged(list(way[-1]), -1, 0.0, float, once=True)
+        ) < len(way[-1]):
             way.append(after)
         return way
 
-    def _otherwise(self, way: list[list[int]], merges: int, dropout: float, draw: Draw) -> list[int]:
+    def _otherwise(
+        self, way: list[list[int]], merges: int, dropout: float, draw: Draw
+    ) -> list[int]:
         """Return the pieces where so many merges went as ever and the next was left out, once."""
         pieces, usual = way[merges], way[merges + 1]
-        left_out = next(i for i, (a, b) in enumerate(zip(pieces, usual, strict=False)) if a != b)
+        left_out = next(
+            i for i, (a, b) in enumerate(zip(pieces, usual, strict=False)) if a != b
+        )
         return self._merged(list(pieces), left_out, dropout, draw)
 
     def _merged(
-        self, pieces: list[int], left_out: int, dropout: float, draw: Draw, once: bool = False
+        self,
+        pieces: list[int],
+        left_out: int,
+        dropout: float,
+        draw: Draw,
+        once: bool = False,
     ) -> list[int]:
-        """Return the pieces with the earliest pair merged of those that are not left out, `once` or until none is
-        left.
+        """Return the pieces with the earliest pair merged of those that are not left out, `once` or
+        until none is left.
 
-        Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is anything drawn. The
-        pair at `left_out` is left out of the first merge.
+        Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is
+        anything drawn. The pair at `left_out` is left out of the first merge.
         """
         merges = self._merges
         while True:
             first, place, into = _UNMERGED, 0, 0
             for i, pair in enumerate(pairwise(pieces)):
                 found = merges.get(pair)
-                if found is not None and found[0] < first and i != left_out and draw() >= dropout:
+                if (
+                    found is not None
+                    and found[0] < first
+                    and i != left_out
+                    and draw() >= dropout
+                ):
                     (first, into), place = found, i
             if first == _UNMERGED:
                 return pieces
@@ -148,9 +187,15 @@ class BpeCutter:
 
 
 def padded_rows(rows: Sequence[Sequence[int]], most: int) -> npt.NDArray[np.int64]:
-    """Rows of any length as a matrix, padded on the right to an even width, but to no more than `most`."""
+    """Rows of any length as a matrix, padded on the right to an even width, but to no more than
+    `most`.
+    """
     longest = max(map(len, rows))
-    padded = np.full((len(rows), max(longest, min(longest + longest % 2, most))), PAD_ID, dtype=np.int64)
+    padded = np.full(
+        (len(rows), max(longest, min(longest + longest % 2, most))),
+        PAD_ID,
+        dtype=np.int64,
+    )
     for line, row in zip(padded, rows, strict=True):
         line[: len(row)] = row
     return padded

@@ -1,13 +1,13 @@
 """What is done to text before a tokenizer's own JSON pipeline sees it.
 
-Unicode normal forms and lower-casing are part of `tokenizer.json`. What that file cannot express is a named step
-here, and its package and version are kept beside the model.
+Unicode normal forms and lower-casing are part of `tokenizer.json`. What that file cannot express is
+a named step here, and its package and version are kept beside the model.
 
-The word steps, nltk and spaCy, rewrite each line as their words with one space between them; an end of line is a
-word of its own. Neither needs a download. nltk's tokenizer takes what it is given for one sentence: a full stop
-inside a line stays with its word, and straight quotation marks become `` and ''. spaCy's rules are those that it
-has for text of any language ("xx"), since a side's settings name none: it parts punctuation from words, but leaves
-contractions such as don't whole.
+The word steps, nltk and spaCy, rewrite each line as their words with one space between them; an end
+of line is a word of its own. Neither needs a download. nltk's tokenizer takes what it is given for
+one sentence: a full stop inside a line stays with its word, and straight quotation marks become ``
+and ''. spaCy's rules are those that it has for text of any language ("xx"), since a side's settings
+name none: it parts punctuation from words, but leaves contractions such as don't whole.
 """
 
 import re
@@ -22,7 +22,8 @@ from weft.errors import UsageError
 Step = Callable[[str], str]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LONGEST_WORD = 256  # characters; spaCy's time grows with their square, so longer runs are left as they are
+# characters; spaCy's time grows with their square, so longer runs are left as they are
+_LONGEST_WORD = 256
 
 
 class _NamedStep(NamedTuple):
@@ -35,7 +36,8 @@ class _NamedStep(NamedTuple):
 
 
 def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
-    """Return the steps that the settings ask for: their names with versions, and the functions in order.
+    """Return the steps that the settings ask for: their names with versions, and the functions in
+    order.
 
     Raises UsageError where a step needs a package that is not installed.
     """
@@ -98,8 +100,12 @@ def _word_step(words_of: Callable[[str], Iterable[str]]) -> Step:
 
 
 def _line_words(line: str, words_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """Yield the words of one line. White space reaches the tokenizer as single spaces: it decides nothing else."""
-    for is_long, group in groupby(line.split(), key=lambda word: len(word) > _LONGEST_WORD):
+    """Yield the words of one line. White space reaches the tokenizer as single spaces: it decides
+    nothing else.
+    """
+    for is_long, group in groupby(
+        line.split(), key=lambda word: len(word) > _LONGEST_WORD
+    ):
         run = list(group)
         yield from run if is_long else words_of(" ".join(run))
 

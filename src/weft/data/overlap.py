@@ -1,4 +1,6 @@
-"""Which test rows occur in training, told from 64-bit hashes once the training text itself is gone."""
+"""Which test rows occur in training, told from 64-bit hashes once the training text itself is
+gone.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -35,15 +37,23 @@ class TextHashes:
             flat = np.load(path, allow_pickle=False)
             count, rows = int(flat[0]), flat[1:]
         except (OSError, ValueError, IndexError, TypeError) as error:
-            raise FolderError(f"{path}: cannot be read as hashes of the training text ({error})") from None
+            raise FolderError(
+                f"{path}: cannot be read as hashes of the training text ({error})"
+            ) from None
         if flat.dtype != np.uint64 or len(rows) != count:
-            raise FolderError(f"{path}: does not hold the hashes of a training text; the file is damaged")
+            raise FolderError(
+                f"{path}: does not hold the hashes of a training text; the file is damaged"
+            )
         return cls(rows)
 
     def save(self, path: Path) -> None:
         """Write one flat array: how many there are, then the hashes."""
         with path.open("wb") as file:
-            np.save(file, np.concatenate([np.array([len(self.rows)], np.uint64), self.rows]), allow_pickle=False)
+            np.save(
+                file,
+                np.concatenate([np.array([len(self.rows)], np.uint64), self.rows]),
+                allow_pickle=False,
+            )
 
     def joined(self, other: "TextHashes") -> "TextHashes":
         """Return the hashes of both texts."""
@@ -55,7 +65,10 @@ class TextHashes:
 
 
 def contamination_notes(
-    train: TextHashes, test: Sequence[Sequence[str]], where: Callable[[int], str], unit: str
+    train: TextHashes,
+    test: Sequence[Sequence[str]],
+    where: Callable[[int], str],
+    unit: str,
 ) -> list[str]:
     """What to say of a score on the rows of `test`: nothing where none of them was trained on."""
     shared = train.shared(test)
@@ -70,5 +83,8 @@ def contamination_notes(
 
 def _hashes(rows: Iterable[Sequence[str]]) -> Hashes:
     folded = ("\t".join(map(fold, row)) for row in rows)
-    digests = (hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest() for t in folded)
+    digests = (
+        hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for t in folded
+    )
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

@@ -28,5 +28,13 @@ def _next_labels(pieces: Sequence[str], kind: str) -> list[str]:
             text = spelled.decode("utf-8").replace(" ", "▁")
         except UnicodeDecodeError:
             continue
-        return [text] if used == 1 else [f"{text}[{part}/{used}]" for part in range(1, used + 1)]
-    return [piece_bytes(pieces[0], kind).decode("utf-8", "backslashreplace").replace(" ", "▁")]
+        return (
+            [text]
+            if used == 1
+            else [f"{text}[{part}/{used}]" for part in range(1, used + 1)]
+        )
+    return [
+        piece_bytes(pieces[0], kind)
+        .decode("utf-8", "backslashreplace")
+        .replace(" ", "▁")
+    ]

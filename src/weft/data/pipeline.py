@@ -1,13 +1,15 @@
 """The content of a `tokenizer.json`: everything but the vocabulary follows from the settings.
 
-Five kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe`, `unigram` and
-`byte` work on the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and `character` spell what they
-have not seen by byte pieces `<0x00>` ... `<0xFF>`. `byte` is that alphabet and nothing more.
+Five kinds, one file format (that of the `tokenizers` library). Nothing is ever unknown: `bpe`,
+`unigram` and `byte` work on the byte-level alphabet (Radford et al. 2019, section 2.2), `word` and
+`character` spell what they have not seen by byte pieces `<0x00>` ... `<0xFF>`. `byte` is that
+alphabet and nothing more.
 
-No text can produce a special piece or a byte piece. None of them is an "added token", which the library would look
-for in the text; they are plain entries of the vocabulary under names that no pre-token equals: the names of
-special pieces have an inner space; byte pieces mix punctuation, digits and letters, and where words are runs of
-anything, a word that begins like a byte piece is cut behind its first character.
+No text can produce a special piece or a byte piece. None of them is an "added token", which the
+library would look for in the text; they are plain entries of the vocabulary under names that no
+pre-token equals: the names of special pieces have an inner space; byte pieces mix punctuation,
+digits and letters, and where words are runs of anything, a word that begins like a byte piece is
+cut behind its first character.
 """
 
 import re
@@ -26,35 +28,44 @@ BYTE_LETTERS = tuple(sorted(ByteLevel.alphabet()))
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 MAX_PIECE_BYTES = 1024  # of UTF-8; a file with a longer piece is refused
 
-# Printable bytes of Latin-1 stand for themselves, the others in order for the letters from U+0100 on.
+# Printable bytes of Latin-1 stand for themselves, the others in order for the letters from U+0100
+# on.
 _PLAIN = {letter for letter in BYTE_LETTERS if letter < "\u0100"}
 _LETTER_OF_BYTE = dict(
-    zip((byte for byte in range(256) if chr(byte) not in _PLAIN), range(0x100, 0x200), strict=False)
+    zip(
+        (byte for byte in range(256) if chr(byte) not in _PLAIN),
+        range(0x100, 0x200),
+        strict=False,
+    )
 )
 _BYTE_OF_LETTER = {letter: byte for byte, letter in _LETTER_OF_BYTE.items()}
 _BYTE_LEVEL = ("bpe", "unigram", "byte")
 SMALLEST = len(SPECIALS) + 256
 
-# Scripts written without spaces: the `word` kind takes each of their characters as a word of its own.
+# Scripts written without spaces: the `word` kind takes each of their characters as a word of its
+# own.
 _SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-# A run of white space leaves its last space to the word behind it. Each pattern is one pass over disjoint classes,
-# so that matching is linear in the length of any text. No match goes on from other text into white space, or looks
-# behind itself; `cut_text` depends on that.
+# A run of white space leaves its last space to the word behind it. Each pattern is one pass over
+# disjoint classes, so that matching is linear in the length of any text. No match goes on from
+# other text into white space, or looks behind itself; `cut_text` depends on that.
 _WHITE_SPACE = r"\s+(?!\S)|\s+"
 PIECE_PATTERN = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|" + _WHITE_SPACE
 _UNICODE_WORDS = (
     rf"[{_SPACELESS}]\p{{M}}*| ?[\p{{L}}\p{{M}}&&[^{_SPACELESS}]]+"
     rf"| ?[\p{{N}}&&[^{_SPACELESS}]]+| ?[^\s\p{{L}}\p{{M}}\p{{N}}{_SPACELESS}]|{_WHITE_SPACE}"
 )
-# Words as runs between white space; an end of line is a word, with the space before it. Behind white space that is
-# no space, a word could equal the name of a byte piece, which the library's decoder would take for the byte.
+# Words as runs between white space; an end of line is a word, with the space before it. Behind
+# white space that is no space, a word could equal the name of a byte piece, which the library's
+# decoder would take for the byte.
 _RUN_WORDS = r" ?\n|<(?=0x)| ?\S+|[^\S\n]+(?![\S\n])|[^\S\n]+"
 
 _BEFORE_WHITE_SPACE = re.compile(r"(?<=\S)[ \t\r\n]")
 _BEFORE_LINE_END = re.compile(r"(?<=\S)[ \t\r]*\n")
 
 
-def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | None = None) -> Tree:
+def tokenizer_tree(
+    settings: SideSection, vocab: Any, merges: list[list[str]] | None = None
+) -> Tree:
     """Return the whole file as a JSON tree.
 
     `vocab` is pieces to ids; for unigram, a list of [piece, log-probability].
@@ -73,7 +84,9 @@ def tokenizer_tree(settings: SideSection, vocab: Any, merges: list[list[str]] | 
 
 
 def without_leading_space(tree: Tree, settings: SideSection) -> Tree:
-    """Return the same file for text that goes on where other text stopped: no space is put before it."""
+    """Return the same file for text that goes on where other text stopped: no space is put before
+    it.
+    """
     return {**tree, "normalizer": _normalizer(settings, leading_space=False)}
 
 
@@ -83,13 +96,15 @@ def word_pattern(settings: SideSection) -> str:
 
 
 def cut_text(text: str, length: int, at_line_ends: bool = False) -> Iterator[str]:
-    """Consecutive parts of a text, of `length` characters or little more, that can be tokenized one by one.
+    """Consecutive parts of a text, of `length` characters or little more, that can be tokenized one
+    by one.
 
-    Each part but the first begins with the white space that ends a word, or with `at_line_ends` a line; where
-    there is none for long, a part is longer. The ids of the whole are those of its parts, the later ones without
-    the leading space. For no pre-token goes on from a word into white space, and no normalization sees over such
-    a place: in NFC and NFKC these characters are stable and compose with nothing (Unicode Standard Annex 15,
-    section 9.1), and lower-casing goes character by character. Steps that go by lines need cuts at line ends.
+    Each part but the first begins with the white space that ends a word, or with `at_line_ends` a
+    line; where there is none for long, a part is longer. The ids of the whole are those of its
+    parts, the later ones without the leading space. For no pre-token goes on from a word into white
+    space, and no normalization sees over such a place: in NFC and NFKC these characters are stable
+    and compose with nothing (Unicode Standard Annex 15, section 9.1), and lower-casing goes
+    character by character. Steps that go by lines need cuts at line ends.
     """
     place = _BEFORE_LINE_END if at_line_ends else _BEFORE_WHITE_SPACE
     start = 0
@@ -119,17 +134,23 @@ def is_byte_level(kind: str) -> bool:
 
 
 def has_leading_space(kind: str) -> bool:
-    """Return whether the kind puts one space before a text, so that its first word is written like any other."""
+    """Return whether the kind puts one space before a text, so that its first word is written like
+    any other.
+    """
     return kind not in ("character", "byte")
 
 
 def smallest_pieces(kind: str) -> list[str]:
-    """Return the pieces that every vocabulary of this kind begins with: specials, then one for each byte.
+    """Return the pieces that every vocabulary of this kind begins with: specials, then one for each
+    byte.
 
     Those of `byte` are in the order of the bytes: the id of a byte is 4 more than its value.
     """
     if kind == "byte":
-        return [*SPECIALS, *(chr(_LETTER_OF_BYTE.get(byte, byte)) for byte in range(256))]
+        return [
+            *SPECIALS,
+            *(chr(_LETTER_OF_BYTE.get(byte, byte)) for byte in range(256)),
+        ]
     return [*SPECIALS, *(BYTE_LETTERS if is_byte_level(kind) else BYTE_PIECES)]
 
 
@@ -154,13 +175,25 @@ def _pre_tokenizer(settings: SideSection) -> Tree | None:
 
 def _decoder(kind: str) -> Tree:
     strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    decoders: list[Tree] = [_byte_level()] if is_byte_level(kind) else [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    return {"type": "Sequence", "decoders": [*decoders, strip] if has_leading_space(kind) else decoders}
+    decoders: list[Tree] = (
+        [_byte_level()]
+        if is_byte_level(kind)
+        else [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    )
+    return {
+        "type": "Sequence",
+        "decoders": [*decoders, strip] if has_leading_space(kind) else decoders,
+    }
 
 
 def _model(kind: str, vocab: Any, merges: list[list[str]]) -> Tree:
     if kind == "unigram":
-        return {"type": "Unigram", "unk_id": UNK_ID, "vocab": vocab, "byte_fallback": False}
+        return {
+            "type": "Unigram",
+            "unk_id": UNK_ID,
+            "vocab": vocab,
+            "byte_fallback": False,
+        }
     return {
         "type": "BPE",
         "dropout": None,
@@ -176,8 +209,18 @@ def _model(kind: str, vocab: Any, merges: list[list[str]]) -> Tree:
 
 
 def _split(pattern: str) -> Tree:
-    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return {
+        "type": "Split",
+        "pattern": {"Regex": pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
 
 
 def _byte_level() -> Tree:
-    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }

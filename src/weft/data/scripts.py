@@ -29,7 +29,9 @@ def count_scripts(texts: Sequence[str]) -> Counter[str]:
 
 
 def main_script(scripts: Counter[str]) -> str | None:
-    """Return the script with most letters (the first by name on a tie), or None where there is no letter."""
+    """Return the script with most letters (the first by name on a tie), or None where there is no
+    letter.
+    """
     return min(scripts, key=lambda name: (-scripts[name], name), default=None)
 
 

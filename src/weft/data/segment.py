@@ -1,4 +1,6 @@
-"""Sentences of running text, by punctuation alone, for any language; used where a text is too long for a model."""
+"""Sentences of running text, by punctuation alone, for any language; used where a text is too long
+for a model.
+"""
 
 import re
 
@@ -16,7 +18,8 @@ _END = re.compile(
 )
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“‘«„¿¡-]+$")
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")  # "J", and "U.S" before its last dot
-_ORDINAL = re.compile(r"\d{1,2}")  # "am 3. Mai"; a year or a longer number may well end a sentence
+# "am 3. Mai"; a year or a longer number may well end a sentence
+_ORDINAL = re.compile(r"\d{1,2}")
 _LONGEST_WORD = 40
 
 # Words whose dot seldom ends a sentence, without the dot.
@@ -29,14 +32,20 @@ _NEVER_LAST = frozenset(_ABBREVIATIONS.split())
 
 
 def split_sentences(text: str) -> list[str]:
-    """Cut a text after each sentence; white space stays with the sentence before, so joining gives the text back.
+    """Cut a text after each sentence; white space stays with the sentence before, so joining gives
+    the text back.
 
-    A dot ends no sentence after an initial or a common abbreviation, within a number, or before a small letter.
+    A dot ends no sentence after an initial or a common abbreviation, within a number, or before a
+    small letter.
     """
     pieces, start = [], 0
     for match in _END.finditer(text):
         stop = match.end()
-        if stop < len(text) and _ends_sentence(text, match) and not text[start:stop].isspace():
+        if (
+            stop < len(text)
+            and _ends_sentence(text, match)
+            and not text[start:stop].isspace()
+        ):
             pieces.append(text[start:stop])
             start = stop
     return [*pieces, text[start:]] if text else []
@@ -48,7 +57,8 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     following = text[match.end()]
     if match["wide"]:
         quoted = match["wide"][-1] in "」』”’"
-        return not (following in "、，；：,;:" or (quoted and following in "とっ"))  # 「はい。」と言った goes on
+        # 「はい。」と言った goes on
+        return not (following in "、，；：,;:" or (quoted and following in "とっ"))
     if following.islower():
         return False
     marks = match["narrow"].rstrip()
@@ -59,4 +69,6 @@ def _dot_ends(text: str, dot: int) -> bool:
     """Return whether the word before a single dot is of the kind that needs none itself."""
     word = _LAST_WORD.search(text[max(0, dot - _LONGEST_WORD) : dot])
     last = word[0].lower() if word else ""
-    return not (last in _NEVER_LAST or _INITIAL.fullmatch(last) or _ORDINAL.fullmatch(last))
+    return not (
+        last in _NEVER_LAST or _INITIAL.fullmatch(last) or _ORDINAL.fullmatch(last)
+    )

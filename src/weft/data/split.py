@@ -1,4 +1,6 @@
-"""Which pairs train, which are held out: repeated sentences never stand on both sides of the line."""
+"""Which pairs train, which are held out: repeated sentences never stand on both sides of the
+line.
+"""
 
 import unicodedata
 from collections.abc import Sequence
@@ -12,7 +14,9 @@ _LARGEST_SHARES = (
 
 
 class _FoldTable(dict[int, str | None]):
-    """Per character: punctuation becomes a space, invisible format characters go; filled on demand."""
+    """Per character: punctuation becomes a space, invisible format characters go; filled on
+    demand.
+    """
 
     def __missing__(self, code: int) -> str | None:
         category = unicodedata.category(chr(code))
@@ -25,7 +29,8 @@ _FOLD = _FoldTable()
 
 
 def fold(text: str) -> str:
-    """Return the text as duplicates are compared: NFC, case folded, punctuation and white space as single spaces.
+    """Return the text as duplicates are compared: NFC, case folded, punctuation and white space as
+    single spaces.
 
     Text of punctuation alone keeps it, so that "?" and "!" stay different.
     """
@@ -45,9 +50,10 @@ def hold_out(
 ) -> tuple[list[int], list[int], list[int]]:
     """Indices of training, dev and test pairs, each in rising order.
 
-    Pairs that share a folded source or target, directly or through others, form a group that stays together.
-    Groups are taken in the order of a keyed hash of their text, so the same pairs are held out whatever the
-    order of the file. A group too large for its part stays in training; a part may stay below its size.
+    Pairs that share a folded source or target, directly or through others, form a group that stays
+    together. Groups are taken in the order of a keyed hash of their text, so the same pairs are
+    held out whatever the order of the file. A group too large for its part stays in training; a
+    part may stay below its size.
     """
     sources, targets = list(map(fold, src)), list(map(fold, tgt))
     roots = _group(sources, targets)
@@ -62,7 +68,9 @@ def hold_out(
 
 
 def _group(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
-    """For each pair the smallest index in its connected component (union-find with path halving)."""
+    """For each pair the smallest index in its connected component (union-find with path
+    halving).
+    """
     parent = list(range(len(sources)))
 
     def find(i: int) -> int:

@@ -1,8 +1,8 @@
 """Encoded text on disk: flat arrays of ids plus offsets, memory-mapped, so memory stays flat.
 
-A `ParallelStore` holds pairs, a `TextStore` single texts. A store is made once and reused while text, tokenizers
-and limits are the same: they are its key. It is written whole or not at all; one that is damaged or from other
-text is made anew.
+A `ParallelStore` holds pairs, a `TextStore` single texts. A store is made once and reused while
+text, tokenizers and limits are the same: they are its key. It is written whole or not at all; one
+that is damaged or from other text is made anew.
 """
 
 import hashlib
@@ -34,7 +34,9 @@ _CHUNK = 10_000
 
 
 class ParallelStore:
-    """Pairs of id sequences, without bos and eos. `rows` are their numbers in the text that was given."""
+    """Pairs of id sequences, without bos and eos. `rows` are their numbers in the text that was
+    given.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Map the arrays of a store folder. Raises FolderError where they are damaged."""
@@ -74,9 +76,9 @@ class ParallelStore:
 class TextStore:
     """Id sequences of single texts, without bos and eos.
 
-    `rows` are the numbers of their texts among those given; a text that became several windows has several rows.
-    `num_cut` counts the texts that did not fit. `num_bytes` is the UTF-8 of the kept texts as they were given, of
-    those that were cut as well: what bits per byte are counted over.
+    `rows` are the numbers of their texts among those given; a text that became several windows has
+    several rows. `num_cut` counts the texts that did not fit. `num_bytes` is the UTF-8 of the kept
+    texts as they were given, of those that were cut as well: what bits per byte are counted over.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,13 +116,18 @@ def prepare_store(
     max_len: int,
     text_key: str,
 ) -> ParallelStore:
-    """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the text's content.
+    """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the
+    text's content.
 
-    A pair is dropped, and counted, when one side has more than `max_len` ids or nothing but white space.
-    Raises DataError where the sides have different numbers of lines, FolderError where nothing can be written.
+    A pair is dropped, and counted, when one side has more than `max_len` ids or nothing but white
+    space. Raises DataError where the sides have different numbers of lines, FolderError where
+    nothing can be written.
     """
     dropped = {TOO_LONG: 0, EMPTY: 0}
-    facts = {"key": _key(text_key, src_tokenizer.sha256, tgt_tokenizer.sha256, max_len), "dropped": dropped}
+    facts = {
+        "key": _key(text_key, src_tokenizer.sha256, tgt_tokenizer.sha256, max_len),
+        "dropped": dropped,
+    }
     tokenizers = {"src_": src_tokenizer, "tgt_": tgt_tokenizer}
     chunks = _pair_chunks(src_texts, tgt_texts, name)
     encoded = _encoded_pairs(chunks, src_tokenizer, tgt_tokenizer, max_len, dropped)
@@ -137,11 +144,13 @@ def prepare_text_store(
     too_long: TooLong,
     text_key: str,
 ) -> TextStore:
-    """Return the store `folder/name` of these texts, made now or reused; `text_key` stands for the text's content.
+    """Return the store `folder/name` of these texts, made now or reused; `text_key` stands for the
+    text's content.
 
-    A text of more than `max_len` ids is cut off there ("cut"), becomes consecutive rows of at most `max_len` ids
-    ("windows"), or stays whole ("keep": `max_len` means nothing then). One of white space alone is dropped, and
-    counted. Raises DataError where no text is left, FolderError where nothing can be written.
+    A text of more than `max_len` ids is cut off there ("cut"), becomes consecutive rows of at most
+    `max_len` ids ("windows"), or stays whole ("keep": `max_len` means nothing then). One of white
+    space alone is dropped, and counted. Raises DataError where no text is left, FolderError where
+    nothing can be written.
     """
     limit = None if too_long == "keep" else max_len
     facts: dict[str, Any] = {
@@ -173,7 +182,9 @@ def _prepare(
     encoded: Iterator[_Encoded],
     unit: str,
 ) -> S:
-    """Reuse or write a store. `facts` are completed while `encoded` is read, which happens only for a new one."""
+    """Reuse or write a store. `facts` are completed while `encoded` is read, which happens only for
+    a new one.
+    """
     old = _reusable(kind, path, facts["key"])
     if old is not None:
         return old
@@ -183,8 +194,14 @@ def _prepare(
             for part in encoded:
                 writer.append(part)
         if not writer.num_rows:
-            counts = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items() if count)
-            raise DataError(f"{path.name}: no {unit} is left to use ({counts or 'there is none'}); check the data")
+            counts = ", ".join(
+                f"{count:,} {reason}"
+                for reason, count in facts["dropped"].items()
+                if count
+            )
+            raise DataError(
+                f"{path.name}: no {unit} is left to use ({counts or 'there is none'}); check the data"
+            )
     return kind(path)
 
 
@@ -209,17 +226,23 @@ def _make_room(folder: Path, path: Path) -> None:
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise FolderError(f"{path}: an old store cannot be removed ({error.strerror})") from None
+        raise FolderError(
+            f"{path}: an old store cannot be removed ({error.strerror})"
+        ) from None
     if folder.exists():
         remove_leftovers(folder)
 
 
-def _pair_chunks(src_texts: Iterable[str], tgt_texts: Iterable[str], name: str) -> Iterator[list[tuple[str, str]]]:
+def _pair_chunks(
+    src_texts: Iterable[str], tgt_texts: Iterable[str], name: str
+) -> Iterator[list[tuple[str, str]]]:
     """Pairs in lists of bounded length. Raises DataError where one side ends before the other."""
     pairs = zip_longest(src_texts, tgt_texts)
     while chunk := list(islice(pairs, _CHUNK)):
         if None in chunk[-1]:
-            raise DataError(f"{name}: source and target have different numbers of lines; align them first")
+            raise DataError(
+                f"{name}: source and target have different numbers of lines; align them first"
+            )
         yield chunk
 
 
@@ -248,15 +271,28 @@ def _encoded_pairs(
     num_seen = 0
     for chunk in chunks:
         sources, targets = zip(*chunk, strict=True)
-        src, tgt = src_tokenizer.encode_batch(sources), tgt_tokenizer.encode_batch(targets)
-        kept = [i for i, texts in enumerate(chunk) if _fits(texts, (src[i], tgt[i]), max_len, dropped)]
-        yield _Encoded([num_seen + i for i in kept], [[src[i] for i in kept], [tgt[i] for i in kept]])
+        src, tgt = (
+            src_tokenizer.encode_batch(sources),
+            tgt_tokenizer.encode_batch(targets),
+        )
+        kept = [
+            i
+            for i, texts in enumerate(chunk)
+            if _fits(texts, (src[i], tgt[i]), max_len, dropped)
+        ]
+        yield _Encoded(
+            [num_seen + i for i in kept],
+            [[src[i] for i in kept], [tgt[i] for i in kept]],
+        )
         num_seen += len(chunk)
         stages.count(num_seen, "pairs")
 
 
 def _fits(
-    texts: tuple[str, str], pair: tuple[list[int], list[int]], max_len: int, dropped: dict[str, int]
+    texts: tuple[str, str],
+    pair: tuple[list[int], list[int]],
+    max_len: int,
+    dropped: dict[str, int],
 ) -> bool:
     if any(not ids or not text.strip() for text, ids in zip(texts, pair, strict=True)):
         dropped[EMPTY] += 1
@@ -299,7 +335,9 @@ def _encode(chunk: Sequence[str], tokenizer: Tokenizer) -> Sequence[Sequence[int
     return tokenizer.encode_batch(chunk)
 
 
-def _pieces(ids: Sequence[int], limit: int | None, too_long: TooLong) -> list[Sequence[int]]:
+def _pieces(
+    ids: Sequence[int], limit: int | None, too_long: TooLong
+) -> list[Sequence[int]]:
     """Return the rows that a text's ids become.
 
     The first is shorter than the ids exactly where they do not fit.
@@ -311,7 +349,9 @@ def _pieces(ids: Sequence[int], limit: int | None, too_long: TooLong) -> list[Se
 
 
 class _Writer:
-    """The arrays of a store while they grow; a side is known by the beginning of its files' names."""
+    """The arrays of a store while they grow; a side is known by the beginning of its files'
+    names.
+    """
 
     def __init__(self, folder: Path, tokenizers: Mapping[str, Tokenizer]) -> None:
         self._rows = _FlatArray(folder / "rows.npy", np.int64)
@@ -337,15 +377,24 @@ class _Writer:
     def append(self, part: _Encoded) -> None:
         """Write rows behind those that are there."""
         self._rows.append(part.rows)
-        for ids, offsets, sequences in zip(self._ids, self._offsets, part.sides, strict=True):
+        for ids, offsets, sequences in zip(
+            self._ids, self._offsets, part.sides, strict=True
+        ):
             ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.int64)
             offsets.append(ids.length + ends)
-            # A text of many megabytes comes alone: it is written from where it is, without another list.
-            ids.append(sequences[0] if len(sequences) == 1 else list(chain.from_iterable(sequences)))
+            # A text of many megabytes comes alone: it is written from where it is, without another
+            # list.
+            ids.append(
+                sequences[0]
+                if len(sequences) == 1
+                else list(chain.from_iterable(sequences))
+            )
 
 
 class _FlatArray:
-    """A .npy file of one dimension that grows; its header is written again at the end, in the same place."""
+    """A .npy file of one dimension that grows; its header is written again at the end, in the same
+    place.
+    """
 
     def __init__(self, path: Path, dtype: type[np.generic]) -> None:
         self.file, self.dtype, self.length = path.open("wb"), np.dtype(dtype), 0
@@ -362,7 +411,11 @@ class _FlatArray:
         self.file.close()
 
     def _write_header(self) -> None:
-        header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
+        header = {
+            "descr": self.dtype.str,
+            "fortran_order": False,
+            "shape": (self.length,),
+        }
         np.lib.format.write_array_header_1_0(self.file, header)
 
 
@@ -370,4 +423,6 @@ def _map(path: Path) -> npt.NDArray[Any]:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError) as error:
-        raise FolderError(f"{path}: not an array of a store ({str(error)[:80]})") from None
+        raise FolderError(
+            f"{path}: not an array of a store ({str(error)[:80]})"
+        ) from None

@@ -1,7 +1,8 @@
 """Text to ids and back: one tokenizer for each side, or one for both.
 
 `encode` and `decode` are exact inverses up to `normalize`: for every kind and any Unicode text,
-`decode(encode(text)) == normalize(text)`. Lone surrogates, which UTF-8 cannot hold, are read as U+FFFD.
+`decode(encode(text)) == normalize(text)`. Lone surrogates, which UTF-8 cannot hold, are read as
+U+FFFD.
 """
 
 import hashlib
@@ -33,7 +34,12 @@ from weft.data.pipeline import (
 )
 from weft.data.scripts import count_scripts, is_spaceless, main_script
 from weft.data.tokenizer_file import read_tokenizer_tree
-from weft.data.vocabulary import document_parts, sample_texts, train_vocabulary, without_panics
+from weft.data.vocabulary import (
+    document_parts,
+    sample_texts,
+    train_vocabulary,
+    without_panics,
+)
 from weft.errors import DataError, FolderError, UsageError
 
 __all__ = [
@@ -50,9 +56,17 @@ __all__ = [
     "train_tokenizer",
 ]
 
-# About how many pieces a vocabulary should have for how many pairs of sentences; between them the logarithms are
-# interpolated. Larger ones leave pieces too rare to learn from, smaller ones make sequences long.
-_SIZES = ((50, 500), (500, 1_000), (10_000, 4_000), (30_000, 8_000), (200_000, 16_000), (1_000_000, 32_000))
+# About how many pieces a vocabulary should have for how many pairs of sentences; between them the
+# logarithms are interpolated. Larger ones leave pieces too rare to learn from, smaller ones make
+# sequences long.
+_SIZES = (
+    (50, 500),
+    (500, 1_000),
+    (10_000, 4_000),
+    (30_000, 8_000),
+    (200_000, 16_000),
+    (1_000_000, 32_000),
+)
 _MOST = {"character": 8_000, "word": 32_000, "byte": SMALLEST}
 _SENTENCE = 60  # characters of running text that say as much as one pair
 _PART = 2**16  # characters of a long text that are encoded together
@@ -60,13 +74,21 @@ _PARTS_AT_ONCE = 8
 
 
 class Tokenizer:
-    """A trained tokenizer of any kind. Its ids are 0 to vocab_size - 1; 0 to 3 are pad, unk, bos, eos."""
+    """A trained tokenizer of any kind. Its ids are 0 to vocab_size - 1; 0 to 3 are pad, unk, bos,
+    eos.
+    """
 
-    def __init__(self, tree: Tree, settings: SideSection, notes: Sequence[str] = ()) -> None:
-        """Build from a checked tree of `pipeline`. Raises UsageError where a step's package is missing."""
+    def __init__(
+        self, tree: Tree, settings: SideSection, notes: Sequence[str] = ()
+    ) -> None:
+        """Build from a checked tree of `pipeline`. Raises UsageError where a step's package is
+        missing.
+        """
         self.settings = settings
-        self.notes = list(notes)  # what a person should know about the training, one sentence each
-        self.steps, self._functions = load_steps(settings)  # names and versions of the steps before the JSON's own
+        # what a person should know about the training, one sentence each
+        self.notes = list(notes)
+        # names and versions of the steps before the JSON's own
+        self.steps, self._functions = load_steps(settings)
         self._text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
         self._inner = tokenizers.Tokenizer.from_str(self._text)
         self._normalizer = self._inner.normalizer
@@ -74,49 +96,72 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without bos and eos; never a special id."""
-        ids: list[int] = self._inner.encode(self._prepare(text), add_special_tokens=False).ids
+        ids: list[int] = self._inner.encode(
+            self._prepare(text), add_special_tokens=False
+        ).ids
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode` of each, in parallel."""
         prepared = [self._prepare(text) for text in texts]
-        return [e.ids for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)]
+        return [
+            e.ids
+            for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)
+        ]
 
     def encode_long(self, text: str) -> list[int]:
-        """Return the ids that `encode` gives, for a text of many megabytes: part by part, in memory for the ids
-        alone.
+        """Return the ids that `encode` gives, for a text of many megabytes: part by part, in memory
+        for the ids alone.
 
-        Only a text without any white space is one part; for words of nltk and spaCy, one without ends of lines.
+        Only a text without any white space is one part; for words of nltk and spaCy, one without
+        ends of lines.
         """
         parts = cut_text(text, _PART, at_line_ends=has_spaced_words(self.settings))
         ids = self.encode(next(parts))
         while batch := [self._prepare(part) for part in islice(parts, _PARTS_AT_ONCE)]:
-            for encoding in self._going_on.encode_batch_fast(batch, add_special_tokens=False):
+            for encoding in self._going_on.encode_batch_fast(
+                batch, add_special_tokens=False
+            ):
                 ids += encoding.ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
-        text: str = self._inner.decode([int(i) for i in ids if i >= len(SPECIALS)], skip_special_tokens=False)
+        text: str = self._inner.decode(
+            [int(i) for i in ids if i >= len(SPECIALS)], skip_special_tokens=False
+        )
         return text
 
     def spell(self, ids: Sequence[int], *, begins: bool = True) -> bytes:
         """Return the UTF-8 of ids, which may break off inside a character; special ids are skipped.
 
-        Where they go on from other text (not `begins`), the space before the first word belongs to them.
+        Where they go on from other text (not `begins`), the space before the first word belongs to
+        them.
         """
-        pieces = (self._inner.id_to_token(int(i)) or "" for i in ids if i >= len(SPECIALS))
+        pieces = (
+            self._inner.id_to_token(int(i)) or "" for i in ids if i >= len(SPECIALS)
+        )
         spelled = b"".join(piece_bytes(piece, self.settings.kind) for piece in pieces)
-        return spelled.removeprefix(b" ") if begins and has_leading_space(self.settings.kind) else spelled
+        return (
+            spelled.removeprefix(b" ")
+            if begins and has_leading_space(self.settings.kind)
+            else spelled
+        )
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """What the ids spell as the pre-tokens that no piece goes beyond, in the tokenizer's own alphabet.
+        """What the ids spell as the pre-tokens that no piece goes beyond, in the tokenizer's own
+        alphabet.
 
-        Raises UnicodeDecodeError where they break off inside a character, as those of a text that was cut may.
+        Raises UnicodeDecodeError where they break off inside a character, as those of a text that
+        was cut may.
         """
         text = self.spell(ids, begins=False).decode("utf-8")
         splitter = self._inner.pre_tokenizer
-        return [word for word, _ in splitter.pre_tokenize_str(text)] if splitter else [text]
+        return (
+            [word for word, _ in splitter.pre_tokenize_str(text)]
+            if splitter
+            else [text]
+        )
 
     def normalize(self, text: str) -> str:
         """Return the text as the model knows it: exactly what `decode(encode(text))` gives."""
@@ -127,27 +172,35 @@ class Tokenizer:
         return normal[1:] if has_leading_space(self.settings.kind) else normal
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """One readable label for each id: a space is shown as ▁, a special piece as <pad>, <unk>, <bos> or <eos>.
+        """One readable label for each id: a space is shown as ▁, a special piece as <pad>, <unk>,
+        <bos> or <eos>.
 
-        A character that is spelled by several byte pieces is shown on each of them with its part, `語[1/3]`;
-        bytes that spell no character are shown in hexadecimal, `\\xe8`.
+        A character that is spelled by several byte pieces is shown on each of them with its part,
+        `語[1/3]`; bytes that spell no character are shown in hexadecimal, `\\xe8`.
         """
         return readable_pieces(
-            [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids], self.settings.kind
+            [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids],
+            self.settings.kind,
         )
 
     def to_json(self) -> str:
-        """Return the content of `tokenizer.json`; the same text and settings always give the same content."""
+        """Return the content of `tokenizer.json`; the same text and settings always give the same
+        content.
+        """
         return self._text
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of `to_json()` and of the steps before it: two tokenizers with one hash give the same ids."""
+        """Hash of `to_json()` and of the steps before it: two tokenizers with one hash give the
+        same ids.
+        """
         steps = json.dumps(self.steps, sort_keys=True)
         return hashlib.sha256(f"{self._text}\n{steps}".encode()).hexdigest()
 
     @classmethod
-    def from_json(cls, text: str | bytes, settings: SideSection, where: str) -> "Tokenizer":
+    def from_json(
+        cls, text: str | bytes, settings: SideSection, where: str
+    ) -> "Tokenizer":
         """As `load_tokenizer`."""
         return load_tokenizer(text, settings, where)
 
@@ -156,7 +209,9 @@ class Tokenizer:
 
     @cached_property
     def _going_on(self) -> tokenizers.Tokenizer:
-        """The pipeline for text that goes on where other text stopped; spaced words go on with a space."""
+        """The pipeline for text that goes on where other text stopped; spaced words go on with a
+        space.
+        """
         if has_spaced_words(self.settings) or not has_leading_space(self.settings.kind):
             return self._inner
         tree = without_leading_space(json.loads(self._text), self.settings)
@@ -164,50 +219,63 @@ class Tokenizer:
 
 
 def load_tokenizer(text: str | bytes, settings: SideSection, where: str) -> Tokenizer:
-    """Read the content of a `tokenizer.json` that was written with these (resolved) settings; `where` is its path.
+    """Read the content of a `tokenizer.json` that was written with these (resolved) settings;
+    `where` is its path.
 
-    Raises FolderError for anything that is not exactly of our making, UsageError for a missing package.
+    Raises FolderError for anything that is not exactly of our making, UsageError for a missing
+    package.
     """
     tree = read_tokenizer_tree(text, settings, where)
     with without_panics(FolderError, where):
         try:
             return Tokenizer(tree, settings)
         except ValueError as error:
-            raise FolderError(f"{where}: {str(error)[:120]}; restore the original file") from None
+            raise FolderError(
+                f"{where}: {str(error)[:120]}; restore the original file"
+            ) from None
 
 
 def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
-    """Learn a tokenizer from texts of one side; settings that are still open are chosen by the texts.
+    """Learn a tokenizer from texts of one side; settings that are still open are chosen by the
+    texts.
 
     More pieces than the texts allow are not made: the tokenizer is smaller, and its `notes` say so.
     Raises UsageError for fewer pieces than any tokenizer needs, DataError where there is no text.
     """
     sample, total = sample_texts(texts)
-    settled = _settle(settings, count_scripts(sample), total)  # a line alone counts as a pair
+    # a line alone counts as a pair
+    settled = _settle(settings, count_scripts(sample), total)
     return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
-    """Choose what is open and learn the tokenizer of a task with one text: documents, or rows of any length.
+    """Choose what is open and learn the tokenizer of a task with one text: documents, or rows of
+    any length.
 
-    The number of subwords goes by the amount of text, not by the number of rows. Raises as `train_tokenizer`.
+    The number of subwords goes by the amount of text, not by the number of rows. Raises as
+    `train_tokenizer`.
     """
     sample, total = sample_texts(document_parts(texts))
-    settled = _settle(settings, count_scripts(sample), sum(map(len, texts)) // _SENTENCE)
+    settled = _settle(
+        settings, count_scripts(sample), sum(map(len, texts)) // _SENTENCE
+    )
     return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizers(
     section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Choose what is open and learn the tokenizers of both sides; a joint one is the same object twice.
+    """Choose what is open and learn the tokenizers of both sides; a joint one is the same object
+    twice.
 
     Raises as `train_tokenizer`, naming the side.
     """
     chosen = choose_settings(section, src, tgt)
     src_size, tgt_size = section.src.vocab_size, section.tgt.vocab_size
     if chosen.joint:
-        joint = _learn(*sample_texts(chain(src, tgt)), chosen.src, src_size, "tokenizer.src")
+        joint = _learn(
+            *sample_texts(chain(src, tgt)), chosen.src, src_size, "tokenizer.src"
+        )
         return joint, joint
     return (
         _learn(*sample_texts(src), chosen.src, src_size, "tokenizer.src"),
@@ -215,7 +283,13 @@ def build_tokenizers(
     )
 
 
-def _learn(sample: Sequence[str], total: int, settings: SideSection, asked: int | None, key: str) -> Tokenizer:
+def _learn(
+    sample: Sequence[str],
+    total: int,
+    settings: SideSection,
+    asked: int | None,
+    key: str,
+) -> Tokenizer:
     """Learn from a sample of `total` texts with settled settings.
 
     `asked` is the vocabulary size that a person set, None if it was chosen here; `key` says where.
@@ -229,31 +303,47 @@ def _learn(sample: Sequence[str], total: int, settings: SideSection, asked: int 
     functions = load_steps(settings)[1]
     prepared = [_apply(functions, text) for text in sample]
     if not any(prepared):
-        raise DataError(f"{key}: there is no text to learn from, every line is empty; check the data")
+        raise DataError(
+            f"{key}: there is no text to learn from, every line is empty; check the data"
+        )
     tokenizer = Tokenizer(train_vocabulary(prepared, settings, vocab_size), settings)
     if asked is not None and tokenizer.vocab_size < asked:
         tokenizer.notes.append(
             f"{key}.vocab_size = {asked:,}: the text gives only {tokenizer.vocab_size:,} pieces; they are used"
         )
     if len(sample) < total:
-        tokenizer.notes.append(f"{key}: learned from {len(sample):,} evenly spaced texts of {total:,}")
+        tokenizer.notes.append(
+            f"{key}: learned from {len(sample):,} evenly spaced texts of {total:,}"
+        )
     return tokenizer
 
 
-def choose_settings(section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]) -> TokenizerSection:
-    """Settle what the section leaves open, by script and size of the text: joint or not, kinds and sizes.
+def choose_settings(
+    section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
+) -> TokenizerSection:
+    """Settle what the section leaves open, by script and size of the text: joint or not, kinds and
+    sizes.
 
-    A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share one subword
-    tokenizer where they agree in all settings and in their main script.
+    A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share
+    one subword tokenizer where they agree in all settings and in their main script.
     """
     src_scripts, tgt_scripts = count_scripts(src), count_scripts(tgt)
     num_pairs = len(src)
     if section.joint is True:
         both = _settle(section.src, src_scripts + tgt_scripts, num_pairs)
         return TokenizerSection(joint=True, src=both, tgt=both)
-    sides = _settle(section.src, src_scripts, num_pairs), _settle(section.tgt, tgt_scripts, num_pairs)
-    alike = sides[0] == sides[1] and main_script(src_scripts) == main_script(tgt_scripts)
-    joint = section.joint == "auto" and alike and sides[0].kind in ("bpe", "unigram", "byte")
+    sides = (
+        _settle(section.src, src_scripts, num_pairs),
+        _settle(section.tgt, tgt_scripts, num_pairs),
+    )
+    alike = sides[0] == sides[1] and main_script(src_scripts) == main_script(
+        tgt_scripts
+    )
+    joint = (
+        section.joint == "auto"
+        and alike
+        and sides[0].kind in ("bpe", "unigram", "byte")
+    )
     return TokenizerSection(joint=joint, src=sides[0], tgt=sides[1])
 
 

@@ -1,7 +1,8 @@
 """Reading a `tokenizer.json` that may be damaged, or made by somebody else to do harm.
 
-Only the vocabulary and the merges are data. All else, regular expressions above all, must equal what `pipeline`
-builds for the settings; so no foreign pattern ever runs, and the Rust library sees nothing unchecked.
+Only the vocabulary and the merges are data. All else, regular expressions above all, must equal
+what `pipeline` builds for the settings; so no foreign pattern ever runs, and the Rust library sees
+nothing unchecked.
 """
 
 import json
@@ -23,9 +24,13 @@ _BYTE_LETTERS = frozenset(BYTE_LETTERS)
 
 
 def read_tokenizer_tree(text: str | bytes, settings: SideSection, where: str) -> Tree:
-    """Parse and check the content of a tokenizer file. Raises FolderError, of one line, for all else."""
+    """Parse and check the content of a tokenizer file. Raises FolderError, of one line, for all
+    else.
+    """
     if settings.kind == "auto":
-        raise FolderError(f"{where}: the settings saved with it do not say which kind it is; restore config.json")
+        raise FolderError(
+            f"{where}: the settings saved with it do not say which kind it is; restore config.json"
+        )
     tree = _parse(text, where)
     model = tree.get("model")
     if not isinstance(model, dict):
@@ -36,8 +41,15 @@ def read_tokenizer_tree(text: str | bytes, settings: SideSection, where: str) ->
         _check_merges(vocab, merges, settings, where)
     expected = tokenizer_tree(settings, vocab, merges)
     for part in sorted(expected.keys() | tree.keys()):
-        if part not in tree or part not in expected or not _equal(_fixed(tree[part]), _fixed(expected[part])):
-            raise _refusal(where, f"{part[:40]!r} is not what Weft writes for a {settings.kind} tokenizer")
+        if (
+            part not in tree
+            or part not in expected
+            or not _equal(_fixed(tree[part]), _fixed(expected[part]))
+        ):
+            raise _refusal(
+                where,
+                f"{part[:40]!r} is not what Weft writes for a {settings.kind} tokenizer",
+            )
     return expected
 
 
@@ -47,7 +59,9 @@ def _parse(text: str | bytes, where: str) -> Tree:
         raise _refusal(where, f"{size:,} bytes are more than the {MAX_BYTES:,} allowed")
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        tree = json.loads(decoded, parse_constant=_no_constant, object_pairs_hook=_no_repeated_key)
+        tree = json.loads(
+            decoded, parse_constant=_no_constant, object_pairs_hook=_no_repeated_key
+        )
     except (ValueError, RecursionError) as error:
         raise _refusal(where, f"not valid JSON ({str(error)[:80]})") from None
     if not isinstance(tree, dict):
@@ -62,23 +76,37 @@ def _pieces(model: Tree, settings: SideSection, where: str) -> list[str]:
     """
     vocab = model.get("vocab")
     if settings.kind == "unigram":
-        if not isinstance(vocab, list) or not all(_is_scored_piece(entry) for entry in vocab):
-            raise _refusal(where, "model.vocab is not a list of [piece, log-probability]")
+        if not isinstance(vocab, list) or not all(
+            _is_scored_piece(entry) for entry in vocab
+        ):
+            raise _refusal(
+                where, "model.vocab is not a list of [piece, log-probability]"
+            )
         return [entry[0] for entry in vocab]
-    if not isinstance(vocab, dict) or not all(type(number) is int for number in vocab.values()):
+    if not isinstance(vocab, dict) or not all(
+        type(number) is int for number in vocab.values()
+    ):
         raise _refusal(where, "model.vocab does not give each piece an id")
     pieces = sorted(vocab, key=vocab.__getitem__)
     if [vocab[piece] for piece in pieces] != list(range(len(pieces))):
-        raise _refusal(where, f"the ids of model.vocab are not exactly 0 to {len(pieces) - 1}")
+        raise _refusal(
+            where, f"the ids of model.vocab are not exactly 0 to {len(pieces) - 1}"
+        )
     return pieces
 
 
 def _check_vocab(pieces: list[str], settings: SideSection, where: str) -> None:
     first = smallest_pieces(settings.kind)
     if pieces[: len(first)] != first:
-        raise _refusal(where, "model.vocab does not begin with the special pieces and one piece for each byte")
+        raise _refusal(
+            where,
+            "model.vocab does not begin with the special pieces and one piece for each byte",
+        )
     if settings.kind == "byte" and len(pieces) > len(first):
-        raise _refusal(where, "model.vocab has more than the special pieces and one piece for each byte")
+        raise _refusal(
+            where,
+            "model.vocab has more than the special pieces and one piece for each byte",
+        )
     if len(set(pieces)) != len(pieces):
         raise _refusal(where, "model.vocab has a piece twice")
     for piece in pieces[len(first) :]:
@@ -103,17 +131,30 @@ def _problem_of(piece: str, kind: str) -> str | None:
     return None
 
 
-def _check_merges(vocab: dict[str, int], merges: Any, settings: SideSection, where: str) -> None:
-    """Each merge joins two pieces of the vocabulary into a third; so none can be cyclic or out of range."""
+def _check_merges(
+    vocab: dict[str, int], merges: Any, settings: SideSection, where: str
+) -> None:
+    """Each merge joins two pieces of the vocabulary into a third; so none can be cyclic or out of
+    range.
+    """
     if not isinstance(merges, list) or (merges and settings.kind != "bpe"):
-        raise _refusal(where, f"model.merges is not what a {settings.kind} tokenizer has")
+        raise _refusal(
+            where, f"model.merges is not what a {settings.kind} tokenizer has"
+        )
     seen = set()
     for number, merge in enumerate(merges):
-        if not (isinstance(merge, list) and len(merge) == 2 and all(type(part) is str for part in merge)):
+        if not (
+            isinstance(merge, list)
+            and len(merge) == 2
+            and all(type(part) is str for part in merge)
+        ):
             raise _refusal(where, f"model.merges[{number}] is not a pair of pieces")
         left, right = merge
         if left not in vocab or right not in vocab or left + right not in vocab:
-            raise _refusal(where, f"model.merges[{number}] joins or makes a piece outside model.vocab")
+            raise _refusal(
+                where,
+                f"model.merges[{number}] joins or makes a piece outside model.vocab",
+            )
         seen.add((left, right))
     if len(seen) != len(merges):
         raise _refusal(where, "model.merges has a pair twice")
@@ -129,7 +170,9 @@ def _fixed(part: Any) -> Any:
     """Return a part of the tree without what was learned."""
     if not isinstance(part, dict):
         return part
-    return {key: value for key, value in part.items() if key not in ("vocab", "merges")} | {"keys": sorted(part)}
+    return {
+        key: value for key, value in part.items() if key not in ("vocab", "merges")
+    } | {"keys": sorted(part)}
 
 
 def _equal(a: Any, b: Any) -> bool:

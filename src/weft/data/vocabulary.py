@@ -1,4 +1,6 @@
-"""Which pieces a tokenizer knows, learned from text. Every step is deterministic: ties go by code point order."""
+"""Which pieces a tokenizer knows, learned from text. Every step is deterministic: ties go by code
+point order.
+"""
 
 import json
 from collections import Counter
@@ -32,17 +34,22 @@ from weft.errors import DataError
 MAX_TRAINING_TEXTS = 2_000_000
 MAX_TRAINING_CHARACTERS = 200_000_000
 LONGEST_PART = 10_000  # characters of a document that are learned from as one text
-LONGEST_PIECE = 64  # letters of a learned piece; longer ones would only repeat whole sentences
+# letters of a learned piece; longer ones would only repeat whole sentences
+LONGEST_PIECE = 64
 _CHUNK = 10_000  # texts, and
 _CHUNK_CHARACTERS = 1_000_000  # that the library gets at a time
 
 
 def sample_texts(
-    texts: Iterable[str], limit: int = MAX_TRAINING_TEXTS, *, characters: int = MAX_TRAINING_CHARACTERS
+    texts: Iterable[str],
+    limit: int = MAX_TRAINING_TEXTS,
+    *,
+    characters: int = MAX_TRAINING_CHARACTERS,
 ) -> tuple[list[str], int]:
     """At most `limit` evenly spaced texts, in one pass and flat memory, and how many there were.
 
-    They have hardly more `characters` than that together: one text that is larger is kept all the same.
+    They have hardly more `characters` than that together: one text that is larger is kept all the
+    same.
     """
     kept: list[str] = []
     stride, total, size = 1, 0, 0
@@ -59,16 +66,30 @@ def sample_texts(
 
 
 def document_parts(texts: Iterable[str]) -> Iterator[str]:
-    """The texts, long ones in parts of at most LONGEST_PART characters, cut before white space where possible."""
+    """The texts, long ones in parts of at most LONGEST_PART characters, cut before white space
+    where possible.
+    """
     for text in texts:
-        for part in cut_text(text, LONGEST_PART // 2) if len(text) > LONGEST_PART else (text,):
+        for part in (
+            cut_text(text, LONGEST_PART // 2) if len(text) > LONGEST_PART else (text,)
+        ):
             for start in range(0, len(part) or 1, LONGEST_PART):
                 yield part[start : start + LONGEST_PART]
 
 
-def train_vocabulary(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Learn at most `vocab_size` pieces from texts that went through the steps; the tree of the whole file."""
-    by_kind = {"bpe": _bpe, "unigram": _unigram, "character": _characters, "word": _words, "byte": _bytes}
+def train_vocabulary(
+    texts: Sequence[str], settings: SideSection, vocab_size: int
+) -> Tree:
+    """Learn at most `vocab_size` pieces from texts that went through the steps; the tree of the
+    whole file.
+    """
+    by_kind = {
+        "bpe": _bpe,
+        "unigram": _unigram,
+        "character": _characters,
+        "word": _words,
+        "byte": _bytes,
+    }
     with without_panics(DataError, "the tokenizer's training"):
         return by_kind[settings.kind](texts, settings, vocab_size)
 
@@ -77,18 +98,23 @@ def train_vocabulary(texts: Sequence[str], settings: SideSection, vocab_size: in
 def without_panics(error: Callable[[str], Exception], where: str) -> Iterator[None]:
     """Turn a panic of the Rust library into an ordinary error.
 
-    Panics arrive as PanicException, which cannot be imported and is no `Exception`: it is known by its name.
+    Panics arrive as PanicException, which cannot be imported and is no `Exception`: it is known by
+    its name.
     """
     try:
         yield
     except BaseException as panic:
         if type(panic).__name__ != "PanicException":
             raise
-        raise error(f"{where}: the tokenizers library failed ({str(panic)[:120]})") from None
+        raise error(
+            f"{where}: the tokenizers library failed ({str(panic)[:120]})"
+        ) from None
 
 
 def _bpe(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Sennrich et al. 2016 over bytes. A pair seen once is never merged: it would learn the text by heart."""
+    """Sennrich et al. 2016 over bytes. A pair seen once is never merged: it would learn the text by
+    heart.
+    """
     tokenizer = _untrained(settings)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -117,12 +143,16 @@ def _characters(texts: Sequence[str], settings: SideSection, vocab_size: int) ->
 
 
 def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Characters may take half of the room, or what the words leave: they spell the words that are not known."""
+    """Characters may take half of the room, or what the words leave: they spell the words that are
+    not known.
+    """
     characters = _ranked_characters(texts, settings)
     known = set(characters)
     words = [
         word
-        for word in _ranked(texts, _counter(settings, word_pattern(settings)), settings.min_frequency)
+        for word in _ranked(
+            texts, _counter(settings, word_pattern(settings)), settings.min_frequency
+        )
         if word not in known and len(word.encode()) <= MAX_PIECE_BYTES
     ]
     room = vocab_size - SMALLEST
@@ -137,49 +167,72 @@ def _bytes(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree
 
 def _numbered(settings: SideSection, learned: Sequence[str]) -> Tree:
     pieces = [*smallest_pieces(settings.kind), *learned]
-    return tokenizer_tree(settings, {piece: number for number, piece in enumerate(pieces)})
+    return tokenizer_tree(
+        settings, {piece: number for number, piece in enumerate(pieces)}
+    )
 
 
 def _untrained(settings: SideSection) -> tokenizers.Tokenizer:
-    vocab: Any = [[SPECIALS[0], 0.0], [SPECIALS[1], 0.0]] if settings.kind == "unigram" else {}
+    vocab: Any = (
+        [[SPECIALS[0], 0.0], [SPECIALS[1], 0.0]] if settings.kind == "unigram" else {}
+    )
     return tokenizers.Tokenizer.from_str(json.dumps(tokenizer_tree(settings, vocab)))
 
 
 def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
-    """Return a tokenizer that normalizes as the settings say and takes each match of the pattern as a whole."""
+    """Return a tokenizer that normalizes as the settings say and takes each match of the pattern as
+    a whole.
+    """
     tokenizer = _untrained(settings)
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(
+        tokenizers.Regex(pattern), "isolated"
+    )
     tokenizer.decoder = None
     tokenizer.model = models.WordLevel(unk_token=SPECIALS[UNK_ID])
     return tokenizer
 
 
 def _ranked_characters(texts: Sequence[str], settings: SideSection) -> list[str]:
-    """Return the characters of the normalized texts, most frequent first, then in code point order."""
+    """Return the characters of the normalized texts, most frequent first, then in code point
+    order.
+    """
     normalizer = _untrained(settings).normalizer
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text if normalizer is None else normalizer.normalize_str(text))
-    frequent = (character for character, count in counts.items() if count >= settings.min_frequency)
+    frequent = (
+        character
+        for character, count in counts.items()
+        if count >= settings.min_frequency
+    )
     return sorted(frequent, key=lambda character: (-counts[character], character))
 
 
-def _ranked(texts: Sequence[str], counter: tokenizers.Tokenizer, min_frequency: int) -> list[str]:
+def _ranked(
+    texts: Sequence[str], counter: tokenizers.Tokenizer, min_frequency: int
+) -> list[str]:
     """What the counter's pattern matches, most frequent first, then in code point order."""
     trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31, min_frequency=min_frequency, show_progress=False, special_tokens=[]
+        vocab_size=2**31,
+        min_frequency=min_frequency,
+        show_progress=False,
+        special_tokens=[],
     )
     counter.train_from_iterator(_chunks(texts), trainer)
     ids = counter.get_vocab(with_added_tokens=False)
     return sorted(ids, key=ids.__getitem__)
 
 
-def _count(texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int) -> npt.NDArray[np.int64]:
+def _count(
+    texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int
+) -> npt.NDArray[np.int64]:
     """How often each word of a trained counter occurs."""
     counts = np.zeros(num_words, dtype=np.int64)
     for chunk in _chunks(texts):
         encodings = counter.encode_batch_fast(chunk, add_special_tokens=False)
-        ids = np.array(list(chain.from_iterable(e.ids for e in encodings)), dtype=np.int64)
+        ids = np.array(
+            list(chain.from_iterable(e.ids for e in encodings)), dtype=np.int64
+        )
         counts += np.bincount(ids, minlength=num_words)
     return counts
 

@@ -1,7 +1,8 @@
 """What a search asks of a model, and what it finds.
 
-The search that runs knows a Decoder: it takes steps for many sentences at once, and an Engine makes it. The plain
-ones know a Cache and a Step. `weft.engine` and `weft.model` have what keeps these protocols.
+The search that runs knows a Decoder: it takes steps for many sentences at once, and an Engine makes
+it. The plain ones know a Cache and a Step. `weft.engine` and `weft.model` have what keeps these
+protocols.
 
 Shapes: R rows of one step of a decoder; N rows of a cache, M of another; V vocabulary.
 """
@@ -24,9 +25,10 @@ Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
 class Rows:
     """The R rows of one step: each is the token at `times` of one of the `places` of its slot.
 
-    A row looks at the times before, each in the place that its row of `ancestors` (R, at least as wide as the
-    largest time) names. Rows of one place may follow each other. What may not come next stands in `banned`, one
-    row's ids behind the other's, and where each row's end in `ban_ends`; None: nothing is banned.
+    A row looks at the times before, each in the place that its row of `ancestors` (R, at least as
+    wide as the largest time) names. Rows of one place may follow each other. What may not come next
+    stands in `banned`, one row's ids behind the other's, and where each row's end in `ban_ends`;
+    None: nothing is banned.
     """
 
     slots: NDArray[np.int64]
@@ -41,8 +43,12 @@ class Rows:
         return len(self.slots)
 
 
-Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None]
-"""Log-probabilities and ids of each row's best next tokens, -inf for none; those of all tokens, if asked for."""
+Best: TypeAlias = tuple[
+    NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None
+]
+"""Log-probabilities and ids of each row's best next tokens, -inf for none; those of all tokens,
+if asked for.
+"""
 
 
 @runtime_checkable
@@ -51,14 +57,25 @@ class Decoder(Protocol):
 
     slots: int
     places: int
-    begins_together: bool  # sentences are read when no other is under way, never beside others
+    # sentences are read when no other is under way, never beside others
+    begins_together: bool
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids], /) -> None:
-        """Take sentences, each into a slot of its own, and the ids that each may become: none for any."""
+    def read(
+        self,
+        slots: Sequence[int],
+        sentences: Sequence[Sequence[int]],
+        allowed: Sequence[Ids],
+        /,
+    ) -> None:
+        """Take sentences, each into a slot of its own, and the ids that each may become: none for
+        any.
+        """
         ...
 
     def step(self, rows: Rows, count: int, /, *, whole: bool = False) -> Best:
-        """One more token for each row: the `count` best next ones; with `whole`, all log-probabilities too."""
+        """One more token for each row: the `count` best next ones; with `whole`, all
+        log-probabilities too.
+        """
         ...
 
 
@@ -81,16 +98,18 @@ class Cache(Protocol):
 
 
 Step: TypeAlias = Callable[[Int[Tensor, "N"], C], tuple[Float[Tensor, "N V"], C]]
-"""Takes the newest id of each row and the cache; returns the logits of the next token and the longer cache."""
+"""Takes the newest id of each row and the cache; returns the logits of the next token and the
+longer cache.
+"""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
     """One found output.
 
-    `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score` is the
-    log-probability divided by the length penalty; `finished` says that it ended with eos, False that it was
-    cut at the limit.
+    `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score`
+    is the log-probability divided by the length penalty; `finished` says that it ended with eos,
+    False that it was cut at the limit.
     """
 
     ids: list[int]
@@ -101,5 +120,7 @@ class Hypothesis:
 
 
 def length_penalties(alpha: float, longest: int) -> list[float]:
-    """Return lp(n) = ((5 + n) / 6) ** alpha for n = 0 .. longest (Wu et al. 2016, equation 14); n counts eos."""
+    """Return lp(n) = ((5 + n) / 6) ** alpha for n = 0 .. longest (Wu et al. 2016, equation 14); n
+    counts eos.
+    """
     return [((5 + n) / 6) ** alpha for n in range(longest + 1)]

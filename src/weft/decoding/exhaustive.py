@@ -1,10 +1,12 @@
-"""Exhaustive search: every output up to a limit, scored; in small vocabularies the measure of what a beam misses.
+"""Exhaustive search: every output up to a limit, scored; in small vocabularies the measure of what
+a beam misses.
 
-Outputs of the same length grow together, at most `rows_per_step` in one step; where a length has more of them,
-the continuations of some are followed to their end before the others' turn comes. So memory holds max_len
-caches of that many rows, whatever the number of outputs.
+Outputs of the same length grow together, at most `rows_per_step` in one step; where a length has
+more of them, the continuations of some are followed to their end before the others' turn comes. So
+memory holds max_len caches of that many rows, whatever the number of outputs.
 
-Shapes: N outputs of one length, M that grow out of them, T tokens so far (the first is bos), V vocabulary.
+Shapes: N outputs of one length, M that grow out of them, T tokens so far (the first is bos), V
+vocabulary.
 """
 
 import math
@@ -38,26 +40,46 @@ def exhaustive_search(
     rows_per_step: int = 4096,
     device: torch.device | str = "cpu",
 ) -> list[Hypothesis]:
-    """Return the `n_best` of all outputs of one sentence, best first, by the score and order of `beam_search`.
+    """Return the `n_best` of all outputs of one sentence, best first, by the score and order of
+    `beam_search`.
 
-    `cache` holds the one row of the sentence. An output is up to `max_len` new tokens, eos counted; one that
-    reaches `max_len` without eos is unfinished and stands after everything finished. Tokens of probability 0
-    and banned ones are not followed. A list is shorter than `n_best` where fewer outputs are possible.
+    `cache` holds the one row of the sentence. An output is up to `max_len` new tokens, eos counted;
+    one that reaches `max_len` without eos is unfinished and stands after everything finished.
+    Tokens of probability 0 and banned ones are not followed. A list is shorter than `n_best` where
+    fewer outputs are possible.
 
-    Raises UsageError for impossible settings, and after the first step, which tells the vocabulary's size,
-    where more than `max_sequences` outputs may be possible; DivergedError where the logits are not numbers or
-    nothing is possible at all.
+    Raises UsageError for impossible settings, and after the first step, which tells the
+    vocabulary's size, where more than `max_sequences` outputs may be possible; DivergedError where
+    the logits are not numbers or nothing is possible at all.
     """
-    for name, value in {"max_len": max_len, "n_best": n_best, "rows_per_step": rows_per_step}.items():
+    for name, value in {
+        "max_len": max_len,
+        "n_best": n_best,
+        "rows_per_step": rows_per_step,
+    }.items():
         if value < 1:
             raise UsageError(f"{name} = {value}: it must be at least 1")
     penalties = torch.tensor(length_penalties(length_penalty, max_len), device=device)
-    rules = _Rules(eos_id, tuple(banned_ids), max_len, n_best, max_sequences, rows_per_step, penalties)
+    rules = _Rules(
+        eos_id,
+        tuple(banned_ids),
+        max_len,
+        n_best,
+        max_sequences,
+        rows_per_step,
+        penalties,
+    )
     best: list[tuple[_Rank, Hypothesis]] = []
-    for outputs, finished in _all_outputs(step, cache, _Outputs.start(bos_id, penalties.device), rules):
-        best = sorted([*best, *_ranked(outputs, finished, rules)], key=itemgetter(0))[:n_best]
+    for outputs, finished in _all_outputs(
+        step, cache, _Outputs.start(bos_id, penalties.device), rules
+    ):
+        best = sorted([*best, *_ranked(outputs, finished, rules)], key=itemgetter(0))[
+            :n_best
+        ]
     if not best:
-        raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+        raise DivergedError(
+            "decoding: no token has a finite probability (NaN or infinite logits)"
+        )
     return [hypothesis for _, hypothesis in best]
 
 
@@ -93,13 +115,19 @@ class _Outputs:
         """New tokens: bos does not count."""
         return self.ids.shape[1] - 1
 
-    def extended(self, log_probs: Float[Tensor, "N V"]) -> tuple["_Outputs", Int[Tensor, "M"]]:
+    def extended(
+        self, log_probs: Float[Tensor, "N V"]
+    ) -> tuple["_Outputs", Int[Tensor, "M"]]:
         """Each output with each possible next token, and the row that each came from."""
         parents, newest = log_probs.isfinite().nonzero(as_tuple=True)
         added = log_probs[parents, newest]
         new = (newest, added, self.totals[parents, -1] + added)
         old = (self.ids[parents], self.token_log_probs[parents], self.totals[parents])
-        grown = (torch.cat([x, column[:, None]], 1) for x, column in zip(old, new, strict=True))  # M T -> M T+1
+        # M T -> M T+1
+        grown = (
+            torch.cat([x, column[:, None]], 1)
+            for x, column in zip(old, new, strict=True)
+        )
         return _Outputs(*grown), parents
 
     def of(self, rows: Int[Tensor, "M"] | Bool[Tensor, "N"]) -> "_Outputs":
@@ -109,16 +137,24 @@ class _Outputs:
 
 @dataclass(frozen=True)
 class _Branch(Generic[C]):
-    """Outputs whose turn is still to come, and the rows of a cache that knows all but their newest ids."""
+    """Outputs whose turn is still to come, and the rows of a cache that knows all but their newest
+    ids.
+    """
 
     outputs: _Outputs
     cache: C
     rows: Int[Tensor, "N"]
 
 
-def _all_outputs(step: Step[C], cache: C, start: _Outputs, rules: _Rules) -> Iterator[tuple[_Outputs, bool]]:
-    """Every output once, some of one length at a time; and whether they are finished or were cut."""
-    waiting = [_Branch(start, cache, torch.zeros(1, dtype=torch.long, device=start.ids.device))]
+def _all_outputs(
+    step: Step[C], cache: C, start: _Outputs, rules: _Rules
+) -> Iterator[tuple[_Outputs, bool]]:
+    """Every output once, some of one length at a time; and whether they are finished or were
+    cut.
+    """
+    waiting = [
+        _Branch(start, cache, torch.zeros(1, dtype=torch.long, device=start.ids.device))
+    ]
     while waiting:
         branch = waiting.pop()
         log_probs, seen = _next_log_probs(step, branch, rules)
@@ -129,17 +165,23 @@ def _all_outputs(step: Step[C], cache: C, start: _Outputs, rules: _Rules) -> Ite
             yield grown.of(~ended), False
             continue
         parts = torch.split((~ended).nonzero()[:, 0], rules.rows_per_step)
-        waiting += [_Branch(grown.of(rows), seen, parents[rows]) for rows in parts if len(rows)]
+        waiting += [
+            _Branch(grown.of(rows), seen, parents[rows]) for rows in parts if len(rows)
+        ]
 
 
-def _next_log_probs(step: Step[C], branch: _Branch[C], rules: _Rules) -> tuple[Float[Tensor, "N V"], C]:
+def _next_log_probs(
+    step: Step[C], branch: _Branch[C], rules: _Rules
+) -> tuple[Float[Tensor, "N V"], C]:
     """One step of the model, as float32 log-probabilities with -inf for what is banned."""
     logits, cache = step(branch.outputs.ids[:, -1], branch.cache.select(branch.rows))
     if branch.outputs.length == 0:
         _refuse_too_many(logits.shape[1], rules)
     log_probs = logits.float().log_softmax(-1)
     if bool(log_probs.isnan().any()):
-        raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+        raise DivergedError(
+            "decoding: no token has a finite probability (NaN or infinite logits)"
+        )
     log_probs[:, list(rules.banned_ids)] = -math.inf
     return log_probs, cache
 
@@ -150,16 +192,26 @@ def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
     endings = int(rules.eos_id not in rules.banned_ids)
 
     def count(length: int) -> int:
-        """Outputs that end at each length up to this one, and those that go on: a geometric series."""
+        """Outputs that end at each length up to this one, and those that go on: a geometric
+        series.
+        """
         ended = length if choices == 1 else (choices**length - 1) // (choices - 1)
         return endings * ended + choices**length
 
     lengths = range(1, rules.max_len + 1)
-    longest = sum(1 for _ in takewhile(lambda length: count(length) <= rules.max_sequences, lengths))
+    longest = sum(
+        1
+        for _ in takewhile(lambda length: count(length) <= rules.max_sequences, lengths)
+    )
     if longest == rules.max_len:
         return
-    exponent = rules.max_len * math.log10(max(choices, 1))  # the number itself may have a million digits
-    size = f"{count(rules.max_len):,}" if exponent < 15 else f"over 10^{math.floor(exponent)}"
+    # the number itself may have a million digits
+    exponent = rules.max_len * math.log10(max(choices, 1))
+    size = (
+        f"{count(rules.max_len):,}"
+        if exponent < 15
+        else f"over 10^{math.floor(exponent)}"
+    )
     raise UsageError(
         f"exhaustive search of {choices} ids beside eos, at most {rules.max_len} tokens with eos, "
         f"has {size} outputs to score, more than {rules.max_sequences:,}; "
@@ -170,26 +222,45 @@ def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
 _Rank: TypeAlias = tuple[bool, float, int, list[float], list[tuple[float, int]]]
 
 
-def _ranked(outputs: _Outputs, finished: bool, rules: _Rules) -> list[tuple[_Rank, Hypothesis]]:
-    """Return the best of these outputs, at least `n_best` where there are so many, each with its rank."""
+def _ranked(
+    outputs: _Outputs, finished: bool, rules: _Rules
+) -> list[tuple[_Rank, Hypothesis]]:
+    """Return the best of these outputs, at least `n_best` where there are so many, each with its
+    rank.
+    """
     if not len(outputs.ids):
         return []
     scores = outputs.totals[:, -1] / rules.penalties[outputs.length]
     last_place = scores.topk(min(rules.n_best, len(scores))).values[-1]
-    best = outputs.of(scores >= last_place)  # with its equals, among which the rank decides
-    tensors = (best.ids, best.token_log_probs, best.totals, scores[scores >= last_place])
+    # with its equals, among which the rank decides
+    best = outputs.of(scores >= last_place)
+    tensors = (
+        best.ids,
+        best.token_log_probs,
+        best.totals,
+        scores[scores >= last_place],
+    )
     rows = zip(*(tensor.tolist() for tensor in tensors), strict=True)
-    return [_as_ranked(ids, added, totals, score, finished) for ids, added, totals, score in rows]
+    return [
+        _as_ranked(ids, added, totals, score, finished)
+        for ids, added, totals, score in rows
+    ]
 
 
 def _as_ranked(
-    ids: list[int], log_probs: list[float], totals: list[float], score: float, finished: bool
+    ids: list[int],
+    log_probs: list[float],
+    totals: list[float],
+    score: float,
+    finished: bool,
 ) -> tuple[_Rank, Hypothesis]:
-    """Return a hypothesis and its rank, the lowest best; all but `ids` of the hypothesis counts bos as a token.
+    """Return a hypothesis and its rank, the lowest best; all but `ids` of the hypothesis counts bos
+    as a token.
 
-    What decides among equal scores is what a beam of unlimited width does: the shorter one came first to the
-    pool; of the same length the one with the higher log-probability, if equal the one whose beginning had the
-    higher, and so on back to where the two part; there the more probable token, then the lower id.
+    What decides among equal scores is what a beam of unlimited width does: the shorter one came
+    first to the pool; of the same length the one with the higher log-probability, if equal the one
+    whose beginning had the higher, and so on back to where the two part; there the more probable
+    token, then the lower id.
     """
     falling = [-total for total in reversed(totals)]
     tokens = [(-log_prob, i) for log_prob, i in zip(log_probs, ids, strict=True)]

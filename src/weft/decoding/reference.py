@@ -1,7 +1,7 @@
 """Greedy and beam search in plain Python, one sentence after the other: the reference.
 
-`search.py` finds the same for many sentences at once; tests hold the two together. A row of the cache is one
-hypothesis; a step reads the newest id of each and gives the logits of the next.
+`search.py` finds the same for many sentences at once; tests hold the two together. A row of the
+cache is one hypothesis; a step reads the newest id of each and gives the logits of the next.
 
 Shapes: B sentences, N rows (the hypotheses of one sentence that go on), V vocabulary.
 """
@@ -23,7 +23,9 @@ from weft.errors import DivergedError, UsageError
 C = TypeVar("C", bound=Cache)
 
 Watch: TypeAlias = Callable[[list[Hypothesis], list[Hypothesis]], None]
-"""Told after a step which hypotheses go on, by log-probability, and which have just ended, best first."""
+"""Told after a step which hypotheses go on, by log-probability, and which have just ended, best
+first.
+"""
 
 
 def greedy_search(
@@ -36,17 +38,20 @@ def greedy_search(
     banned_ids: Sequence[int] = (),
     length_penalty: float = 0.0,
 ) -> list[Hypothesis]:
-    """Take the most probable next token, again and again, until eos or the limit: one hypothesis a sentence.
+    """Take the most probable next token, again and again, until eos or the limit: one hypothesis a
+    sentence.
 
-    `cache` holds one row a sentence. `max_lens` limits the number of new tokens, eos counted. Banned ids are never
-    chosen; the probabilities of the others stay as the model gave them. `length_penalty` changes the scores alone.
-    Of equal tokens the lower id is taken. Raises DivergedError where the logits are not numbers, UsageError for a
-    limit below 1.
+    `cache` holds one row a sentence. `max_lens` limits the number of new tokens, eos counted.
+    Banned ids are never chosen; the probabilities of the others stay as the model gave them.
+    `length_penalty` changes the scores alone. Of equal tokens the lower id is taken. Raises
+    DivergedError where the logits are not numbers, UsageError for a limit below 1.
     """
     penalties = _penalties(length_penalty, max_lens)
     rules = _Rules(bos_id, eos_id, tuple(banned_ids), 1, 1, penalties, max_lens.device)
     limits = enumerate(max_lens.tolist())
-    return [_greedy_alone(step, _row(cache, i, rules), limit, rules) for i, limit in limits]
+    return [
+        _greedy_alone(step, _row(cache, i, rules), limit, rules) for i, limit in limits
+    ]
 
 
 def _greedy_alone(step: Step[C], cache: C, limit: int, rules: "_Rules") -> Hypothesis:
@@ -72,46 +77,76 @@ def beam_search(
     banned_ids: Sequence[int] = (),
     watch: Watch | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the `n_best` hypotheses of each sentence by score, best first, from a beam of `beam_size`.
+    """Return the `n_best` hypotheses of each sentence by score, best first, from a beam of
+    `beam_size`.
 
-    The score is log_prob / lp, lp = ((5 + length) / 6) ** length_penalty, the length with eos (GNMT: Wu et al.
-    2016, equation 14). Each step keeps the `beam_size` most probable extensions of a sentence's hypotheses; those
-    that end in eos leave the beam for the sentence's pool of its `n_best` best finished ones. A sentence is done
-    when no live hypothesis can still enter that pool, however its length may turn out, so that stopping early
-    changes no result; or at its limit, where what is still live counts as unfinished and stands after everything
-    finished. A list is shorter than `n_best` where the beam met fewer hypotheses. Equal candidates: the earlier
-    hypothesis, then the lower id. The rest as in `greedy_search`, which a beam of 1 equals exactly. `watch` is
-    told every step of the first sentence.
+    The score is log_prob / lp, lp = ((5 + length) / 6) ** length_penalty, the length with eos
+    (GNMT: Wu et al. 2016, equation 14). Each step keeps the `beam_size` most probable extensions of
+    a sentence's hypotheses; those that end in eos leave the beam for the sentence's pool of its
+    `n_best` best finished ones. A sentence is done when no live hypothesis can still enter that
+    pool, however its length may turn out, so that stopping early changes no result; or at its
+    limit, where what is still live counts as unfinished and stands after everything finished. A
+    list is shorter than `n_best` where the beam met fewer hypotheses. Equal candidates: the earlier
+    hypothesis, then the lower id. The rest as in `greedy_search`, which a beam of 1 equals exactly.
+    `watch` is told every step of the first sentence.
     """
     if not 1 <= n_best <= beam_size:
-        raise UsageError(f"n_best = {n_best} and beam_size = {beam_size}: n_best must be from 1 to beam_size")
+        raise UsageError(
+            f"n_best = {n_best} and beam_size = {beam_size}: n_best must be from 1 to beam_size"
+        )
     penalties = _penalties(length_penalty, max_lens)
-    rules = _Rules(bos_id, eos_id, tuple(banned_ids), beam_size, n_best, penalties, max_lens.device)
+    rules = _Rules(
+        bos_id, eos_id, tuple(banned_ids), beam_size, n_best, penalties, max_lens.device
+    )
     found = []
     for i, limit in enumerate(max_lens.tolist()):
-        found.append(_beam_alone(step, _row(cache, i, rules), limit, rules, watch if i == 0 else None))
+        found.append(
+            _beam_alone(
+                step, _row(cache, i, rules), limit, rules, watch if i == 0 else None
+            )
+        )
     return found
 
 
-def _beam_alone(step: Step[C], cache: C, limit: int, rules: "_Rules", watch: Watch | None) -> list[Hypothesis]:
+def _beam_alone(
+    step: Step[C], cache: C, limit: int, rules: "_Rules", watch: Watch | None
+) -> list[Hypothesis]:
     """Search for one sentence, whose row the cache holds."""
     live, pool = [NOTHING], list[Hypothesis]()
     for length in range(1, limit + 1):
         log_probs, cache = _next_log_probs(step, live, cache, rules)
-        extensions: list[tuple[int, Hypothesis]] = []  # each with the row of the hypothesis that it extends
+        # each with the row of the hypothesis that it extends
+        extensions: list[tuple[int, Hypothesis]] = []
         for row, hypothesis in enumerate(live):
-            most_probable = np.argsort(-log_probs[row], kind="stable")[: rules.beam_size].tolist()
-            extensions += [(row, _extended(hypothesis, i, log_probs[row, i], rules)) for i in most_probable]
-        extensions.sort(key=lambda extension: -extension[1].log_prob)  # of equals the earlier one stays first
-        kept = [(row, new) for row, new in extensions[: rules.beam_size] if isfinite(new.log_prob)]
+            most_probable = np.argsort(-log_probs[row], kind="stable")[
+                : rules.beam_size
+            ].tolist()
+            extensions += [
+                (row, _extended(hypothesis, i, log_probs[row, i], rules))
+                for i in most_probable
+            ]
+        # of equals the earlier one stays first
+        extensions.sort(key=lambda extension: -extension[1].log_prob)
+        kept = [
+            (row, new)
+            for row, new in extensions[: rules.beam_size]
+            if isfinite(new.log_prob)
+        ]
         live = [new for _, new in kept if not new.finished]
         ended = by_score(new for _, new in kept if new.finished)
         pool = by_score([*pool, *ended])[: rules.n_best]
         if watch is not None:
             watch(live, ended)
-        if not live or (len(pool) == rules.n_best and _bound(live[0], length, limit, rules) <= pool[-1].score):
+        if not live or (
+            len(pool) == rules.n_best
+            and _bound(live[0], length, limit, rules) <= pool[-1].score
+        ):
             break
-        cache = cache.select(torch.tensor([row for row, new in kept if not new.finished], device=rules.device))
+        cache = cache.select(
+            torch.tensor(
+                [row for row, new in kept if not new.finished], device=rules.device
+            )
+        )
     return [*pool, *by_score(live)][: rules.n_best]
 
 
@@ -140,7 +175,9 @@ def _penalties(alpha: float, max_lens: Int[Tensor, "B"]) -> NDArray[np.float32]:
     """Return the penalty of every length that can occur. Raises UsageError for a limit below 1."""
     limits = max_lens.tolist()
     if min(limits, default=1) < 1:
-        raise UsageError(f"the output limit is {min(limits)} tokens; it must be at least 1")
+        raise UsageError(
+            f"the output limit is {min(limits)} tokens; it must be at least 1"
+        )
     return np.asarray(length_penalties(alpha, max(limits, default=0) + 1), np.float32)
 
 
@@ -152,17 +189,25 @@ def _row(cache: C, number: int, rules: _Rules) -> C:
 def _next_log_probs(
     step: Step[C], live: Sequence[Hypothesis], cache: C, rules: _Rules
 ) -> tuple[NDArray[np.float32], C]:
-    """Take one step; return (N, V) log-probabilities, -inf for what is banned. Raises DivergedError."""
-    newest = [hypothesis.ids[-1] if hypothesis.ids else rules.bos_id for hypothesis in live]
+    """Take one step; return (N, V) log-probabilities, -inf for what is banned. Raises
+    DivergedError.
+    """
+    newest = [
+        hypothesis.ids[-1] if hypothesis.ids else rules.bos_id for hypothesis in live
+    ]
     logits, cache = step(torch.tensor(newest, device=rules.device), cache)
     log_probs = logits.detach().float().log_softmax(-1).cpu().numpy()
     log_probs[:, list(rules.banned_ids)] = -np.inf
     if np.isnan(log_probs).any() or not np.isfinite(log_probs).any():
-        raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+        raise DivergedError(
+            "decoding: no token has a finite probability (NaN or infinite logits)"
+        )
     return log_probs, cache
 
 
-def _extended(before: Hypothesis, token: int, log_prob: np.float32, rules: _Rules) -> Hypothesis:
+def _extended(
+    before: Hypothesis, token: int, log_prob: np.float32, rules: _Rules
+) -> Hypothesis:
     """Return a hypothesis with one more token, which ends it if it is eos."""
     is_end = token == rules.eos_id
     ids = before.ids if is_end else [*before.ids, token]
@@ -175,8 +220,8 @@ def _extended(before: Hypothesis, token: int, log_prob: np.float32, rules: _Rule
 def _bound(best: Hypothesis, length: int, limit: int, rules: _Rules) -> float:
     """Return what no extension of a live hypothesis can score above.
 
-    A log-probability only falls as tokens are added, and the penalty is largest at one end of the lengths that are
-    left: the best live log-probability over the larger of the two.
+    A log-probability only falls as tokens are added, and the penalty is largest at one end of the
+    lengths that are left: the best live log-probability over the larger of the two.
     """
     largest = max(rules.penalties[limit], rules.penalties[length + 1])
     return float(np.float32(best.log_prob) / largest)

@@ -1,9 +1,10 @@
 """A lexical shortlist: the target tokens that a source can become, learned from pairs of texts.
 
-The last product of a step then has a few hundred outputs for a sentence, not the whole vocabulary (Jean et al.
-2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2; L'Hostis et al. 2016,
-"Vocabulary Selection Strategies for Neural Machine Translation"). What is likely is learned by IBM's Model 1
-(Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section 4).
+The last product of a step then has a few hundred outputs for a sentence, not the whole vocabulary
+(Jean et al. 2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section
+3.2; L'Hostis et al. 2016, "Vocabulary Selection Strategies for Neural Machine Translation"). What
+is likely is learned by IBM's Model 1 (Brown et al. 1993, "The Mathematics of Statistical Machine
+Translation", section 4).
 
 Shapes: C co-occurrences of a source and a target token in a pair, P different ones.
 """
@@ -22,7 +23,9 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class Shortlist:
-    """Target ids `always` possible, and those of source id i: `targets` from `ends[i - 1]` to `ends[i]`."""
+    """Target ids `always` possible, and those of source id i: `targets` from `ends[i - 1]` to
+    `ends[i]`.
+    """
 
     always: NDArray[np.int32]
     targets: NDArray[np.int32]
@@ -33,12 +36,17 @@ class Shortlist:
         is_possible = np.zeros(self._size, np.bool_)
         is_possible[self.always] = True
         for i in set(src_ids):
-            is_possible[self.targets[self.ends[i - 1] if i else 0 : self.ends[i]]] = True
+            is_possible[self.targets[self.ends[i - 1] if i else 0 : self.ends[i]]] = (
+                True
+            )
         return np.flatnonzero(is_possible).astype(np.int32)
 
     @cached_property
     def _size(self) -> int:
-        return 1 + max((int(ids.max()) for ids in (self.always, self.targets) if len(ids)), default=0)
+        return 1 + max(
+            (int(ids.max()) for ids in (self.always, self.targets) if len(ids)),
+            default=0,
+        )
 
 
 def learn_shortlist(
@@ -51,13 +59,15 @@ def learn_shortlist(
     num_likely: int = 100,
     rounds: int = 5,
 ) -> Shortlist:
-    """From pairs of ids: the `num_frequent` most frequent targets, and the `num_likely` likeliest for a source id.
+    """From pairs of ids: the `num_frequent` most frequent targets, and the `num_likely` likeliest
+    for a source id.
 
-    Ids of `always` are never left out. Of more text than fits into about 1 GiB, the rest is passed over. Of
-    equally likely ones the lower id is taken.
+    Ids of `always` are never left out. Of more text than fits into about 1 GiB, the rest is passed
+    over. Of equally likely ones the lower id is taken.
     """
     sources, targets, sizes = _cooccurrences(pairs, src_vocab_size)
-    keys, places = np.unique(sources * tgt_vocab_size + targets, return_inverse=True)  # P and C
+    # P and C
+    keys, places = np.unique(sources * tgt_vocab_size + targets, return_inverse=True)
     of_key = keys // tgt_vocab_size
     likely = _model_1(places, of_key, sizes, rounds)
     frequency = np.bincount(targets[np.cumsum(sizes) - 1], minlength=tgt_vocab_size)
@@ -76,7 +86,9 @@ def learn_shortlist(
 def _cooccurrences(
     pairs: Iterable[Pair], null: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Source and target of each, the null word among the sources; and how many each target position has."""
+    """Source and target of each, the null word among the sources; and how many each target position
+    has.
+    """
     sources, targets, sizes, count = [], [], [], 0
     for src, tgt in pairs:
         if not src or not tgt:
@@ -93,9 +105,14 @@ def _cooccurrences(
 
 
 def _model_1(
-    places: NDArray[np.int64], of_key: NDArray[np.int64], sizes: NDArray[np.int64], rounds: int
+    places: NDArray[np.int64],
+    of_key: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    rounds: int,
 ) -> NDArray[np.float64]:
-    """The probability of each different co-occurrence's target given its source, by expectation maximisation."""
+    """The probability of each different co-occurrence's target given its source, by expectation
+    maximisation.
+    """
     likely = np.ones(len(of_key))
     begins = np.cumsum(sizes) - sizes
     for _ in range(rounds if len(sizes) else 0):

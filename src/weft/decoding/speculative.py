@@ -1,12 +1,15 @@
-"""Speculative decoding: several tokens from one step of the model, each the one that it would have taken anyway.
+"""Speculative decoding: several tokens from one step of the model, each the one that it would have
+taken anyway.
 
-A draft proposes what may come next. The model reads all of it in one step and takes its own token at each
-position; the first that the draft did not foresee is the last that counts. A proposed token is accepted only
-where it equals the model's own, the most probable or the one that this position's number draws: what is written is
-the very text that would be without a draft, where the sources' rejection sampling keeps its distribution alone.
+A draft proposes what may come next. The model reads all of it in one step and takes its own token
+at each position; the first that the draft did not foresee is the last that counts. A proposed token
+is accepted only where it equals the model's own, the most probable or the one that this position's
+number draws: what is written is the very text that would be without a draft, where the sources'
+rejection sampling keeps its distribution alone.
 
-Sources: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et al. 2023,
-"Accelerating Large Language Model Decoding with Speculative Sampling"; Saxena 2023, "Prompt Lookup Decoding".
+Sources: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et
+al. 2023, "Accelerating Large Language Model Decoding with Speculative Sampling"; Saxena 2023,
+"Prompt Lookup Decoding".
 
 Shapes: L new positions of one text, V vocabulary.
 """
@@ -25,7 +28,8 @@ from weft.errors import DivergedError
 
 C = TypeVar("C", bound="Cache")
 
-MOST = 7  # tokens proposed at a time: twice as many and one as were right the last time, at most so many
+# tokens proposed at a time: twice as many and one as were right the last time, at most so many
+MOST = 7
 
 
 @runtime_checkable
@@ -45,7 +49,9 @@ class Draft(Protocol):
     """Whatever proposes how one text may go on."""
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
-        """At most `count` tokens after `ids`, all of the text so far, of which the last `place` are new."""
+        """At most `count` tokens after `ids`, all of the text so far, of which the last `place` are
+        new.
+        """
         ...
 
 
@@ -58,46 +64,73 @@ class Tally:
 
 
 class Chooser:
-    """The next token as a function of the logits, the settings, the seed and the place in the text."""
+    """The next token as a function of the logits, the settings, the seed and the place in the
+    text.
+    """
 
-    def __init__(self, settings: Sampling, generator: torch.Generator, banned_ids: Sequence[int] = ()) -> None:
-        """`generator`, on the processor, gives one number for each place; none for temperature 0."""
+    def __init__(
+        self,
+        settings: Sampling,
+        generator: torch.Generator,
+        banned_ids: Sequence[int] = (),
+    ) -> None:
+        """`generator`, on the processor, gives one number for each place; none for temperature
+        0.
+        """
         self.settings, self.banned_ids = settings, banned_ids
         self._generator, self._numbers = generator, list[float]()
 
-    def __call__(self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int) -> tuple[int, float]:
-        """Return the token at a place, counted from 0 over what is new, and its log-probability by the model
-        itself.
+    def __call__(
+        self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int
+    ) -> tuple[int, float]:
+        """Return the token at a place, counted from 0 over what is new, and its log-probability by
+        the model itself.
 
-        Ids that were `seen` fall under the repetition penalty. Raises DivergedError where there is none.
+        Ids that were `seen` fall under the repetition penalty. Raises DivergedError where there is
+        none.
         """
         uniform = torch.tensor([self._number(place)], dtype=torch.float64)
-        history = torch.tensor([seen], device=logits.device) if self.settings.repetition_penalty != 1 else None
-        ids, log_probs, possible = choose(logits, uniform, self.settings, history, self.banned_ids)
+        history = (
+            torch.tensor([seen], device=logits.device)
+            if self.settings.repetition_penalty != 1
+            else None
+        )
+        ids, log_probs, possible = choose(
+            logits, uniform, self.settings, history, self.banned_ids
+        )
         if not possible:
-            raise DivergedError("decoding: no token has a finite probability (NaN or infinite logits)")
+            raise DivergedError(
+                "decoding: no token has a finite probability (NaN or infinite logits)"
+            )
         return int(ids), float(log_probs)
 
     def _number(self, place: int) -> float:
         if self.settings.temperature == 0:
             return 0.0
         while len(self._numbers) <= place:
-            self._numbers.append(float(torch.rand((), generator=self._generator, dtype=torch.float64)))
+            self._numbers.append(
+                float(torch.rand((), generator=self._generator, dtype=torch.float64))
+            )
         return self._numbers[place]
 
 
 class PromptLookup:
-    """Proposes what followed the last time that the newest tokens stood in the text, the longest run of them."""
+    """Proposes what followed the last time that the newest tokens stood in the text, the longest
+    run of them.
+    """
 
     def __init__(self, longest: int = 8, shortest: int = 2) -> None:
         self.runs = range(longest, shortest - 1, -1)
-        self._text = ""  # an id is a character here, so that a run is found as fast as a word
+        # an id is a character here, so that a run is found as fast as a word
+        self._text = ""
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
         """As `Draft`; of a run that reaches into the end, its end over and over."""
         self._text += "".join(map(chr, ids[len(self._text) :]))
         for size in self.runs:
-            found = self._text.rfind(self._text[-size:], 0, -1) if size < len(ids) else -1
+            found = (
+                self._text.rfind(self._text[-size:], 0, -1) if size < len(ids) else -1
+            )
             if found >= 0:
                 behind = found + size
                 return list(islice(cycle(ids[behind : behind + count]), count))
@@ -105,7 +138,9 @@ class PromptLookup:
 
 
 class DraftModel(Generic[C]):
-    """Proposes what a smaller model with the same tokens would write, with the same numbers at the same places."""
+    """Proposes what a smaller model with the same tokens would write, with the same numbers at the
+    same places.
+    """
 
     def __init__(
         self,
@@ -116,11 +151,15 @@ class DraftModel(Generic[C]):
         window_len: int,
         eos_id: int,
     ) -> None:
-        """`window_len` is how many tokens it looks at; a text that outgrows them goes on with half in sight."""
+        """`window_len` is how many tokens it looks at; a text that outgrows them goes on with half
+        in sight.
+        """
         self._prefill, self._steps, self._choose = prefill, steps, choose
         self.window_len, self.eos_id = window_len, eos_id
-        self._first = self._sure = 0  # where its window begins; how much of `_read` has come true
-        self._read: list[int] = []  # what its cache knows: the text from there on, and what it proposed itself
+        # where its window begins; how much of `_read` has come true
+        self._first = self._sure = 0
+        # what its cache knows: the text from there on, and what it proposed itself
+        self._read: list[int] = []
         self._cache: C | None = None
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
@@ -133,7 +172,9 @@ class DraftModel(Generic[C]):
         fed = seen[self._sure :]
         while len(proposed) < count and self.eos_id not in proposed:
             logits, cache = self._steps(torch.tensor([fed]), cache)
-            token, _ = self._choose(logits[:, -1], [*seen, *proposed], place + len(proposed))
+            token, _ = self._choose(
+                logits[:, -1], [*seen, *proposed], place + len(proposed)
+            )
             proposed.append(token)
             fed = [token]
         self._cache, self._read, self._sure = cache, [*seen, *proposed[:-1]], len(seen)
@@ -141,9 +182,16 @@ class DraftModel(Generic[C]):
 
     def _begin(self, ids: Sequence[int]) -> None:
         """Read all of the text but its last token, or half a window of it."""
-        self._first = 0 if len(ids) <= self.window_len else len(ids) - max(1, self.window_len // 2)
+        self._first = (
+            0
+            if len(ids) <= self.window_len
+            else len(ids) - max(1, self.window_len // 2)
+        )
         self._read = list(ids[self._first : -1])
-        self._cache, self._sure = self._prefill(torch.tensor([self._read], dtype=torch.int64)), 0
+        self._cache, self._sure = (
+            self._prefill(torch.tensor([self._read], dtype=torch.int64)),
+            0,
+        )
 
     def _rewound(self, seen: list[int]) -> C:
         """Return the cache of what has come true; the last token is always read anew."""
@@ -168,14 +216,18 @@ def speculative_tokens(
     max_new_tokens: int,
     eos_id: int,
 ) -> Iterator[tuple[int, float]]:
-    """Go on from a text: new tokens and their log-probabilities, those of `sampling.sample_tokens`, until eos.
+    """Go on from a text: new tokens and their log-probabilities, those of `sampling.sample_tokens`,
+    until eos.
 
-    `cache` knows the text from `first` on but for its last token; the last `place` of its tokens are new already.
-    One step takes a token and all that is proposed after it, never more than `max_new_tokens` can use.
+    `cache` knows the text from `first` on but for its last token; the last `place` of its tokens
+    are new already. One step takes a token and all that is proposed after it, never more than
+    `max_new_tokens` can use.
     """
     text, limit, count = list(text), max_new_tokens, 1
     while limit > 0:
-        proposed = draft.propose(text, place, min(count, limit - 1)) if limit > 1 else []
+        proposed = (
+            draft.propose(text, place, min(count, limit - 1)) if limit > 1 else []
+        )
         logits, cache = steps(torch.tensor([[text[-1], *proposed]]), cache)
         tally.proposed += len(proposed)
         right = 0

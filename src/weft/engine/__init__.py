@@ -1,1 +1,3 @@
-"""What runs a trained model: its weights packed for the native library, and the forms that PyTorch runs."""
+"""What runs a trained model: its weights packed for the native library, and the forms that PyTorch
+runs.
+"""

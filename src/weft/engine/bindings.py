@@ -1,7 +1,8 @@
-"""The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions that use them.
+"""The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions
+that use them.
 
-Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V vocabulary, R rows of
-one step. Every width is filled up with zeros to whole registers.
+Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V
+vocabulary, R rows of one step. Every width is filled up with zeros to whole registers.
 """
 
 import ctypes
@@ -23,7 +24,8 @@ from weft.kernels import native
 SOURCE = Path(__file__).with_name("decoding.cpp")
 KINDS = ("float32", "bfloat16", "int8")
 ACTIVATIONS = ("relu", "gelu", "relu2", "silu")
-_PER_GROUP = {"float32": 1, "bfloat16": 2}  # numbers in four bytes; of int8 the library says
+# numbers in four bytes; of int8 the library says
+_PER_GROUP = {"float32": 1, "bfloat16": 2}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
 
@@ -45,7 +47,16 @@ class _Layer(ctypes.Structure):
         ("after", _Norm * 3),
         *(
             (name, _Matrix)
-            for name in ("mine", "mine_out", "query", "theirs", "theirs_out", "inner", "gate", "outer")
+            for name in (
+                "mine",
+                "mine_out",
+                "query",
+                "theirs",
+                "theirs_out",
+                "inner",
+                "gate",
+                "outer",
+            )
         ),
         ("mine_gains", _POINTER * 2),
         ("theirs_gains", _POINTER * 2),
@@ -53,16 +64,40 @@ class _Layer(ctypes.Structure):
 
 
 _WHOLE = (
-    *("kind", "d_model", "d_model_padded", "d_ff", "head_dim", "groups", "lanes", "steps", "norm_first"),
-    *("root_mean_square", "activation", "num_encoder_layers", "num_decoder_layers", "vocab_size", "half"),
+    *(
+        "kind",
+        "d_model",
+        "d_model_padded",
+        "d_ff",
+        "head_dim",
+        "groups",
+        "lanes",
+        "steps",
+        "norm_first",
+    ),
+    *(
+        "root_mean_square",
+        "activation",
+        "num_encoder_layers",
+        "num_decoder_layers",
+        "vocab_size",
+        "half",
+    ),
 )
 
 
 class _Model(ctypes.Structure):
     _fields_ = (
         *((name, _LONG) for name in _WHOLE),
-        *((name, ctypes.c_double) for name in ("eps", "score_scale", "embedding_scale")),
-        *((f"{side}_{what}", _POINTER) for side in ("src", "tgt") for what in ("tokens", "positions")),
+        *(
+            (name, ctypes.c_double)
+            for name in ("eps", "score_scale", "embedding_scale")
+        ),
+        *(
+            (f"{side}_{what}", _POINTER)
+            for side in ("src", "tgt")
+            for what in ("tokens", "positions")
+        ),
         *((name, _POINTER) for name in ("cosines", "sines")),
         ("encoder", ctypes.POINTER(_Layer)),
         ("decoder", ctypes.POINTER(_Layer)),
@@ -91,7 +126,9 @@ class Norm:
 
 @dataclass(frozen=True)
 class Attention:
-    """The four maps of an attention; a head's rows lie together. Gains of a query and a key that are normed."""
+    """The four maps of an attention; a head's rows lie together. Gains of a query and a key that
+    are normed.
+    """
 
     query: Linear
     key: Linear
@@ -103,9 +140,11 @@ class Attention:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its parts.
+    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its
+    parts.
 
-    Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what `inner` gives.
+    Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what
+    `inner` gives.
     """
 
     norms: tuple[Norm, ...]
@@ -127,7 +166,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Weights:
-    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K / 2) each.
+    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K
+    / 2) each.
 
     `root_mean_square`: norms divide by it, and take no mean away.
     """
@@ -151,14 +191,18 @@ class Weights:
 
 @dataclass(frozen=True)
 class Heads:
-    """How heads are laid out: in `groups`, in each dimension after dimension (`steps`), a lane for each head."""
+    """How heads are laid out: in `groups`, in each dimension after dimension (`steps`), a lane for
+    each head.
+    """
 
     num_heads: int
     head_dim: int
 
     @property
     def lanes(self) -> int:
-        """Heads side by side, a power of two, at most as many as there are numbers in a register."""
+        """Heads side by side, a power of two, at most as many as there are numbers in a
+        register.
+        """
         return min(_lanes(), 1 << (self.num_heads - 1).bit_length())
 
     @property
@@ -173,32 +217,45 @@ class Heads:
     def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
         """Rows of heads one behind the other, in the engine's order."""
         apart = rows.new_zeros(self.groups * self.lanes, self.steps, *rows.shape[1:])
-        apart[: self.num_heads, : self.head_dim] = rows.reshape(self.num_heads, self.head_dim, *rows.shape[1:])
+        apart[: self.num_heads, : self.head_dim] = rows.reshape(
+            self.num_heads, self.head_dim, *rows.shape[1:]
+        )
         grouped = apart.reshape(self.groups, self.lanes, *apart.shape[1:])
         return grouped.transpose(1, 2).flatten(0, 2)
 
     def into(self, linear: Linear) -> Linear:
         """Return a map to heads, its outputs in the engine's order."""
-        return Linear(self.laid_out(linear.weight), None if linear.bias is None else self.laid_out(linear.bias))
+        return Linear(
+            self.laid_out(linear.weight),
+            None if linear.bias is None else self.laid_out(linear.bias),
+        )
 
     def out_of(self, linear: Linear) -> Linear:
         """Return a map from heads, its inputs in the engine's order."""
         return Linear(self.laid_out(linear.weight.T).T, linear.bias)
 
 
-def quantized(weight: Float[Tensor, "N M"]) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
-    """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps (symmetric).
+def quantized(
+    weight: Float[Tensor, "N M"],
+) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
+    """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps
+    (symmetric).
 
-    Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized stays as it is.
+    Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized
+    stays as it is.
     """
     scales = weight.abs().amax(1) / 127
     scales = ((scales.view(torch.int32) + 0x7F) & ~0x7F).view(torch.float32)
-    return (weight / scales.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scales
+    return (
+        weight / scales.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]
+    ).round().to(torch.int8), scales
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return the compiled functions. Raises UnavailableError with the reason where there are none."""
+    """Return the compiled functions. Raises UnavailableError with the reason where there are
+    none.
+    """
     found = native.library(SOURCE)
     signatures = {
         "decoding_lanes": (_LONG, ()),
@@ -221,10 +278,14 @@ def library() -> ctypes.CDLL:
 
 
 class Engine:
-    """A Transformer's weights, packed for products of one kind; any number of sessions in any threads use them."""
+    """A Transformer's weights, packed for products of one kind; any number of sessions in any
+    threads use them.
+    """
 
     def __init__(self, weights: Weights, kind: str = "float32") -> None:
-        """`kind`: "float32", "bfloat16" or "int8". Raises UnavailableError where there are no native kernels."""
+        """`kind`: "float32", "bfloat16" or "int8". Raises UnavailableError where there are no
+        native kernels.
+        """
         self._library = library()
         self._kept: list[object] = []  # what the structures point to
         self.kind, self.vocab_size = kind, weights.projection.weight.shape[0]
@@ -270,7 +331,9 @@ class Engine:
         return Session(self, slots, places)
 
     def prepare_lists(self) -> None:
-        """Lay the output matrix out for sentences that may become some ids alone, if that is not done."""
+        """Lay the output matrix out for sentences that may become some ids alone, if that is not
+        done.
+        """
         with self._lock:
             if not self._model.listed.weights:
                 self._model.listed = self._matrix(self._projection, is_packed=False)
@@ -295,13 +358,19 @@ class Engine:
         )
         if across is not None:
             found.query = self._matrix(heads.into(across.query))
-            found.theirs = self._matrix(_joined(heads.into(across.key), heads.into(across.value)))
+            found.theirs = self._matrix(
+                _joined(heads.into(across.key), heads.into(across.value))
+            )
             found.theirs_out = self._matrix(heads.out_of(across.output))
             found.theirs_gains = self._gains(across)
         return found
 
-    def _matrix(self, linear: Linear, missing: float = 0.0, is_packed: bool = True) -> _Matrix:
-        """In panels, or one output behind the other; outputs that only fill up have the bias `missing`."""
+    def _matrix(
+        self, linear: Linear, missing: float = 0.0, is_packed: bool = True
+    ) -> _Matrix:
+        """In panels, or one output behind the other; outputs that only fill up have the bias
+        `missing`.
+        """
         weight, bias = linear.weight.detach().float(), linear.bias
         outputs, inputs = (_filled(size) for size in weight.shape)
         whole = weight.new_zeros(outputs, inputs)
@@ -313,13 +382,23 @@ class Engine:
         if self.kind == "int8":
             whole, steps = quantized(whole)
             offset = -128 if group == 4 else 0
-            scales, starts = self._pointer(steps), self._pointer(offset * whole.sum(1, dtype=torch.int32))
+            scales, starts = (
+                self._pointer(steps),
+                self._pointer(offset * whole.sum(1, dtype=torch.int32)),
+            )
             whole = whole if group == 4 else whole.short()
         elif self.kind == "bfloat16":
             whole = whole.bfloat16()
         panels = whole.view(outputs // _lanes(), _lanes(), inputs // group, group)
         laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
-        return _Matrix(self._pointer(laid_out), scales, starts, self._pointer(biases), inputs, outputs)
+        return _Matrix(
+            self._pointer(laid_out),
+            scales,
+            starts,
+            self._pointer(biases),
+            inputs,
+            outputs,
+        )
 
     def _norm(self, norm: Norm | None) -> _Norm:
         if norm is None:
@@ -329,7 +408,10 @@ class Engine:
 
     def _gains(self, attention: Attention) -> ctypes.Array[ctypes.c_void_p]:
         gains = (attention.query_gain, attention.key_gain)
-        pointers = (None if gain is None else self._pointer(gain.detach().float().contiguous()) for gain in gains)
+        pointers = (
+            None if gain is None else self._pointer(gain.detach().float().contiguous())
+            for gain in gains
+        )
         return (_POINTER * 2)(*pointers)
 
     def _rows(self, table: Tensor | None) -> int | None:
@@ -346,14 +428,18 @@ class Engine:
 
 
 class Session:
-    """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread at a time."""
+    """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread
+    at a time.
+    """
 
     begins_together = False
 
     def __init__(self, engine: Engine, slots: int, places: int) -> None:
         self.engine, self.slots, self.places = engine, slots, places
         self._library = engine._library
-        self._handle = self._library.decoding_session(ctypes.byref(engine._model), slots, places)
+        self._handle = self._library.decoding_session(
+            ctypes.byref(engine._model), slots, places
+        )
         if not self._handle:
             raise MemoryError
 
@@ -362,18 +448,28 @@ class Session:
             self._library.decoding_end(self._handle)
             self._handle = None
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
+    def read(
+        self,
+        slots: Sequence[int],
+        sentences: Sequence[Sequence[int]],
+        allowed: Sequence[Ids] = (),
+    ) -> None:
         """Encode sentences, each into a slot of its own, whose former content is gone.
 
-        What a sentence becomes has only ids of its `allowed` ones, ascending, and their probabilities add up to 1;
-        where it has none, any id. Raises MemoryError.
+        What a sentence becomes has only ids of its `allowed` ones, ascending, and their
+        probabilities add up to 1; where it has none, any id. Raises MemoryError.
         """
         if any(len(ids) for ids in allowed):
             self.engine.prepare_lists()
         into = np.asarray(slots, np.int64)
-        given = (*_end_to_end(sentences), *_end_to_end(allowed or [()] * len(sentences)))
+        given = (
+            *_end_to_end(sentences),
+            *_end_to_end(allowed or [()] * len(sentences)),
+        )
         self._done(
-            self._library.decoding_encode(self._handle, len(into), *(x.ctypes.data for x in (into, *given)))
+            self._library.decoding_encode(
+                self._handle, len(into), *(x.ctypes.data for x in (into, *given))
+            )
         )
 
     def step(
@@ -386,30 +482,61 @@ class Session:
         whole: bool = False,
         as_logits: bool = False,
     ) -> Best:
-        """Take one more token for each row, and give the `count` best next ones of those rows `wanted` (all).
+        """Take one more token for each row, and give the `count` best next ones of those rows
+        `wanted` (all).
 
-        The best stand first, the lower id among equals; those of all come with them if `whole`, or, `as_logits`,
-        what the output layer gave in their place: apart by one number a row. What is banned is said of the rows
-        wanted. `beside` (R, D) is added to the tokens' vectors. Raises MemoryError.
+        The best stand first, the lower id among equals; those of all come with them if `whole`, or,
+        `as_logits`, what the output layer gave in their place: apart by one number a row. What is
+        banned is said of the rows wanted. `beside` (R, D) is added to the tokens' vectors. Raises
+        MemoryError.
         """
-        slots, places, times = (np.ascontiguousarray(x, np.int64) for x in (rows.slots, rows.places, rows.times))
-        tokens, ancestors, banned = (
-            np.ascontiguousarray(x, np.int32) for x in (rows.tokens, rows.ancestors, rows.banned)
+        slots, places, times = (
+            np.ascontiguousarray(x, np.int64)
+            for x in (rows.slots, rows.places, rows.times)
         )
-        wanted = np.arange(len(rows)) if wanted is None else np.ascontiguousarray(wanted, np.int64)
+        tokens, ancestors, banned = (
+            np.ascontiguousarray(x, np.int32)
+            for x in (rows.tokens, rows.ancestors, rows.banned)
+        )
+        wanted = (
+            np.arange(len(rows))
+            if wanted is None
+            else np.ascontiguousarray(wanted, np.int64)
+        )
         ends = np.zeros(len(wanted)) if rows.ban_ends is None else rows.ban_ends
         ban_ends = np.ascontiguousarray(ends, np.int64)
         if beside is not None:
             beside = self._filled_up(beside)
         best = np.full((len(wanted), count), -np.inf, np.float32)
         ids = np.zeros((len(wanted), count), np.int32)
-        all_of_them = np.empty((len(wanted), self.engine.vocab_size), np.float32) if whole else None
+        all_of_them = (
+            np.empty((len(wanted), self.engine.vocab_size), np.float32)
+            if whole
+            else None
+        )
         self._done(
             self._library.decoding_step(
-                *(self._handle, len(rows), *(x.ctypes.data for x in (slots, places, times, tokens, ancestors))),
-                *(ancestors.strides[0] // 4, None if beside is None else beside.ctypes.data),
-                *(wanted.ctypes.data, len(wanted), banned.ctypes.data, ban_ends.ctypes.data, count),
-                *(best.ctypes.data, ids.ctypes.data, None if all_of_them is None else all_of_them.ctypes.data),
+                *(
+                    self._handle,
+                    len(rows),
+                    *(x.ctypes.data for x in (slots, places, times, tokens, ancestors)),
+                ),
+                *(
+                    ancestors.strides[0] // 4,
+                    None if beside is None else beside.ctypes.data,
+                ),
+                *(
+                    wanted.ctypes.data,
+                    len(wanted),
+                    banned.ctypes.data,
+                    ban_ends.ctypes.data,
+                    count,
+                ),
+                *(
+                    best.ctypes.data,
+                    ids.ctypes.data,
+                    None if all_of_them is None else all_of_them.ctypes.data,
+                ),
                 as_logits,
             )
         )
@@ -425,7 +552,9 @@ class Session:
         if status == 1:
             raise MemoryError
         if status:
-            raise RuntimeError(f"the decoding engine failed with status {status}; please report this")
+            raise RuntimeError(
+                f"the decoding engine failed with status {status}; please report this"
+            )
 
 
 def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -448,4 +577,7 @@ def _joined(*linears: Linear) -> Linear:
     weight = torch.cat([linear.weight for linear in linears])
     if linears[0].bias is None:
         return Linear(weight, None)
-    return Linear(weight, torch.cat([linear.bias for linear in linears if linear.bias is not None]))
+    return Linear(
+        weight,
+        torch.cat([linear.bias for linear in linears if linear.bias is not None]),
+    )

@@ -23,11 +23,15 @@ class EnsembleEngine:
 
     def session(self, slots: int, places: int) -> "EnsembleDecoder":
         """Return a session of each."""
-        return EnsembleDecoder([engine.session(slots, places) for engine in self.engines])
+        return EnsembleDecoder(
+            [engine.session(slots, places) for engine in self.engines]
+        )
 
 
 class EnsembleDecoder:
-    """Takes every step with all decoders: the log-probability of a token is the log of its mean probability."""
+    """Takes every step with all decoders: the log-probability of a token is the log of its mean
+    probability.
+    """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
         """The decoders have equally many slots and places."""
@@ -35,7 +39,12 @@ class EnsembleDecoder:
         self.slots, self.places = decoders[0].slots, decoders[0].places
         self.begins_together = any(decoder.begins_together for decoder in decoders)
 
-    def read(self, slots: Sequence[int], sentences: Sequence[Sequence[int]], allowed: Sequence[Ids] = ()) -> None:
+    def read(
+        self,
+        slots: Sequence[int],
+        sentences: Sequence[Sequence[int]],
+        allowed: Sequence[Ids] = (),
+    ) -> None:
         """Each of them reads the sentences, and what each may become."""
         for decoder in self.decoders:
             decoder.read(slots, sentences, allowed)
@@ -44,12 +53,22 @@ class EnsembleDecoder:
         """One more token for each row; as `weft.engine.bindings.Session.step`."""
         every = [decoder.step(rows, 1, whole=True) for decoder in self.decoders]
         log_probs = log_mean(
-            [torch.from_numpy(everything) for _, _, everything in every if everything is not None]
+            [
+                torch.from_numpy(everything)
+                for _, _, everything in every
+                if everything is not None
+            ]
         )
         best, ids = best_allowed(log_probs, rows, count)
-        return best.numpy(), ids.numpy().astype(np.int32), log_probs.numpy() if whole else None
+        return (
+            best.numpy(),
+            ids.numpy().astype(np.int32),
+            log_probs.numpy() if whole else None,
+        )
 
 
 def log_mean(log_probs: Sequence[Float[Tensor, "R V"]]) -> Float[Tensor, "R V"]:
     """log of the mean of the probabilities, computed in double precision."""
-    return (torch.stack(list(log_probs)).double().logsumexp(0) - math.log(len(log_probs))).float()
+    return (
+        torch.stack(list(log_probs)).double().logsumexp(0) - math.log(len(log_probs))
+    ).float()

@@ -18,13 +18,23 @@ from weft.engine import bindings as engine
 from weft.kernels import native
 from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
-from weft.model.layers import ACTIVATIONS, CausalLayer, DecoderLayer, EncoderLayer, GatedFeedForward, Residual
+from weft.model.layers import (
+    ACTIVATIONS,
+    CausalLayer,
+    DecoderLayer,
+    EncoderLayer,
+    GatedFeedForward,
+    Residual,
+)
 from weft.model.positions import NoPositions, angles
 from weft.model.transformer import Embedding, Seq2SeqTransformer
 
 
-def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engine.Engine | None:
-    """Return the engine with this model's weights as they are now; None where this device or precision has none.
+def build_engine(
+    model: Seq2SeqTransformer, device: str, precision: str
+) -> engine.Engine | None:
+    """Return the engine with this model's weights as they are now; None where this device or
+    precision has none.
 
     Nor has a model whose weights are shared out among processes.
     """
@@ -36,8 +46,12 @@ def build_engine(model: Seq2SeqTransformer, device: str, precision: str) -> engi
         return None
 
 
-def build_writer(model: CausalTransformer, device: str, precision: str) -> "Writer | None":
-    """Return a language model of the engine, for texts that grow; None where `build_engine` gives none."""
+def build_writer(
+    model: CausalTransformer, device: str, precision: str
+) -> "Writer | None":
+    """Return a language model of the engine, for texts that grow; None where `build_engine` gives
+    none.
+    """
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
@@ -53,7 +67,9 @@ def is_sharded(model: nn.Module) -> bool:
 
 @dataclass(frozen=True)
 class WriterCache:
-    """Texts under way, each in a slot of a session; what is decoded after one of these is no longer in it."""
+    """Texts under way, each in a slot of a session; what is decoded after one of these is no longer
+    in it.
+    """
 
     session: engine.Session
     slots: Int[Tensor, " N"]
@@ -67,7 +83,9 @@ class WriterCache:
         return WriterCache(self.session, self.slots, self.ids[:, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
-        """Keep or reorder rows; none can be repeated, as its text would grow in two ways in one slot."""
+        """Keep or reorder rows; none can be repeated, as its text would grow in two ways in one
+        slot.
+        """
         if len(set(rows.tolist())) < len(rows):
             raise ValueError("a text in a slot cannot go on in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
@@ -88,13 +106,16 @@ class Writer:
     def prefill(self, prompt: Int[Tensor, "B L"]) -> WriterCache:
         """Read prompts of one length, without padding; L may be 0."""
         count = len(prompt)
-        start = WriterCache(self.engine.session(count, 1), torch.arange(count), prompt[:, :0])
+        start = WriterCache(
+            self.engine.session(count, 1), torch.arange(count), prompt[:, :0]
+        )
         return self.decode(prompt, start, whole=False)[1] if prompt.shape[1] else start
 
     def decode(
         self, ids: Int[Tensor, "N L"], cache: WriterCache, whole: bool = True
     ) -> tuple[Float[Tensor, "N L V"], WriterCache]:
-        """New positions after those in the cache: logits of what follows each, and the longer cache.
+        """New positions after those in the cache: logits of what follows each, and the longer
+        cache.
 
         Unless `whole`, nothing is computed of them but the cache.
         """
@@ -105,24 +126,50 @@ class Writer:
         times = torch.arange(first, first + length).repeat(count).numpy()
         table = np.zeros((count * length, first + length), np.int32)
         wanted = None if whole else np.zeros(0, np.int64)
-        rows = Rows(slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table)
+        rows = Rows(
+            slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table
+        )
         beside = self._beside(read, length)
-        _, _, found = cache.session.step(rows, 0, wanted=wanted, beside=beside, whole=True, as_logits=True)
-        logits = torch.from_numpy(found).reshape(count, length, -1) if whole else torch.empty(count, length, 0)
+        _, _, found = cache.session.step(
+            rows, 0, wanted=wanted, beside=beside, whole=True, as_logits=True
+        )
+        logits = (
+            torch.from_numpy(found).reshape(count, length, -1)
+            if whole
+            else torch.empty(count, length, 0)
+        )
         return logits, WriterCache(cache.session, cache.slots, read)
 
     def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
         """They are what they are."""
         return states
 
-    def _beside(self, read: Int[Tensor, "N T"], length: int) -> NDArray[np.float32] | None:
+    def _beside(
+        self, read: Int[Tensor, "N T"], length: int
+    ) -> NDArray[np.float32] | None:
         """Return the vectors of n-grams and matches of the last positions, if the model has any."""
-        parts = [part(read, length) for part in (self.model.ngrams, self.model.matches) if part is not None]
-        return torch.stack(parts).sum(0).detach().flatten(0, 1).float().contiguous().numpy() if parts else None
+        parts = [
+            part(read, length)
+            for part in (self.model.ngrams, self.model.matches)
+            if part is not None
+        ]
+        return (
+            torch.stack(parts)
+            .sum(0)
+            .detach()
+            .flatten(0, 1)
+            .float()
+            .contiguous()
+            .numpy()
+            if parts
+            else None
+        )
 
 
 def why_no_engine(device: str, precision: str) -> str:
-    """Why this processor has no engine, in words; empty where it has one, or none was made for the device."""
+    """Why this processor has no engine, in words; empty where it has one, or none was made for the
+    device.
+    """
     if device != "cpu" or precision not in engine.KINDS:
         return ""
     try:
@@ -142,7 +189,9 @@ def weights_of(model: Seq2SeqTransformer) -> engine.Weights:
     )
 
 
-def _weights(model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding) -> engine.Weights:
+def _weights(
+    model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding
+) -> engine.Weights:
     """Those of a decoder."""
     first = cast(DecoderLayer | CausalLayer, model.decoder[0])
     attention = first.self_attention
@@ -174,38 +223,61 @@ def causal_weights_of(model: CausalTransformer) -> engine.Weights:
 
 def _side(embedding: Embedding) -> engine.Side:
     positions = embedding.positions
-    return engine.Side(embedding.tokens.weight, None if isinstance(positions, NoPositions) else positions.table)
+    return engine.Side(
+        embedding.tokens.weight,
+        None if isinstance(positions, NoPositions) else positions.table,
+    )
 
 
 def _layer(layer: nn.Module) -> engine.Layer:
     assert isinstance(layer, EncoderLayer | CausalLayer | DecoderLayer)
     residuals = [cast(Residual, residual) for residual in layer.residuals]
     norms = tuple(_norm(residual.norm) for residual in residuals)
-    after = tuple(_norm(residual.after) for residual in residuals if residual.after is not None)
-    across = _attention(layer.cross_attention) if isinstance(layer, DecoderLayer) else None
+    after = tuple(
+        _norm(residual.after) for residual in residuals if residual.after is not None
+    )
+    across = (
+        _attention(layer.cross_attention) if isinstance(layer, DecoderLayer) else None
+    )
     part = layer.feed_forward
     gate = _linear(part.gate) if isinstance(part, GatedFeedForward) else None
     own = _attention(layer.self_attention)
-    return engine.Layer(norms, own, across, _linear(part.inner), _linear(part.outer), gate, after)
+    return engine.Layer(
+        norms, own, across, _linear(part.inner), _linear(part.outer), gate, after
+    )
 
 
 def _attention(attention: MultiHeadAttention) -> engine.Attention:
     norms = attention.query_norm, attention.key_norm
     query_gain, key_gain = (None if norm is None else norm.weight for norm in norms)
-    key, value = (_for_all_heads(part, attention) for part in (attention.key, attention.value))
-    return engine.Attention(_linear(attention.query), key, value, _linear(attention.output), query_gain, key_gain)
+    key, value = (
+        _for_all_heads(part, attention) for part in (attention.key, attention.value)
+    )
+    return engine.Attention(
+        _linear(attention.query),
+        key,
+        value,
+        _linear(attention.output),
+        query_gain,
+        key_gain,
+    )
 
 
 def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
-    """Return the engine has keys and values for every head: those that several share stand there several times."""
+    """Return the engine has keys and values for every head: those that several share stand there
+    several times.
+    """
     times = attention.num_heads // attention.key_value_heads
 
     def repeated(rows: Tensor) -> Tensor:
-        return rows.unflatten(0, (-1, attention.head_dim)).repeat_interleave(times, 0).flatten(0, 1)  # type: ignore[no-untyped-call]
+        by_head = rows.unflatten(0, (-1, attention.head_dim))  # type: ignore[no-untyped-call]
+        return by_head.repeat_interleave(times, 0).flatten(0, 1)
 
     if times == 1:
         return _linear(linear)
-    return engine.Linear(repeated(linear.weight), None if linear.bias is None else repeated(linear.bias))
+    return engine.Linear(
+        repeated(linear.weight), None if linear.bias is None else repeated(linear.bias)
+    )
 
 
 def _linear(linear: nn.Linear) -> engine.Linear:
@@ -213,7 +285,9 @@ def _linear(linear: nn.Linear) -> engine.Linear:
 
 
 def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> engine.Norm:
-    return engine.Norm(norm.weight, norm.bias if isinstance(norm, nn.LayerNorm) else None)
+    return engine.Norm(
+        norm.weight, norm.bias if isinstance(norm, nn.LayerNorm) else None
+    )
 
 
 def _final(norm: nn.Module) -> engine.Norm | None:

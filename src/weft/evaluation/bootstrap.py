@@ -30,12 +30,17 @@ class Figure:
         if self.p_value >= 0.05:
             return "no difference beyond chance"
         return (
-            "the first is better" if (self.first < self.second) == self.lower_is_better else "the second is better"
+            "the first is better"
+            if (self.first < self.second) == self.lower_is_better
+            else "the second is better"
         )
 
     def cells(self) -> tuple[str, ...]:
         """For a person to read: name, both figures, their difference."""
-        first, second = f"{self.first:.3f} ± {self.first_ci:.3f}", f"{self.second:.3f} ± {self.second_ci:.3f}"
+        first, second = (
+            f"{self.first:.3f} ± {self.first_ci:.3f}",
+            f"{self.second:.3f} ± {self.second_ci:.3f}",
+        )
         return self.name, first, second, f"{self.second - self.first:+.3f}"
 
 
@@ -48,12 +53,13 @@ def paired_bootstrap(
     seed: int = 1,
     lower_is_better: bool = False,
 ) -> Figure:
-    """Return the sums of (N,) numbers of each system over the sum of (N,) `sizes`, from M = `samples` draws of N
-    rows.
+    """Return the sums of (N,) numbers of each system over the sum of (N,) `sizes`, from M =
+    `samples` draws of N rows.
 
-    Intervals are those between the 2.5 % and 97.5 % quantiles; p is the share of draws in which the difference
-    lies as far from its mean as it is from 0, the real one counted (Efron and Tibshirani 1993, chapter 16; the
-    pairing is Koehn's, 2004, "Statistical Significance Tests for Machine Translation Evaluation").
+    Intervals are those between the 2.5 % and 97.5 % quantiles; p is the share of draws in which the
+    difference lies as far from its mean as it is from 0, the real one counted (Efron and Tibshirani
+    1993, chapter 16; the pairing is Koehn's, 2004, "Statistical Significance Tests for Machine
+    Translation Evaluation").
     """
     first, second = systems
     draw = np.random.default_rng(seed)

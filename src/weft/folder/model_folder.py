@@ -1,8 +1,8 @@
 """A model folder: every file name in it, how it is written, and how it is read without trusting it.
 
-Nothing here is a pickle and nothing can run code: weights are safetensors, everything else is JSON with a closed
-schema. A folder is read in the order manifest, config, tokenizers, weights; sizes are checked before anything is
-allocated.
+Nothing here is a pickle and nothing can run code: weights are safetensors, everything else is JSON
+with a closed schema. A folder is read in the order manifest, config, tokenizers, weights; sizes are
+checked before anything is allocated.
 """
 
 import json
@@ -82,19 +82,23 @@ __all__ = [
 ]
 
 VERSION = installed_version()
-FORMAT = 1  # of the folder, kept in config.json; docs/reliability.md says what it promises
+# of the folder, kept in config.json; docs/reliability.md says what it promises
+FORMAT = 1
 PARAMETER_LIMIT = 20_000_000_000
-POSITIONS_LIMIT = 2**27  # numbers in a table of sinusoidal positions, which the weights do not hold
+# numbers in a table of sinusoidal positions, which the weights do not hold
+POSITIONS_LIMIT = 2**27
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 
 
 class FolderConfig(Section):
-    """config.json: what the weights are and how text meets them. Closed: an unknown key is an error.
+    """config.json: what the weights are and how text meets them. Closed: an unknown key is an
+    error.
 
-    `known_words`: the folder has hashes of the words of its training text; `low_confidence` is what one
-    in twenty answers on dev was below: mean log-probability a token, of a classifier the probability.
-    With `weights` = "int8" the matrices of linear maps are int8, each row times its own of their `SCALES`.
+    `known_words`: the folder has hashes of the words of its training text; `low_confidence` is what
+    one in twenty answers on dev was below: mean log-probability a token, of a classifier the
+    probability. With `weights` = "int8" the matrices of linear maps are int8, each row times its
+    own of their `SCALES`.
     """
 
     format: Literal[1] = 1
@@ -125,10 +129,11 @@ class FolderConfig(Section):
 class TranslationConfig(FolderConfig):
     """An encoder-decoder, Transformer or recurrent, and its tokenizers.
 
-    `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked otherwise.
-    Hardly a source that it was trained on has more than `usual_src_len` ids, eos counted, and hardly a pair fewer
-    target ids for each source id than `least_ratio` (0: not known). `single_sentences`: nearly all sources are one
-    sentence each, so that texts are translated a sentence at a time; of folders from before it was known, too.
+    `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked
+    otherwise. Hardly a source that it was trained on has more than `usual_src_len` ids, eos
+    counted, and hardly a pair fewer target ids for each source id than `least_ratio` (0: not
+    known). `single_sentences`: nearly all sources are one sentence each, so that texts are
+    translated a sentence at a time; of folders from before it was known, too.
     """
 
     task: Literal["translation"]
@@ -159,12 +164,24 @@ class TranslationConfig(FolderConfig):
         tables = (self.src_vocab_size + 2 * self.tgt_vocab_size) * shape.d_model
         if isinstance(shape, RecurrentSection):
             widest = max(shape.d_model, 2 * shape.d_hidden)
-            return tables + 16 * widest * widest * (shape.num_encoder_layers + shape.num_decoder_layers)
+            return tables + 16 * widest * widest * (
+                shape.num_encoder_layers + shape.num_decoder_layers
+            )
         cross = shape.num_decoder_layers * _attention_parameters(shape)
-        return tables + cross + _stack_parameters(shape, shape.num_encoder_layers + shape.num_decoder_layers)
+        return (
+            tables
+            + cross
+            + _stack_parameters(
+                shape, shape.num_encoder_layers + shape.num_decoder_layers
+            )
+        )
 
     def position_bound(self) -> int:
-        return 0 if isinstance(self.model, RecurrentSection) else _computed_positions(self.model)
+        return (
+            0
+            if isinstance(self.model, RecurrentSection)
+            else _computed_positions(self.model)
+        )
 
 
 class LanguageConfig(FolderConfig):
@@ -183,7 +200,9 @@ class LanguageConfig(FolderConfig):
 
     @field_validator("model")
     @classmethod
-    def _has_a_window_of_positions(cls, model: CausalSection, others: ValidationInfo) -> CausalSection:
+    def _has_a_window_of_positions(
+        cls, model: CausalSection, others: ValidationInfo
+    ) -> CausalSection:
         if others.data.get("window_len", 0) > model.max_len:
             raise ValueError(f"max_len = {model.max_len} is less than window_len")
         return model
@@ -193,7 +212,9 @@ class LanguageConfig(FolderConfig):
 
     def parameter_bound(self) -> int:
         matches = len(self.model.match_lengths) * self.vocab_size
-        tables = (2 * self.vocab_size + _buckets(self.model) + matches) * self.model.d_model
+        tables = (
+            2 * self.vocab_size + _buckets(self.model) + matches
+        ) * self.model.d_model
         return tables + _stack_parameters(self.model, self.model.num_decoder_layers)
 
     def position_bound(self) -> int:
@@ -228,7 +249,9 @@ class ClassificationConfig(FolderConfig):
 
     def parameter_bound(self) -> int:
         shape = self.model
-        tables = (2 * self.vocab_size + _buckets(shape) + 2 * len(self.labels)) * shape.d_model
+        tables = (
+            2 * self.vocab_size + _buckets(shape) + 2 * len(self.labels)
+        ) * shape.d_model
         return tables + _stack_parameters(shape, shape.num_encoder_layers)
 
     def position_bound(self) -> int:
@@ -244,7 +267,9 @@ CONFIGS: dict[str, type[FolderConfig]] = {
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A folder's content, checked but not yet built: config, tokenizer JSON by file name, weights."""
+    """A folder's content, checked but not yet built: config, tokenizer JSON by file name,
+    weights.
+    """
 
     folder: Path
     config: FolderConfig
@@ -252,12 +277,16 @@ class StoredModel:
     card: Mapping[str, Any]
 
     def load_weights(self, model: nn.Module) -> None:
-        """Copy the weights into `model`. Raises FolderError where they do not fit or are not finite."""
+        """Copy the weights into `model`. Raises FolderError where they do not fit or are not
+        finite.
+        """
         self.refuse_unfit(model)
         tensors = dict(load_file(self.folder / WEIGHTS))
         for name, tensor in tensors.items():
             if not tensor.isfinite().all():
-                raise FolderError(f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged")
+                raise FolderError(
+                    f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged"
+                )
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 parameter.copy_(tensors[name])
@@ -267,7 +296,8 @@ class StoredModel:
     def refuse_unfit(self, model: nn.Module) -> None:
         """Raise FolderError where names, shapes and types in the file's header are not the model's.
 
-        The model may be on torch's meta device: then nothing that the config claims has been allocated yet.
+        The model may be on torch's meta device: then nothing that the config claims has been
+        allocated yet.
         """
         path = self.folder / WEIGHTS
         wanted = {name: (tuple(p.shape), "F32") for name, p in model.named_parameters()}
@@ -282,7 +312,9 @@ class StoredModel:
                 for name, (shape, kind) in wanted.items():
                     _refuse_tensor(path, name, shape, kind, file.get_slice(name))
         except (SafetensorError, ValueError, KeyError, OSError) as error:
-            raise FolderError(f"{path}: not a sound safetensors file ({str(error)[:100]})") from None
+            raise FolderError(
+                f"{path}: not a sound safetensors file ({str(error)[:100]})"
+            ) from None
 
 
 def save_model_folder(
@@ -299,7 +331,9 @@ def save_model_folder(
     durable.make_folder(folder)
     (folder / durable.MANIFEST).unlink(missing_ok=True)
     with durable.replacing(folder / WEIGHTS) as temporary:
-        save_file({name: t.detach().contiguous() for name, t in weights.items()}, temporary)
+        save_file(
+            {name: t.detach().contiguous() for name, t in weights.items()}, temporary
+        )
     durable.write_json(folder / CONFIG, config.model_dump(mode="json"))
     for name, content in tokenizers.items():
         durable.write_bytes(folder / name, content)
@@ -323,14 +357,22 @@ def read_words(path: Path) -> Tensor:
     try:
         words = load_file(path)["words"]
     except (SafetensorError, ValueError, KeyError, OSError) as error:
-        raise FolderError(f"{path}: not a sound list of words ({str(error)[:100]})") from None
-    if words.dtype != torch.int32 or words.ndim != 1 or not bool((words.long().diff() > 0).all()):
+        raise FolderError(
+            f"{path}: not a sound list of words ({str(error)[:100]})"
+        ) from None
+    if (
+        words.dtype != torch.int32
+        or words.ndim != 1
+        or not bool((words.long().diff() > 0).all())
+    ):
         raise FolderError(f"{path}: not a sorted list of hashes; the file is damaged")
     return words
 
 
 def keep_train_hashes(folder: Path, out: Path) -> None:
-    """Let a model made from that of `folder` know, too, what it was trained on, where that is known."""
+    """Let a model made from that of `folder` know, too, what it was trained on, where that is
+    known.
+    """
     hashes = run_files(folder).train_hashes
     if hashes.is_file():
         durable.make_folder(run_files(out).folder)
@@ -340,14 +382,17 @@ def keep_train_hashes(folder: Path, out: Path) -> None:
 def open_model_folder(folder: Path) -> StoredModel:
     """Check a model folder and read everything but the weights.
 
-    Raises FolderError where it is missing, unfinished, damaged or not a model folder of this version.
+    Raises FolderError where it is missing, unfinished, damaged or not a model folder of this
+    version.
     """
     refuse_no_model(folder)
     manifest = durable.read_manifest(folder)
     _refuse_unlisted(folder, manifest["files"])
     config = read_config(folder / CONFIG)
     _refuse_unlisted(folder, manifest["files"], config.files())
-    tokenizers = {name: (folder / name).read_bytes() for name in config.tokenizer_files()}
+    tokenizers = {
+        name: (folder / name).read_bytes() for name in config.tokenizer_files()
+    }
     return StoredModel(folder, config, tokenizers, manifest)
 
 
@@ -363,16 +408,23 @@ def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor]
         found = load_file(path)
         always, targets, ends = (found[name] for name in ("always", "targets", "ends"))
     except (SafetensorError, ValueError, KeyError, OSError) as error:
-        raise FolderError(f"{path}: not a sound shortlist ({str(error)[:100]})") from None
+        raise FolderError(
+            f"{path}: not a sound shortlist ({str(error)[:100]})"
+        ) from None
     limits = torch.cat([torch.zeros(1, dtype=torch.int64), ends.long().flatten()])
     is_fit = (
         len(found) == 3
-        and (always.dtype, targets.dtype, ends.dtype) == (torch.int32, torch.int32, torch.int64)
-        and (always.ndim, targets.ndim, tuple(ends.shape)) == (1, 1, (config.src_vocab_size,))
+        and (always.dtype, targets.dtype, ends.dtype)
+        == (torch.int32, torch.int32, torch.int64)
+        and (always.ndim, targets.ndim, tuple(ends.shape))
+        == (1, 1, (config.src_vocab_size,))
         and bool((limits.diff() >= 0).all())
         and int(ends[-1]) == len(targets)
         and all(
-            0 <= int(i) < config.tgt_vocab_size for ids in (always, targets) if len(ids) for i in ids.aminmax()
+            0 <= int(i) < config.tgt_vocab_size
+            for ids in (always, targets)
+            if len(ids)
+            for i in ids.aminmax()
         )
     )
     if not is_fit:
@@ -381,9 +433,17 @@ def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor]
 
 
 def quantized_names(model: nn.Module) -> list[str]:
-    """The parameters that an int8 folder has as int8: matrices of linear maps, shared with embeddings or not."""
-    matrices = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)}
-    return [name for name, parameter in model.named_parameters() if id(parameter) in matrices]
+    """The parameters that an int8 folder has as int8: matrices of linear maps, shared with
+    embeddings or not.
+    """
+    matrices = {
+        id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)
+    }
+    return [
+        name
+        for name, parameter in model.named_parameters()
+        if id(parameter) in matrices
+    ]
 
 
 def is_model_folder(folder: Path) -> bool:
@@ -397,18 +457,30 @@ def read_config(path: Path) -> FolderConfig:
     _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None
     if not isinstance(task, str) or task not in CONFIGS:
-        raise FolderError(f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}")
+        raise FolderError(
+            f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}"
+        )
     try:
         config = CONFIGS[task].model_validate_json(
             json.dumps(tree, allow_nan=False)
         )  # never indented: may be deep
     except (ValidationError, ValueError, RecursionError) as error:
-        why = _why_refused(error, CONFIGS[task], tree) if isinstance(error, ValidationError) else str(error)
-        raise FolderError(f"{path}: not a config of this version: {why[:200]}") from None
+        why = (
+            _why_refused(error, CONFIGS[task], tree)
+            if isinstance(error, ValidationError)
+            else str(error)
+        )
+        raise FolderError(
+            f"{path}: not a config of this version: {why[:200]}"
+        ) from None
     if config.parameter_bound() > PARAMETER_LIMIT:
-        raise FolderError(f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it")
+        raise FolderError(
+            f"{path}: describes over {PARAMETER_LIMIT:,} parameters; refused before building it"
+        )
     if config.position_bound() > POSITIONS_LIMIT:
-        raise FolderError(f"{path}: its max_len is too long for positions that are computed")
+        raise FolderError(
+            f"{path}: its max_len is too long for positions that are computed"
+        )
     return config
 
 
@@ -448,7 +520,9 @@ def _computed_positions(shape: LayerShape) -> int:
     return shape.max_len * shape.d_model if shape.positions == "sinusoidal" else 0
 
 
-def _refuse_unlisted(folder: Path, files: Mapping[str, Any], names: list[str] | None = None) -> None:
+def _refuse_unlisted(
+    folder: Path, files: Mapping[str, Any], names: list[str] | None = None
+) -> None:
     for name in names or [WEIGHTS, CONFIG]:
         if name not in files:
             raise FolderError(
@@ -460,10 +534,16 @@ def _refuse_names(path: Path, missing: set[str], unknown: set[str]) -> None:
     if missing or unknown:
         name = min(missing or unknown)
         kind = "lacks" if missing else "has an unknown tensor"
-        raise FolderError(f"{path}: {kind} {name[:100]!r}; the weights are not of the model in {CONFIG}")
+        raise FolderError(
+            f"{path}: {kind} {name[:100]!r}; the weights are not of the model in {CONFIG}"
+        )
 
 
-def _refuse_tensor(path: Path, name: str, shape: tuple[int, ...], kind: str, stored: Any) -> None:
+def _refuse_tensor(
+    path: Path, name: str, shape: tuple[int, ...], kind: str, stored: Any
+) -> None:
     if tuple(stored.get_shape()) != shape or stored.get_dtype() != kind:
         found = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
-        raise FolderError(f"{path}: {name} is {found}, expected {kind} {shape}; the weights are another model's")
+        raise FolderError(
+            f"{path}: {name} is {found}, expected {kind} {shape}; the weights are another model's"
+        )

@@ -1,4 +1,6 @@
-"""A beam search as a tree: which beginnings it kept, which it dropped and when, and what ended how."""
+"""A beam search as a tree: which beginnings it kept, which it dropped and when, and what ended
+how.
+"""
 
 from dataclasses import dataclass
 from math import exp
@@ -18,11 +20,13 @@ Fate = Literal["goes on", "dropped", "ended", "open"]
 
 @dataclass(frozen=True)
 class Node:
-    """One token of one or several hypotheses; `parent` is the number of the node before it, None at the start.
+    """One token of one or several hypotheses; `parent` is the number of the node before it, None at
+    the start.
 
-    `log_prob` is that of all tokens up to here, `probability` that of this token alone. `fate`: hypotheses go on
-    from here; or none did, and the branch was dropped at the next step; or it ended here, with `score`, its
-    log-probability by its length; or it was still open when the search had its answer. `is_best`: part of that.
+    `log_prob` is that of all tokens up to here, `probability` that of this token alone. `fate`:
+    hypotheses go on from here; or none did, and the branch was dropped at the next step; or it
+    ended here, with `score`, its log-probability by its length; or it was still open when the
+    search had its answer. `is_best`: part of that.
     """
 
     parent: int | None
@@ -83,13 +87,19 @@ def grow_tree(task: Translation, src: list[int], beam_size: int) -> BeamTree:
         watch=lambda live, ended: steps.append((live, ended)),
     )
     winner = (*best.ids, EOS_ID) if best.finished else tuple(best.ids)
-    return BeamTree(beam_size, decoding.length_penalty, _nodes(steps, winner, task.tokenizers[1]))
+    return BeamTree(
+        beam_size, decoding.length_penalty, _nodes(steps, winner, task.tokenizers[1])
+    )
 
 
 def _nodes(
-    steps: list[tuple[list[Hypothesis], list[Hypothesis]]], winner: tuple[int, ...], tokenizer: Tokenizer
+    steps: list[tuple[list[Hypothesis], list[Hypothesis]]],
+    winner: tuple[int, ...],
+    tokenizer: Tokenizer,
 ) -> list[Node]:
-    """Every beginning that was kept is told by its ids; a node goes on where another begins with all of its."""
+    """Every beginning that was kept is told by its ids; a node goes on where another begins with
+    all of its.
+    """
     kept = [
         (number, (*h.ids, EOS_ID) if h.finished else tuple(h.ids), h)
         for number, (live, ended) in enumerate(steps, start=1)

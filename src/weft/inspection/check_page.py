@@ -25,7 +25,10 @@ def write_checkup(checkup: Checkup, path: Path) -> None:
     refuse_other_suffixes(path, FORMATS)
     is_page = path.suffix.lower() == ".html"
     durable.write_text(
-        path, page(checkup) if is_page else json.dumps(checkup.to_json(), ensure_ascii=False) + "\n"
+        path,
+        page(checkup)
+        if is_page
+        else json.dumps(checkup.to_json(), ensure_ascii=False) + "\n",
     )
 
 
@@ -37,8 +40,11 @@ def page(checkup: Checkup) -> str:
         "policy": policy,
         "style": style,
         "verdict": _verdict(checkup),
-        "findings": "\n".join(map(_finding, checkup.findings)) or "<p>Nothing was found.</p>",
-        "parts": "\n".join(_part(name, numbers) for name, numbers in checkup.parts.items()),
+        "findings": "\n".join(map(_finding, checkup.findings))
+        or "<p>Nothing was found.</p>",
+        "parts": "\n".join(
+            _part(name, numbers) for name, numbers in checkup.parts.items()
+        ),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("check.html"))
 
@@ -72,10 +78,15 @@ def _example(example: Example) -> str:
 
 def _part(name: str, numbers: Mapping[str, Any]) -> str:
     facts = [f"{numbers['rows']:,} rows", *numbers["files"], numbers["signature"]]
-    facts += [f"{count:,} dropped: {reason}" for reason, count in numbers["dropped"].items()]
+    facts += [
+        f"{count:,} dropped: {reason}" for reason, count in numbers["dropped"].items()
+    ]
     listed = "".join(f"<li>{escape(fact)}</li>" for fact in facts)
     languages = numbers.get("languages", {})
-    columns = "".join(_column(column, found, languages) for column, found in numbers["columns"].items())
+    columns = "".join(
+        _column(column, found, languages)
+        for column, found in numbers["columns"].items()
+    )
     labels = _bars("Labels", numbers["labels"].items()) if "labels" in numbers else ""
     title = {"train": "Training text", "dev": "Dev text", "test": "Test text"}[name]
     charts = f'<div class="columns">{columns}{labels}</div>'
@@ -84,7 +95,9 @@ def _part(name: str, numbers: Mapping[str, Any]) -> str:
 
 def _column(name: str, column: Mapping[str, Any], languages: Mapping[str, str]) -> str:
     title = f"{name}, {languages[name]}" if name in languages else name
-    scripts = [(script.capitalize(), count) for script, count in column["scripts"].items()]
+    scripts = [
+        (script.capitalize(), count) for script, count in column["scripts"].items()
+    ]
     return (
         _histogram(f"{title}: characters", column["characters"])
         + _histogram(f"{title}: words", column["words"])

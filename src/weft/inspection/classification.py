@@ -1,4 +1,5 @@
-"""What a classifier does with one text: its vectors, every layer's and head's attention, and what each token adds.
+"""What a classifier does with one text: its vectors, every layer's and head's attention, and what
+each token adds.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -11,7 +12,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID
-from weft.inspection.tokens import MAX_TOKENS, Vectors, embedded, rounded, some_text, stacked
+from weft.inspection.tokens import (
+    MAX_TOKENS,
+    Vectors,
+    embedded,
+    rounded,
+    some_text,
+    stacked,
+)
 from weft.model.attention import AttentionRecord
 from weft.model.classifier import TransformerClassifier
 from weft.predict.text import evaluating, one_line
@@ -24,11 +32,12 @@ MAX_LABELS = 5  # whose contributions are found
 class Contributions:
     """What each token adds to the log-probability of one label.
 
-    `gradient` is the sum of gradient times vector over the token's numbers, wherever its vector enters; that of an
-    n-gram is shared by its tokens (Simonyan et al. 2013, "Deep Inside Convolutional Networks"; Denil et al. 2014,
-    "Extraction of Salient Sentences"). `left_out` is by how much the log-probability falls where the token is not
-    there; `agreement` is the correlation of the two, None where it is not defined. Of a symbol at the beginning,
-    which cannot be left out, `left_out` is 0.
+    `gradient` is the sum of gradient times vector over the token's numbers, wherever its vector
+    enters; that of an n-gram is shared by its tokens (Simonyan et al. 2013, "Deep Inside
+    Convolutional Networks"; Denil et al. 2014, "Extraction of Salient Sentences"). `left_out` is by
+    how much the log-probability falls where the token is not there; `agreement` is the correlation
+    of the two, None where it is not defined. Of a symbol at the beginning, which cannot be left
+    out, `left_out` is 0.
     """
 
     label: str
@@ -50,8 +59,9 @@ class Contributions:
 class ClassificationInspection:
     """One text and its label.
 
-    `labels` and `probabilities` are all of them, the most probable first; `contributions` are those of the first
-    ones. `encoder` has the maps, of shape (layers, H, L, L), none for a model that is a bag of n-grams alone.
+    `labels` and `probabilities` are all of them, the most probable first; `contributions` are those
+    of the first ones. `encoder` has the maps, of shape (layers, H, L, L), none for a model that is
+    a bag of n-grams alone.
     """
 
     text: str
@@ -80,7 +90,11 @@ class ClassificationInspection:
             "lang": self.lang,
             "cut": self.cut,
             "max_len": self.max_len,
-            "tokens": {"pieces": self.pieces, "ids": self.ids, "vectors": self.vectors.to_json()},
+            "tokens": {
+                "pieces": self.pieces,
+                "ids": self.ids,
+                "vectors": self.vectors.to_json(),
+            },
             "labels": [
                 {"label": label, "probability": round(p, 4)}
                 for label, p in zip(self.labels, self.probabilities, strict=True)
@@ -93,18 +107,23 @@ class ClassificationInspection:
 def inspect_classification(task: Classification, text: str) -> ClassificationInspection:
     """Classify a text and look at the model meanwhile.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first. Raises
-    UsageError for a text with nothing in it.
+    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
+    first. Raises UsageError for a text with nothing in it.
     """
     (tokenizer,), model, config = task.tokenizers, task.model, task.config
     line, ids = some_text(one_line(text), tokenizer)
     first = [BOS_ID] if task.predictor().first_token else []
     limit = min(MAX_TOKENS, config.max_len)
     row, record = [*first, *ids[:limit]], AttentionRecord()
-    given = torch.tensor([row], device=task.machine.device)  # not below, where it could not be differentiated by
+    # not below, where it could not be differentiated by
+    given = torch.tensor([row], device=task.machine.device)
     with evaluating(model):
         logits = model(given, record)
-        probabilities = (logits.sigmoid() if config.multi_label else logits.softmax(-1))[0].float().cpu()
+        probabilities = (
+            (logits.sigmoid() if config.multi_label else logits.softmax(-1))[0]
+            .float()
+            .cpu()
+        )
         order = probabilities.argsort(descending=True, stable=True).tolist()
         left_out = _left_out(task, row, len(first))
         vectors = _vectors(model, given)
@@ -118,7 +137,12 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
         labels=[config.labels[i] for i in order],
         probabilities=[float(probabilities[i]) for i in order],
         contributions=[
-            Contributions(config.labels[i], g.tolist(), left_out[:, i].tolist(), _agreement(g, left_out[:, i]))
+            Contributions(
+                config.labels[i],
+                g.tolist(),
+                left_out[:, i].tolist(),
+                _agreement(g, left_out[:, i]),
+            )
             for i, g in zip(order, gradients, strict=False)
         ],
         encoder=stacked(record.encoder),
@@ -128,29 +152,45 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
     )
 
 
-def _log_probs(task: Classification, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
+def _log_probs(
+    task: Classification, logits: Float[Tensor, "B C"]
+) -> Float[Tensor, "B C"]:
     """Of each label: that it is the one, or, of several, that it holds."""
     logits = logits.float()
-    return torch.nn.functional.logsigmoid(logits) if task.config.multi_label else logits.log_softmax(-1)
+    return (
+        torch.nn.functional.logsigmoid(logits)
+        if task.config.multi_label
+        else logits.log_softmax(-1)
+    )
 
 
 def _left_out(task: Classification, row: list[int], fixed: int) -> Float[Tensor, "L C"]:
-    """By how much each label's log-probability falls where a token, not one of the first `fixed`, is missing."""
+    """By how much each label's log-probability falls where a token, not one of the first `fixed`,
+    is missing.
+    """
     device = torch.device(task.machine.device)
     whole = _log_probs(task, task.model(torch.tensor([row], device=device)))
     falls = torch.zeros(len(row), whole.shape[1])
     if len(row) > 1:
-        shorter = torch.tensor([row[:i] + row[i + 1 :] for i in range(fixed, len(row))], device=device)
+        shorter = torch.tensor(
+            [row[:i] + row[i + 1 :] for i in range(fixed, len(row))], device=device
+        )
         falls[fixed:] = (whole - _log_probs(task, task.model(shorter))).cpu()
     return falls
 
 
-def _gradient(task: Classification, ids: Int[Tensor, "1 L"], label: int) -> Float[Tensor, " L"]:
+def _gradient(
+    task: Classification, ids: Int[Tensor, "1 L"], label: int
+) -> Float[Tensor, " L"]:
     """Gradient times vector of each token, through the layers and through the bag."""
     model, seen = task.model, []
     hooks = []
     if model.encoder is not None:
-        hooks.append(model.encoder.embedding.tokens.register_forward_hook(lambda *call: seen.append(call[2])))
+        hooks.append(
+            model.encoder.embedding.tokens.register_forward_hook(
+                lambda *call: seen.append(call[2])
+            )
+        )
     was_training = model.training
     model.eval()
     try:
@@ -173,13 +213,17 @@ def _gradient(task: Classification, ids: Int[Tensor, "1 L"], label: int) -> Floa
 def _of_bag(
     model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
 ) -> Float[Tensor, " L"]:
-    """Return the bag is a mean, so that each vector's share is exact; an n-gram's is divided among its tokens.
+    """Return the bag is a mean, so that each vector's share is exact; an n-gram's is divided among
+    its tokens.
 
     Where none of them has a weight, as in a text of unknown words, nothing in the bag has a share.
     """
     bag = model.bag
     assert bag is not None
-    total, weight = torch.zeros(ids.shape[1], device=ids.device), torch.zeros((), device=ids.device)
+    total, weight = (
+        torch.zeros(ids.shape[1], device=ids.device),
+        torch.zeros((), device=ids.device),
+    )
     for found in bag.lookups(ids):
         each = found.weights()[0]
         shares = (found.table[found.rows[0]] @ gradient).detach() * each

@@ -1,7 +1,7 @@
 """Which of two models is better, by how much, where, and whether it is chance: `weft compare`.
 
-Both answer the same rows of a text. Translations are compared by sacreBLEU's own paired bootstrap, labels and
-language models by ours.
+Both answer the same rows of a text. Translations are compared by sacreBLEU's own paired bootstrap,
+labels and language models by ours.
 """
 
 import re
@@ -52,12 +52,20 @@ class Group:
     def cells(self) -> tuple[str, ...]:
         """For a person to read: which, how many, both figures and their difference."""
         gain = self.second - self.first
-        return self.what, f"{self.count:,}", f"{self.first:.2f}", f"{self.second:.2f}", f"{gain:+.2f}"
+        return (
+            self.what,
+            f"{self.count:,}",
+            f"{self.first:.2f}",
+            f"{self.second:.2f}",
+            f"{gain:+.2f}",
+        )
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that the models answer differently; `gain` is how much better the second is, in `unit`."""
+    """A row that the models answer differently; `gain` is how much better the second is, in
+    `unit`.
+    """
 
     where: str
     text: str
@@ -98,12 +106,24 @@ class Comparison:
             f"{self.num_rows:,} rows; each figure ± 95 % of resamples; difference: the second less the first",
             "",
         ]
-        found += _table([("", "first", "second", "difference"), *(figure.cells() for figure in self.figures)])
-        found += [f"{figure.name}: {figure.verdict} (p {figure.p_value:.3f})" for figure in self.figures]
+        found += _table(
+            [
+                ("", "first", "second", "difference"),
+                *(figure.cells() for figure in self.figures),
+            ]
+        )
+        found += [
+            f"{figure.name}: {figure.verdict} (p {figure.p_value:.3f})"
+            for figure in self.figures
+        ]
         found += [ONE_SEED]
         for name in dict.fromkeys(group.figure for group in self.groups):
             rows = [group.cells() for group in self.groups if group.figure == name]
-            found += ["", name, *_table([("", "count", "first", "second", "difference"), *rows])]
+            found += [
+                "",
+                name,
+                *_table([("", "count", "first", "second", "difference"), *rows]),
+            ]
         if self.differences:
             found += [
                 "",
@@ -124,7 +144,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Cells under each other: first what it is, then numbers, which end where their heads end."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     placed = (
-        [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        [
+            cell.rjust(w) if i else cell.ljust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         for row in rows
     )
     return ["  ".join(cells).rstrip() for cells in placed]
@@ -140,11 +163,12 @@ def compare(
     samples: int = 1000,
     show: int = 5,
 ) -> Comparison:
-    """Return the models of two folders on the text in `data`; translators by rare words too, of the text in
-    `train`.
+    """Return the models of two folders on the text in `data`; translators by rare words too, of the
+    text in `train`.
 
-    `show` is how many rows that differ most are given in each direction. Raises UsageError for models of two
-    tasks, languages or label sets; DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
+    `show` is how many rows that differ most are given in each direction. Raises UsageError for
+    models of two tasks, languages or label sets; DataError for fewer than 2 rows; FolderError and
+    DataError as `evaluate`.
     """
     stages.enter("loading the models")
     one, other = (load_task(folder, machine) for folder in (first, second))
@@ -152,7 +176,9 @@ def compare(
         kinds = f"{first} holds a model for {one.name}, {second} one for {other.name}"
         raise UsageError(f"{kinds}; compare models of one task")
     if train and not isinstance(one, Translation):
-        raise UsageError("--train counts the words that a translation has; leave it out")
+        raise UsageError(
+            "--train counts the words that a translation has; leave it out"
+        )
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
     text = one.read(data)
@@ -167,38 +193,71 @@ def compare(
     figures, groups, differences, rows = found
     notes = list(one.doubts(text, training_hashes(first)))
     for folder, task in ((first, one), (second, other)):
-        notes += [f"{folder}: {note}" for note in task.shared_rows(text, training_hashes(folder))]
+        notes += [
+            f"{folder}: {note}"
+            for note in task.shared_rows(text, training_hashes(folder))
+        ]
     chosen = _outermost(differences, show)
     names = str(first), str(second)
-    return Comparison(names, rows, tuple(figures), tuple(groups), chosen, tuple(dict.fromkeys(notes)))
+    return Comparison(
+        names, rows, tuple(figures), tuple(groups), chosen, tuple(dict.fromkeys(notes))
+    )
 
 
 _Found = tuple[Sequence[Figure], Sequence[Group], list[Difference], int]
 
 
 def _translators(
-    one: Translation, other: Translation, text: ParallelText, train: Sequence[str], samples: int
+    one: Translation,
+    other: Translation,
+    text: ParallelText,
+    train: Sequence[str],
+    samples: int,
 ) -> _Found:
     langs = [(task.config.src_lang, task.config.tgt_lang) for task in (one, other)]
     if difference := _unlike(*langs):
-        raise UsageError(f"the models translate {difference}; compare models of the same languages")
+        raise UsageError(
+            f"the models translate {difference}; compare models of the same languages"
+        )
     _refuse_too_few(len(text))
     src_lang, lang = langs[0]
-    ours, theirs = (_translated(task, text.src, which) for task, which in ((one, "first"), (other, "second")))
+    ours, theirs = (
+        _translated(task, text.src, which)
+        for task, which in ((one, "first"), (other, "second"))
+    )
     stages.enter("comparing")
     groups = []
     for what, rows in _by_length([len(_words(line, src_lang)) for line in text.src]):
-        bleu, other_bleu = (_bleu(some, text.tgt, rows, lang) for some in (ours, theirs))
-        groups.append(Group(what, len(rows), "BLEU by the length of the source, in words", bleu, other_bleu))
+        bleu, other_bleu = (
+            _bleu(some, text.tgt, rows, lang) for some in (ours, theirs)
+        )
+        groups.append(
+            Group(
+                what,
+                len(rows),
+                "BLEU by the length of the source, in words",
+                bleu,
+                other_bleu,
+            )
+        )
     if train:
         counts = Counter(_all_words(one.read(train).tgt, lang))
         groups += _by_count((ours, theirs), text.tgt, counts, lang)
-    gains = np.subtract(sentence_chrf(theirs, text.tgt), sentence_chrf(ours, text.tgt)).tolist()
+    gains = np.subtract(
+        sentence_chrf(theirs, text.tgt), sentence_chrf(ours, text.tgt)
+    ).tolist()
     differences = [
-        Difference(text.where(i), text.src[i], text.tgt[i], ours[i], theirs[i], gain, "chrF")
+        Difference(
+            text.where(i), text.src[i], text.tgt[i], ours[i], theirs[i], gain, "chrF"
+        )
         for i, gain in enumerate(gains)
     ]
-    return paired_scores((ours, theirs), text.tgt, lang, samples), groups, differences, len(text)
+    return (
+        paired_scores((ours, theirs), text.tgt, lang, samples),
+        groups,
+        differences,
+        len(text),
+    )
 
 
 def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str]:
@@ -207,25 +266,47 @@ def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str
     return [prediction.text for prediction in stages.counted(found, "pairs", every=1)]
 
 
-def _classifiers(one: Classification, other: Classification, text: LabelledText, samples: int) -> _Found:
+def _classifiers(
+    one: Classification, other: Classification, text: LabelledText, samples: int
+) -> _Found:
     if difference := _unlike(sorted(one.config.labels), sorted(other.config.labels)):
-        raise UsageError(f"the models know {difference}; compare models of the same labels")
+        raise UsageError(
+            f"the models know {difference}; compare models of the same labels"
+        )
     _refuse_too_few(len(text))
     check_against(one.config.labels, text, "the text")
     stages.enter(f"classifying {len(text):,} texts by both models")
     ours, theirs = (task.predictor().classify(text.texts) for task in (one, other))
     stages.enter("comparing")
     right, also_right = (
-        np.array([set(a.labels) == set(labels) for a, labels in zip(some, text.labels, strict=True)], float)
+        np.array(
+            [
+                set(a.labels) == set(labels)
+                for a, labels in zip(some, text.labels, strict=True)
+            ],
+            float,
+        )
         for some in (ours, theirs)
     )
-    parts = [(f"by words: {what}", rows) for what, rows in _by_length([len(t.split()) for t in text.texts])]
+    parts = [
+        (f"by words: {what}", rows)
+        for what, rows in _by_length([len(t.split()) for t in text.texts])
+    ]
     parts += [
-        (f"by label: {name}", [i for i, labels in enumerate(text.labels) if name in labels])
+        (
+            f"by label: {name}",
+            [i for i, labels in enumerate(text.labels) if name in labels],
+        )
         for name in one.config.labels
     ]
     groups = [
-        Group(what, len(rows), "accuracy", float(right[rows].mean()), float(also_right[rows].mean()))
+        Group(
+            what,
+            len(rows),
+            "accuracy",
+            float(right[rows].mean()),
+            float(also_right[rows].mean()),
+        )
         for what, rows in parts
         if rows
     ]
@@ -242,25 +323,42 @@ def _classifiers(one: Classification, other: Classification, text: LabelledText,
         for i, (a, b, labels) in enumerate(zip(ours, theirs, text.labels, strict=True))
         if a.labels != b.labels
     ]
-    figure = paired_bootstrap("accuracy", (right, also_right), np.ones(len(text)), samples=samples)
+    figure = paired_bootstrap(
+        "accuracy", (right, also_right), np.ones(len(text)), samples=samples
+    )
     return [figure], groups, differences, len(text)
 
 
-def _scored(task: LanguageModelling, rows: Sequence[str], which: str) -> list[TextScore]:
+def _scored(
+    task: LanguageModelling, rows: Sequence[str], which: str
+) -> list[TextScore]:
     stages.enter(f"scoring {len(rows):,} rows by the {which} model")
     predictor = task.predictor()
-    return [score for row in stages.counted(rows, "rows", every=1) for score in predictor.score(row)]
+    return [
+        score
+        for row in stages.counted(rows, "rows", every=1)
+        for score in predictor.score(row)
+    ]
 
 
-def _language_models(one: LanguageModelling, other: LanguageModelling, text: Documents, samples: int) -> _Found:
+def _language_models(
+    one: LanguageModelling, other: LanguageModelling, text: Documents, samples: int
+) -> _Found:
     rows, where = text.texts, text.where
     if len(rows) < _FEWEST_DOCUMENTS:
-        rows = [line for document in rows for line in document.split("\n") if line.strip()]
+        rows = [
+            line for document in rows for line in document.split("\n") if line.strip()
+        ]
         where = _numbered
     _refuse_too_few(len(rows))
-    scores, others = (_scored(task, rows, which) for task, which in ((one, "first"), (other, "second")))
+    scores, others = (
+        _scored(task, rows, which)
+        for task, which in ((one, "first"), (other, "second"))
+    )
     stages.enter("comparing")
-    bits, other_bits = (np.array([-s.log_prob for s in some]) / np.log(2) for some in (scores, others))
+    bits, other_bits = (
+        np.array([-s.log_prob for s in some]) / np.log(2) for some in (scores, others)
+    )
     sizes = np.array([score.num_bytes for score in scores], float)
     how: Any = {"samples": samples, "lower_is_better": True}
     figures = [paired_bootstrap("bits a byte", (bits, other_bits), sizes, **how)]
@@ -270,12 +368,29 @@ def _language_models(one: LanguageModelling, other: LanguageModelling, text: Doc
         figures.append(paired_bootstrap("nats a token", nats, tokens, **how))
     groups = []
     for what, some in _by_length([len(row.split()) for row in rows]):
-        shares = (float(each[some].sum() / sizes[some].sum()) for each in (bits, other_bits))
-        groups.append(Group(what, len(some), "bits a byte by length, in words", *shares))
+        shares = (
+            float(each[some].sum() / sizes[some].sum()) for each in (bits, other_bits)
+        )
+        groups.append(
+            Group(what, len(some), "bits a byte by length, in words", *shares)
+        )
     differences = [
-        Difference(where(i), row, "", f"{a:.3f} bits a byte", f"{b:.3f} bits a byte", a - b, "bits a byte")
+        Difference(
+            where(i),
+            row,
+            "",
+            f"{a:.3f} bits a byte",
+            f"{b:.3f} bits a byte",
+            a - b,
+            "bits a byte",
+        )
         for i, (row, a, b) in enumerate(
-            zip(rows, (bits / sizes).tolist(), (other_bits / sizes).tolist(), strict=True)
+            zip(
+                rows,
+                (bits / sizes).tolist(),
+                (other_bits / sizes).tolist(),
+                strict=True,
+            )
         )
     ]
     return figures, groups, differences, len(rows)
@@ -292,7 +407,9 @@ def _unlike(ours: Sequence[str], theirs: Sequence[str]) -> str:
 
 def _refuse_too_few(count: int) -> None:
     if count < 2:
-        raise DataError(f"{count} row: nothing can be drawn from fewer than 2; give more text")
+        raise DataError(
+            f"{count} row: nothing can be drawn from fewer than 2; give more text"
+        )
 
 
 def _words(text: str, lang: str) -> list[str]:
@@ -314,22 +431,37 @@ def _by_length(lengths: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
         low = high + 1
 
 
-def _bleu(hypotheses: Sequence[str], references: Sequence[str], rows: Sequence[int], lang: str) -> float:
-    return translation_scores([hypotheses[i] for i in rows], [references[i] for i in rows], lang).bleu
+def _bleu(
+    hypotheses: Sequence[str], references: Sequence[str], rows: Sequence[int], lang: str
+) -> float:
+    return translation_scores(
+        [hypotheses[i] for i in rows], [references[i] for i in rows], lang
+    ).bleu
 
 
 def _by_count(
-    texts: tuple[Sequence[str], Sequence[str]], references: Sequence[str], counts: Counter[str], lang: str
+    texts: tuple[Sequence[str], Sequence[str]],
+    references: Sequence[str],
+    counts: Counter[str],
+    lang: str,
 ) -> Iterator[Group]:
-    """How many of the references' words each model has found, by how often training had them, in percent."""
+    """How many of the references' words each model has found, by how often training had them, in
+    percent.
+    """
     head = "words of the references that were found, in percent, by how often training had them"
     wanted = [Counter(_words(text, lang)) for text in references]
-    found = [[a & Counter(_words(b, lang)) for a, b in zip(wanted, some, strict=True)] for some in texts]
+    found = [
+        [a & Counter(_words(b, lang)) for a, b in zip(wanted, some, strict=True)]
+        for some in texts
+    ]
     groups = {what: [0, 0, 0] for what in (*_COUNTS.values(), _OFTEN)}
     for place, some in enumerate((wanted, *found)):
         for words in some:
             for word, count in words.items():
-                what = next((what for most, what in _COUNTS.items() if counts[word] <= most), _OFTEN)
+                what = next(
+                    (what for most, what in _COUNTS.items() if counts[word] <= most),
+                    _OFTEN,
+                )
                 groups[what][place] += count
     for what, (total, ours, theirs) in groups.items():
         if total:

@@ -26,7 +26,9 @@ def draw_history(runs: Sequence[History]) -> Figure:
     scores = list(dict.fromkeys(run.score for run in runs if run.score))
     figure = Figure(figsize=(9, 4.4 + 2.6 * len(scores)), layout="constrained")
     ratios = [3, *(2 for _ in scores)]
-    losses, *panels = figure.subplots(len(ratios), sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    losses, *panels = figure.subplots(
+        len(ratios), sharex=True, squeeze=False, height_ratios=ratios
+    )[:, 0]
     for place, run in enumerate(runs):
         _draw_losses(losses, run, _mark(place))
         for score, panel in zip(scores, panels, strict=True):
@@ -50,7 +52,12 @@ def _name(run: History) -> str:
 
 def _mark(place: int) -> dict[str, Any]:
     """How a run's evaluations look; its training losses have the same colour."""
-    return {"color": color_of(place), "marker": MARKERS[place % len(MARKERS)], "markersize": 5, "linestyle": "--"}
+    return {
+        "color": color_of(place),
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 5,
+        "linestyle": "--",
+    }
 
 
 def _draw_losses(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
@@ -60,12 +67,22 @@ def _draw_losses(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
         if len(values) < _FEW:
             axes.plot(steps, values, color=color, linewidth=1.8, gid="training")
         else:
-            axes.plot(steps, values, color=color, linewidth=0.7, alpha=0.45, gid="training")
-            axes.plot(steps, moving_mean(values), color=color, linewidth=1.8, gid="training-mean")
+            axes.plot(
+                steps, values, color=color, linewidth=0.7, alpha=0.45, gid="training"
+            )
+            axes.plot(
+                steps,
+                moving_mean(values),
+                color=color,
+                linewidth=1.8,
+                gid="training-mean",
+            )
     if run.loss is not None:
         axes.plot(*run.values(run.loss), **mark, gid="dev")
     if run.best is not None:
-        axes.axvline(run.best["step"], color=color, linestyle=":", linewidth=1, gid="best")
+        axes.axvline(
+            run.best["step"], color=color, linestyle=":", linewidth=1, gid="best"
+        )
 
 
 def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
@@ -76,16 +93,32 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
     step, best = int(run.best["step"]), run.best[run.score]
     axes.axvline(step, color=mark["color"], linestyle=":", linewidth=1)
     star = {"color": mark["color"], "linestyle": "", "marker": "*", "markersize": 13}
-    axes.plot([step], [best], **star, label=f"{_name(run)}: best {best:,.4g} at step {step:,}", gid="best")
+    axes.plot(
+        [step],
+        [best],
+        **star,
+        label=f"{_name(run)}: best {best:,.4g} at step {step:,}",
+        gid="best",
+    )
 
 
 def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None:
-    """An entry for each run, and one for each kind of line that is drawn; below, where it hides none of them."""
-    names = [Line2D([], [], **{**_mark(i), "linestyle": "-"}, label=_name(run)) for i, run in enumerate(runs)]
+    """An entry for each run, and one for each kind of line that is drawn; below, where it hides
+    none of them.
+    """
+    names = [
+        Line2D([], [], **{**_mark(i), "linestyle": "-"}, label=_name(run))
+        for i, run in enumerate(runs)
+    ]
     drawn = {line.get_gid(): line for line in axes.get_lines()}
     kinds = [
         Line2D(
-            [], [], color="#555555", linestyle=like.get_linestyle(), linewidth=like.get_linewidth(), label=words
+            [],
+            [],
+            color="#555555",
+            linestyle=like.get_linestyle(),
+            linewidth=like.get_linewidth(),
+            label=words,
         )
         for gid, words in _KINDS.items()
         if (like := drawn.get(gid)) is not None
@@ -95,14 +128,22 @@ def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None
 
 
 def _title(runs: Sequence[History], with_dev: bool) -> str:
-    """What the losses are, and by what those in training are other than those on dev, where the runs say it."""
+    """What the losses are, and by what those in training are other than those on dev, where the
+    runs say it.
+    """
     if any(run.disturbed is None for run in runs):
         return "Loss"
     names = list(dict.fromkeys(name for run in runs for name in run.disturbed or ()))
     if not names:
         return "Loss"
-    listing = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    some = " of some runs" if any(set(names) - set(run.disturbed or ()) for run in runs) else ""
+    listing = " and ".join(
+        [", ".join(names[:-1]), names[-1]] if len(names) > 1 else names
+    )
+    some = (
+        " of some runs"
+        if any(set(names) - set(run.disturbed or ()) for run in runs)
+        else ""
+    )
     return f"Loss, in training with {listing}{some}{', on dev without' if with_dev else ''}"
 
 
@@ -117,7 +158,13 @@ def moving_mean(values: Sequence[float]) -> list[float]:
 
     So nothing lags.
     """
-    count, sums = len(values), np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    count, sums = (
+        len(values),
+        np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)]),
+    )
     # As far to one side as to the other: else a slope would count as a difference.
     reaches = [min(count // _FEW, i, count - 1 - i) for i in range(count)]
-    return [float(sums[i + r + 1] - sums[i - r]) / (2 * r + 1) for i, r in enumerate(reaches)]
+    return [
+        float(sums[i + r + 1] - sums[i - r]) / (2 * r + 1)
+        for i, r in enumerate(reaches)
+    ]

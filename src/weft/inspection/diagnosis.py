@@ -1,7 +1,8 @@
-"""Why is my model bad? `weft diagnose`: by what its run wrote down, and by what it does with a text.
+"""Why is my model bad? `weft diagnose`: by what its run wrote down, and by what it does with a
+text.
 
-Each cause is told from evidence that it leaves, and comes with what to do. What would only explain bad results is
-not held against a model that has none.
+Each cause is told from evidence that it leaves, and comes with what to do. What would only explain
+bad results is not held against a model that has none.
 """
 
 import math
@@ -32,17 +33,23 @@ from weft.tasks.translation import Translation
 from weft.training.schedule import about_long_warmup, shorter_warmup
 
 POOR_BLEU = 15.0
-POOR_GAIN = 0.25  # of what a classifier could win over always naming the most frequent label
-POOR_LOSS = 0.65  # of a language model, as a share of the loss of guessing: ln of the vocabulary's size
+# of what a classifier could win over always naming the most frequent label
+POOR_GAIN = 0.25
+# of a language model, as a share of the loss of guessing: ln of the vocabulary's size
+POOR_LOSS = 0.65
 MOST_ROWS = 400  # of a text are looked at, spread over all of it
 MOST_CHARACTERS = 20_000  # of documents, of which one may be a whole library
 FEW_PAIRS, FEW_ROWS = 5000, 200
-SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}  # of a text's bytes; more is suspicious
-ENOUGH_STEPS = 50  # after the warm-up, from which on a loss that did not fall says something
-WORSE = 1.3  # times the loss of guessing: what had steps enough and is worse than that takes too large ones
+# of a text's bytes; more is suspicious
+SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
+# after the warm-up, from which on a loss that did not fall says something
+ENOUGH_STEPS = 50
+# times the loss of guessing: what had steps enough and is worse than that takes too large ones
+WORSE = 1.3
 FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
 FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
-OF_OTHER_TEXT = {"unknown-labels", "unknown-words", "longer-than-trained"}  # the text is to blame, not the run
+# the text is to blame, not the run
+OF_OTHER_TEXT = {"unknown-labels", "unknown-words", "longer-than-trained"}
 OF_UNTRAINED = {
     "knows-nothing-of-this",
     "source-ignored",
@@ -87,10 +94,23 @@ class Run:
         except FolderError:
             history = None
         settings = None if recipe is None else recipe.get("recipe")
-        if settings is not None and (plan := _read_json(files.plan)) is not None:  # the clock's, which counted
-            planned = {key: plan[key] for key in ("warmup_steps", "learning_rate") if key in plan}
-            settings = {**settings, "training": {**settings.get("training", {}), **planned}}
-        return cls(_read_json(files.verdict), settings, history, None if hashes is None else len(hashes.rows))
+        # the clock's, which counted
+        if settings is not None and (plan := _read_json(files.plan)) is not None:
+            planned = {
+                key: plan[key]
+                for key in ("warmup_steps", "learning_rate")
+                if key in plan
+            }
+            settings = {
+                **settings,
+                "training": {**settings.get("training", {}), **planned},
+            }
+        return cls(
+            _read_json(files.verdict),
+            settings,
+            history,
+            None if hashes is None else len(hashes.rows),
+        )
 
     @property
     def dev_losses(self) -> list[tuple[int, float]]:
@@ -107,7 +127,9 @@ class Run:
     @property
     def steps(self) -> int:
         """That it has made; the last that a loss was logged of, where no verdict says more."""
-        logged = max((step for step, _ in [*self.train_losses, *self.dev_losses]), default=0)
+        logged = max(
+            (step for step, _ in [*self.train_losses, *self.dev_losses]), default=0
+        )
         return int((self.verdict or {}).get("step") or logged)
 
     @property
@@ -121,11 +143,11 @@ class Run:
 
 
 def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]:
-    """Return the causes found, the gravest first; `data` is text of the kind that the model was trained on, or
-    nothing.
+    """Return the causes found, the gravest first; `data` is text of the kind that the model was
+    trained on, or nothing.
 
-    Raises FolderError for a folder that holds neither a model nor a run that says how it ended, DataError for text
-    that cannot be read.
+    Raises FolderError for a folder that holds neither a model nor a run that says how it ended,
+    DataError for text that cannot be read.
     """
     run = Run.of(folder)
     stages.enter("loading the model")
@@ -137,7 +159,9 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         return list(_of_unfinished(run))
     poor = _is_poor_by_run(task, run)
     if not data:
-        figures = of_run(task, run) if poor else _of_unjudged(run) if poor is None else ()
+        figures = (
+            of_run(task, run) if poor else _of_unjudged(run) if poor is None else ()
+        )
         return [*_of_label_names(task), *_of_dev_labels(task, run), *figures]
     text = task.read(data)
     found = [*_of_label_names(task)]
@@ -152,22 +176,37 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     else:
         stages.enter(f"scoring {counted(len(text), task.unit)}")
         scores = task.evaluate(_beginnings(text))
-        bad, others = isinstance(scores, LanguageScores) and scores.loss > POOR_LOSS * _chance(task), []
+        bad, others = (
+            isinstance(scores, LanguageScores)
+            and scores.loss > POOR_LOSS * _chance(task),
+            [],
+        )
     remedy = "score the model on text that was not trained on; weft check finds such rows before training"
     shared = task.shared_rows(text, training_hashes(folder))
-    found += [Cause("contaminated-test", note.removeprefix("contaminated: "), remedy) for note in shared]
+    found += [
+        Cause("contaminated-test", note.removeprefix("contaminated: "), remedy)
+        for note in shared
+    ]
     found += _of_unknown(task, text)
     wrong = {cause.code for cause in found + others} & OF_OTHER_TEXT
     blamed = bad and not wrong if poor is None else poor
     by_run = list(of_run(task, run)) if blamed else []
     if {"too-few-steps", "not-learning"} & {cause.code for cause in by_run}:
         others = [cause for cause in others if cause.code not in OF_UNTRAINED]
-    return [*found, *by_run, *others, *_of_absent_labels(task, text), *_of_few_rows(task, len(text))]
+    return [
+        *found,
+        *by_run,
+        *others,
+        *_of_absent_labels(task, text),
+        *_of_few_rows(task, len(text)),
+    ]
 
 
 def _of_label_names(task: Task[Any, Any, Any]) -> Iterator[Cause]:
     """Labels of a classifier that are most likely one."""
-    if isinstance(task, Classification) and (alike := alike_labels(dict.fromkeys(task.config.labels, 1))):
+    if isinstance(task, Classification) and (
+        alike := alike_labels(dict.fromkeys(task.config.labels, 1))
+    ):
         yield Cause(
             "label-variants",
             "the model has labels that differ in case, spaces or marks alone, and takes them for different: "
@@ -185,22 +224,32 @@ def _of_dev_labels(task: Task[Any, Any, Any], run: Run) -> Iterator[Cause]:
 
 
 def _of_absent_labels(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
-    """Labels of a classifier that a text has not; one with other labels is of another kind, which is said."""
+    """Labels of a classifier that a text has not; one with other labels is of another kind, which
+    is said.
+    """
     if not isinstance(task, Classification):
         return
     counts, known = label_counts(text), task.config.labels
-    if counts.keys() <= set(known) and (absent := [label for label in known if label not in counts]):
+    if counts.keys() <= set(known) and (
+        absent := [label for label in known if label not in counts]
+    ):
         yield _not_judged(absent, task, "the text", "give text with rows of each label")
 
 
-def _not_judged(absent: Sequence[str], task: Classification, where: str, remedy: str) -> Cause:
+def _not_judged(
+    absent: Sequence[str], task: Classification, where: str, remedy: str
+) -> Cause:
     many = f"{len(absent):,} of {counted(len(task.config.labels), 'labels')}"
     evidence = f"{where} has no row of {named(absent)} ({many}): how well such texts are labelled is not known"
     return Cause("labels-not-judged", evidence, remedy)
 
 
 def _of_unjudged(run: Run) -> Iterator[Cause]:
-    why = "the folder holds no run" if run.verdict is None else "the run had no dev or test text"
+    why = (
+        "the folder holds no run"
+        if run.verdict is None
+        else "the run had no dev or test text"
+    )
     yield Cause(
         "not-judged",
         f"{why}: nothing here says how good the model is",
@@ -256,26 +305,45 @@ def _of_stop(run: Run) -> Iterator[Cause]:
 
 
 def _of_warmup(run: Run, hurried: Sequence[Cause]) -> Iterator[Cause]:
-    """Yield a warm-up that takes most of the run; of one that ended within it, that is said already."""
-    warmup, whole = run.training.get("warmup_steps") or 0, (run.verdict or {}).get("max_steps") or 0
+    """Yield a warm-up that takes most of the run; of one that ended within it, that is said
+    already.
+    """
+    warmup, whole = (
+        run.training.get("warmup_steps") or 0,
+        (run.verdict or {}).get("max_steps") or 0,
+    )
     if (
         whole
         and (said := about_long_warmup(warmup, whole))
         and not any(said in cause.evidence for cause in hurried)
     ):
-        yield Cause("long-warm-up", said, f"begin anew (--fresh) with {shorter_warmup(whole)}")
+        yield Cause(
+            "long-warm-up", said, f"begin anew (--fresh) with {shorter_warmup(whole)}"
+        )
 
 
 def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     """Ended before it could learn: while the loss fell, in the warm-up or soon after it."""
-    what, curve = ("dev", run.dev_losses) if len(run.dev_losses) >= 3 else ("training", run.train_losses)
+    what, curve = (
+        ("dev", run.dev_losses)
+        if len(run.dev_losses) >= 3
+        else ("training", run.train_losses)
+    )
     if not curve:
         return
     losses = [loss for _, loss in curve]
-    remedy = "raise training.max_steps; the same command then goes on from where it ended"
-    if losses[-1] > WORSE * blind and curve[-1][0] >= (run.training.get("warmup_steps") or 0) + ENOUGH_STEPS:
+    remedy = (
+        "raise training.max_steps; the same command then goes on from where it ended"
+    )
+    if (
+        losses[-1] > WORSE * blind
+        and curve[-1][0] >= (run.training.get("warmup_steps") or 0) + ENOUGH_STEPS
+    ):
         return  # not for want of steps
-    steps, before = run.steps, next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0])
+    steps, before = (
+        run.steps,
+        next(loss for step, loss in curve if 3 * step >= 2 * curve[-1][0]),
+    )
     lowest = losses[-1] <= min(losses) * 1.001
     warmup = run.training.get("warmup_steps") or 0
     if len(curve) >= 3 and lowest and losses[-1] < 0.97 * before:
@@ -286,21 +354,25 @@ def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     elif lowest and steps <= warmup:
         evidence = f"{about_long_warmup(warmup, steps)}; the {what} loss was {losses[-1]:.2f} in the end"
         remedy = f"begin anew (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
-    elif steps < warmup + ENOUGH_STEPS and lowest and (len(curve) < 3 or losses[-1] > 0.9 * chance):
+    elif (
+        steps < warmup + ENOUGH_STEPS
+        and lowest
+        and (len(curve) < 3 or losses[-1] > 0.9 * chance)
+    ):
         after = f" after {warmup:,} of warm-up" if warmup else ""
         evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {losses[-1]:.2f} then"
     else:
         return
     rate = run.training.get("learning_rate")
     if losses[-1] > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
-        remedy += (
-            f"; or begin anew with ten times training.learning_rate, which is {rate:g}: it learned next to nothing"
-        )
+        remedy += f"; or begin anew with ten times training.learning_rate, which is {rate:g}: it learned next to nothing"
     yield Cause("too-few-steps", evidence, remedy)
 
 
 def _of_level(run: Run, chance: float, blind: float) -> Iterator[Cause]:
-    """Each logged loss is a mean over some steps, and smoothed where the recipe says so; those on dev are not."""
+    """Each logged loss is a mean over some steps, and smoothed where the recipe says so; those on
+    dev are not.
+    """
     losses = [loss for _, loss in run.train_losses]
     if not losses:
         return
@@ -322,7 +394,9 @@ def _of_level(run: Run, chance: float, blind: float) -> Iterator[Cause]:
 
 
 def _other_rate(losses: Sequence[float], blind: float) -> str:
-    """What to try where nothing is learned: larger steps where the loss hardly falls, smaller where it jumps."""
+    """What to try where nothing is learned: larger steps where the loss hardly falls, smaller where
+    it jumps.
+    """
     if losses[-1] < min(1.01 * min(losses), WORSE * blind):
         return "the loss hardly moved: try ten times that, and again, until it falls"
     return "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
@@ -364,7 +438,10 @@ def _of_translations(probe: Probe) -> Iterator[Cause]:
             f"a loss of {loss:.2f} nats a token, where guessing has {chance:.2f}",
             "is this text in the languages, and of the kind, that the model was trained on?",
         )
-    elif probe.bleu < POOR_BLEU and (gain := probe.by_other_sources - loss) < 0.1 * loss + 0.1:
+    elif (
+        probe.bleu < POOR_BLEU
+        and (gain := probe.by_other_sources - loss) < 0.1 * loss + 0.1
+    ):
         yield Cause(
             "source-ignored",
             f"beside the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
@@ -391,8 +468,15 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
             "train for longer or on more text; if weft translate --beam-size 1 gives text, so may "
             f"--length-penalty above {config.decoding.length_penalty:g}",
         )
-    (common, often), (_, expected) = (Counter(some).most_common(1)[0] for some in (texts, probe.text.tgt))
-    if common and count >= FEW_GIVEN and often >= 0.3 * count and expected < 0.5 * often:
+    (common, often), (_, expected) = (
+        Counter(some).most_common(1)[0] for some in (texts, probe.text.tgt)
+    )
+    if (
+        common
+        and count >= FEW_GIVEN
+        and often >= 0.3 * count
+        and expected < 0.5 * often
+    ):
         yield Cause(
             "one-translation",
             f"{often:,} of {count:,} sources get the same translation{_shown(common)}",
@@ -412,8 +496,16 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
             f"their source and {config.decoding.max_len_extra:,} more",
             "train with a larger decoding.max_len_ratio; what does not end even so has not learned to",
         )
-    written = [(text, target) for text, target in zip(texts, probe.text.tgt, strict=True) if text]
-    ours, wanted = (sum(map(len, side)) for side in zip(*written, strict=True)) if written else (1, 1)
+    written = [
+        (text, target)
+        for text, target in zip(texts, probe.text.tgt, strict=True)
+        if text
+    ]
+    ours, wanted = (
+        (sum(map(len, side)) for side in zip(*written, strict=True))
+        if written
+        else (1, 1)
+    )
     if not 0.75 <= ours / wanted <= 1.35:
         penalty, beam = config.decoding.length_penalty, config.decoding.beam_size
         short, search = ours < wanted, " --beam-size 5" if beam == 1 else ""
@@ -426,7 +518,9 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
             f"{'above' if short else 'below'} {penalty:g}",
         )
     limit = config.max_src_len - 1
-    lengths = [len(ids) for ids in probe.task.tokenizers[0].encode_batch(probe.text.src)]
+    lengths = [
+        len(ids) for ids in probe.task.tokenizers[0].encode_batch(probe.text.src)
+    ]
     if (long := sum(length > limit for length in lengths)) > 0.05 * count:
         yield Cause(
             "longer-than-trained",
@@ -436,10 +530,18 @@ def _of_outputs(probe: Probe) -> Iterator[Cause]:
 
 
 def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Cause]]:
-    """Return whether a classifier does badly, and why; where it does not know a label, by the other rows."""
+    """Return whether a classifier does badly, and why; where it does not know a label, by the other
+    rows.
+    """
     if unknown := list(unknown_labels(task.config.labels, text, "the text")):
-        more = f"; the same holds for {counted(len(unknown) - 1, 'other labels')}" if len(unknown) > 1 else ""
-        cause = Cause("unknown-labels", f"{unknown[0].message}{more}", unknown[0].remedy)
+        more = (
+            f"; the same holds for {counted(len(unknown) - 1, 'other labels')}"
+            if len(unknown) > 1
+            else ""
+        )
+        cause = Cause(
+            "unknown-labels", f"{unknown[0].message}{more}", unknown[0].remedy
+        )
         strange = {i for finding in unknown for i in finding.rows}
         rest = [i for i in range(len(text)) if i not in strange]
         bad, others = _of_labels(task, text.select(rest), run) if rest else (False, [])
@@ -448,9 +550,12 @@ def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Ca
     stages.enter(f"classifying {counted(len(rows), 'texts')}")
     answers = task.predictor().classify([text.texts[i] for i in rows])
     wanted = [text.labels[i] for i in rows]
-    right = sum(set(a.labels) == set(labels) for a, labels in zip(answers, wanted, strict=True)) / len(rows)
+    right = sum(
+        set(a.labels) == set(labels) for a, labels in zip(answers, wanted, strict=True)
+    ) / len(rows)
     (_, most), (label, often) = (
-        Counter(some).most_common(1)[0] for some in ([", ".join(w) for w in wanted], [a.label for a in answers])
+        Counter(some).most_common(1)[0]
+        for some in ([", ".join(w) for w in wanted], [a.label for a in answers])
     )
     poor = right - most / len(rows) < POOR_GAIN * (1 - most / len(rows))
     if often >= 0.95 * len(rows) and most <= 0.8 * len(rows):
@@ -464,9 +569,16 @@ def _of_labels(task: Classification, text: Any, run: Run) -> tuple[bool, list[Ca
     return poor, list(_of_balance(given, wanted, run)) if len(rows) >= FEW_GIVEN else []
 
 
-def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run) -> Iterator[Cause]:
-    """Yield a label that the model names far too often, and the one that it names far too seldom instead."""
-    named, true = (Counter(label for labels in some for label in labels) for some in (given, wanted))
+def _of_balance(
+    given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run
+) -> Iterator[Cause]:
+    """Yield a label that the model names far too often, and the one that it names far too seldom
+    instead.
+    """
+    named, true = (
+        Counter(label for labels in some for label in labels)
+        for some in (given, wanted)
+    )
     more = {label: named[label] - true[label] for label in sorted(named | true)}
     over, under = max(more, key=more.__getitem__), min(more, key=more.__getitem__)
     if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
@@ -489,7 +601,9 @@ def _of_balance(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]],
 
 
 def _without_weights(run: Run) -> str:
-    """What to do about a label that is named too often where weights may be the cause; else nothing."""
+    """What to do about a label that is named too often where weights may be the cause; else
+    nothing.
+    """
     weights = run.training.get("class_weights")
     if weights is None:
         return ""
@@ -501,7 +615,10 @@ def _of_unknown(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
     """Words that a tokenizer has to spell."""
     sides: list[tuple[str, Tokenizer, Sequence[str]]]
     if isinstance(task, Translation):
-        sides = [("source", task.tokenizers[0], text.src), ("target", task.tokenizers[1], text.tgt)]
+        sides = [
+            ("source", task.tokenizers[0], text.src),
+            ("target", task.tokenizers[1], text.tgt),
+        ]
     else:
         sides = [("text", task.tokenizers[0], text.texts)]
     for name, tokenizer, texts in sides:
@@ -510,7 +627,9 @@ def _of_unknown(task: Task[Any, Any, Any], text: Any) -> Iterator[Cause]:
         if share > SPELLED.get(kind, 1):
             pieces = kind in ("bpe", "unigram")
             better = (
-                "train with text of this kind too" if pieces else "for many rare words take tokenizer kind bpe"
+                "train with text of this kind too"
+                if pieces
+                else "for many rare words take tokenizer kind bpe"
             )
             yield Cause(
                 "unknown-words",
@@ -525,20 +644,33 @@ def _spelled_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     counts = Counter(i for row in tokenizer.encode_batch(list(texts)) for i in row)
     total = sum(len(text.encode()) for text in texts)
     if tokenizer.settings.kind == "character":
-        return sum(count for i, count in counts.items() if UNK_ID < i < SMALLEST) / max(total, 1)
-    return sum(count for i, count in counts.items() if len(tokenizer.spell([i]).strip()) == 1) / max(total, 1)
+        return sum(count for i, count in counts.items() if UNK_ID < i < SMALLEST) / max(
+            total, 1
+        )
+    return sum(
+        count for i, count in counts.items() if len(tokenizer.spell([i]).strip()) == 1
+    ) / max(total, 1)
 
 
 def _is_poor_by_run(task: Task[Any, Any, Any], run: Run) -> bool | None:
-    """By what the run found, on test or else on dev; of a language model also in training. None: no figures."""
+    """By what the run found, on test or else on dev; of a language model also in training. None: no
+    figures.
+    """
     verdict = run.verdict or {}
     test, dev = verdict.get("test") or {}, verdict.get("dev") or {}
     if isinstance(task, Translation):
         bleu = test.get("bleu", dev.get("dev_bleu"))
         return bleu < POOR_BLEU if isinstance(bleu, int | float) else None
     if isinstance(task, Classification):
-        right, chance = test.get("accuracy", dev.get("dev_accuracy")), 1 / len(task.config.labels)
-        return right - chance < POOR_GAIN * (1 - chance) if isinstance(right, int | float) else None
+        right, chance = (
+            test.get("accuracy", dev.get("dev_accuracy")),
+            1 / len(task.config.labels),
+        )
+        return (
+            right - chance < POOR_GAIN * (1 - chance)
+            if isinstance(right, int | float)
+            else None
+        )
     losses = run.dev_losses or run.train_losses
     return losses[-1][1] > POOR_LOSS * _chance(task) if losses else None
 
@@ -553,13 +685,20 @@ def _chance(task: Task[Any, Any, Any]) -> float:
     if isinstance(task, Classification):
         return math.log(max(len(task.config.labels), 2))
     tokenizer = task.tokenizers[-1]
-    spells = tokenizer.settings.kind in ("character", "word")  # in bytes, but only what it does not know
+    # in bytes, but only what it does not know
+    spells = tokenizer.settings.kind in ("character", "word")
     return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
 
 
 def _blind_chance(task: Task[Any, Any, Any]) -> float:
-    """The loss of guessing among all pieces, those too that text hardly needs, in nats: a new model has it."""
-    return _chance(task) if isinstance(task, Classification) else math.log(task.tokenizers[-1].vocab_size)
+    """The loss of guessing among all pieces, those too that text hardly needs, in nats: a new model
+    has it.
+    """
+    return (
+        _chance(task)
+        if isinstance(task, Classification)
+        else math.log(task.tokenizers[-1].vocab_size)
+    )
 
 
 def _places(count: int) -> list[int]:
@@ -570,7 +709,9 @@ def _places(count: int) -> list[int]:
 def _beginnings(text: Any) -> Any:
     """Of documents: of each as much as all together may have."""
     some = text.select(_places(len(text)))
-    return replace(some, texts=[one[: MOST_CHARACTERS // len(some)] for one in some.texts])
+    return replace(
+        some, texts=[one[: MOST_CHARACTERS // len(some)] for one in some.texts]
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """What all pictures share: their look, their fonts, and how they are written.
 
-Needs matplotlib (the extra `plot`), so it is imported only where a picture is asked for. Figures are made and
-written without pyplot: no window, no state, the same file each time.
+Needs matplotlib (the extra `plot`), so it is imported only where a picture is asked for. Figures
+are made and written without pyplot: no window, no state, the same file each time.
 """
 
 import io
@@ -11,13 +11,19 @@ from pathlib import Path
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findSystemFonts, fontManager, get_font
+from matplotlib.font_manager import (
+    FontProperties,
+    findSystemFonts,
+    fontManager,
+    get_font,
+)
 from matplotlib.text import Text
 
 from weft.folder import durable
 from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
 
-# Lines that colour-blind eyes tell apart (Okabe and Ito 2008), and on a grey print dashes and markers do.
+# Lines that colour-blind eyes tell apart (Okabe and Ito 2008), and on a grey print dashes and
+# markers do.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -81,36 +87,51 @@ def short_label(text: str) -> str:
 
 
 def short_path(path: Path) -> str:
-    """Return the end of a path, which tells runs apart; matplotlib hides a name that begins with an underscore."""
+    """Return the end of a path, which tells runs apart; matplotlib hides a name that begins with an
+    underscore.
+    """
     name = str(Path(*map(short_label, path.parts[-3:])))
     return f"./{name}" if name.startswith("_") else name
 
 
 @styled
 def write_figure(figure: Figure, path: Path) -> str:
-    """Write a .png or .svg, whole or not at all; returns the characters that no installed font could draw.
+    """Write a .png or .svg, whole or not at all; returns the characters that no installed font
+    could draw.
 
-    An SVG holds its texts as texts, and is drawn with the fonts of whoever looks at it: there none is missing.
-    Raises UsageError for another suffix, FolderError where it cannot be written.
+    An SVG holds its texts as texts, and is drawn with the fonts of whoever looks at it: there none
+    is missing. Raises UsageError for another suffix, FolderError where it cannot be written.
     """
     refuse_other_suffixes(path, PICTURES)
     kind = path.suffix.lower().removeprefix(".")
     metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[kind]
     content = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # we say it ourselves, in one line
-        warnings.filterwarnings("ignore", message="constrained_layout not applied")  # the page grows instead
+        # we say it ourselves, in one line
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        # the page grows instead
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
         missing = _give_fonts(figure)
-        figure.savefig(content, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.12)
+        figure.savefig(
+            content,
+            format=kind,
+            metadata=metadata,
+            bbox_inches="tight",
+            pad_inches=0.12,
+        )
     durable.write_bytes(path, content.getvalue())
     return missing if kind == "png" else ""
 
 
 def _give_fonts(figure: Figure) -> str:
-    """Let installed fonts draw what the first one lacks; returns the characters that are in none of them."""
+    """Let installed fonts draw what the first one lacks; returns the characters that are in none of
+    them.
+    """
     figure.draw_without_rendering()  # some labels are only made by it
     texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
-    lacking = {c for text in texts for c in text.get_text() if not c.isspace()} - _characters("sans-serif")
+    lacking = {
+        c for text in texts for c in text.get_text() if not c.isspace()
+    } - _characters("sans-serif")
     if not lacking:
         return ""
     families, missing = _fallbacks(lacking)
@@ -127,7 +148,9 @@ def _fallbacks(lacking: set[str]) -> tuple[list[str], set[str]]:
     """Families that draw the lacking characters between them, and what even they lack."""
     installed = sorted({font.name for font in fontManager.ttflist})
     chosen: list[str] = []
-    for family in dict.fromkeys(name for start in _FALLBACKS for name in installed if name.startswith(start)):
+    for family in dict.fromkeys(
+        name for start in _FALLBACKS for name in installed if name.startswith(start)
+    ):
         if lacking and lacking & (found := _characters(family)):
             chosen.append(family)
             lacking = lacking - found
@@ -147,5 +170,6 @@ def _list_new_fonts() -> None:
         if path not in known:
             try:
                 fontManager.addfont(path)
-            except (OSError, RuntimeError, ValueError):  # a damaged font, or of a kind that cannot be drawn
+            # a damaged font, or of a kind that cannot be drawn
+            except (OSError, RuntimeError, ValueError):
                 continue

@@ -13,7 +13,8 @@ from weft.folder.model_folder import run_files
 from weft.training.log import EVALUATION_SECONDS
 from weft.training.trainer import rank
 
-# Keys of a recipe that change the loss in training and not on dev, under the names that a reader knows.
+# Keys of a recipe that change the loss in training and not on dev, under the names that a reader
+# knows.
 _IN_TRAINING_ALONE = {
     ("model", "dropout"): "dropout",
     ("model", "attention_dropout"): "dropout",
@@ -33,15 +34,16 @@ _IN_TRAINING_ALONE = {
 class History:
     """What metrics.jsonl says of a run: training losses and evaluations on dev, each with its step.
 
-    `disturbed` are the names of what makes the training loss another than that on dev; None where the run's recipe
-    cannot be read.
+    `disturbed` are the names of what makes the training loss another than that on dev; None where
+    the run's recipe cannot be read.
     """
 
     folder: Path
     losses: list[tuple[int, float]]
     evaluations: list[Mapping[str, float]]
     disturbed: tuple[str, ...] | None = None
-    rates: list[tuple[int, float]] = field(default_factory=list)  # of learning, where they are logged
+    # of learning, where they are logged
+    rates: list[tuple[int, float]] = field(default_factory=list)
 
     @property
     def loss(self) -> str | None:
@@ -57,21 +59,31 @@ class History:
     def best(self) -> Mapping[str, float] | None:
         """The evaluation that the trainer keeps; of equal ones the first."""
         decided = [line for line in self.evaluations if self._keys[0] in line]
-        return max(decided, key=lambda line: rank({k: v for k, v in line.items() if k != "step"}), default=None)
+        return max(
+            decided,
+            key=lambda line: rank({k: v for k, v in line.items() if k != "step"}),
+            default=None,
+        )
 
     @property
     def _keys(self) -> list[str]:
-        return list(dict.fromkeys(key for line in self.evaluations for key in line if key != "step"))
+        return list(
+            dict.fromkeys(
+                key for line in self.evaluations for key in line if key != "step"
+            )
+        )
 
     def values(self, key: str) -> tuple[list[int], list[float]]:
         """Steps and values of one key of the evaluations."""
-        found = [(int(line["step"]), line[key]) for line in self.evaluations if key in line]
+        found = [
+            (int(line["step"]), line[key]) for line in self.evaluations if key in line
+        ]
         return [step for step, _ in found], [value for _, value in found]
 
 
 def read_history(folder: Path) -> History:
-    """Return the curves of a run that has ended or still goes on; what is no line of them (a kill's last) is left
-    out.
+    """Return the curves of a run that has ended or still goes on; what is no line of them (a kill's
+    last) is left out.
 
     Raises FolderError where the folder is missing or nothing was logged.
     """
@@ -80,15 +92,25 @@ def read_history(folder: Path) -> History:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise FolderError(f"{path}: missing; no run has logged anything here yet") from None
+        raise FolderError(
+            f"{path}: missing; no run has logged anything here yet"
+        ) from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
     lines = [found for raw in content.split(b"\n") if (found := _line(raw))]
     losses = [(int(line["step"]), line["loss"]) for line in lines if "loss" in line]
-    rates = [(int(line["step"]), line["learning_rate"]) for line in lines if "learning_rate" in line]
-    evaluations: list[Mapping[str, float]] = [line for line in lines if "loss" not in line and len(line) > 1]
+    rates = [
+        (int(line["step"]), line["learning_rate"])
+        for line in lines
+        if "learning_rate" in line
+    ]
+    evaluations: list[Mapping[str, float]] = [
+        line for line in lines if "loss" not in line and len(line) > 1
+    ]
     if not losses and not evaluations:
-        raise FolderError(f"{path}: no step is logged in it yet; wait for the run's first steps")
+        raise FolderError(
+            f"{path}: no step is logged in it yet; wait for the run's first steps"
+        )
     return History(folder, losses, evaluations, _disturbed(folder), rates)
 
 
@@ -96,10 +118,16 @@ def _disturbed(folder: Path) -> tuple[str, ...] | None:
     """What a run's recipe sets of that which is in its training loss alone."""
     try:
         recipe = durable.read_json(run_files(folder).recipe)["recipe"]
-        values = {(part, key): recipe[part].get(key) for part, key in _IN_TRAINING_ALONE}
+        values = {
+            (part, key): recipe[part].get(key) for part, key in _IN_TRAINING_ALONE
+        }
     except (FolderError, KeyError, TypeError, AttributeError):
         return None
-    return tuple(dict.fromkeys(name for place, name in _IN_TRAINING_ALONE.items() if values[place]))
+    return tuple(
+        dict.fromkeys(
+            name for place, name in _IN_TRAINING_ALONE.items() if values[place]
+        )
+    )
 
 
 def _line(raw: bytes) -> dict[str, float]:
@@ -114,9 +142,17 @@ def _line(raw: bytes) -> dict[str, float]:
         return {}
     if not _is_number(line.get("loss", 0)):
         return {}
-    numbers = {k: v for k, v in line.items() if k not in ("step", "epoch", EVALUATION_SECONDS) and _is_number(v)}
+    numbers = {
+        k: v
+        for k, v in line.items()
+        if k not in ("step", "epoch", EVALUATION_SECONDS) and _is_number(v)
+    }
     return {"step": step, **numbers}
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < 1e300
+    )

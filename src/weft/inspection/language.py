@@ -1,4 +1,5 @@
-"""What a language model does with one text: its vectors, every layer's and head's attention, and what comes next.
+"""What a language model does with one text: its vectors, every layer's and head's attention, and
+what comes next.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -31,9 +32,10 @@ NUM_NEXT = 20
 class LanguageInspection:
     """One text as the model reads it.
 
-    Pieces and ids begin with the symbol that a document begins with. `chosen[t]` is token t + 1 as it stands
-    there, `alternatives[t]` are the most probable ones at its place, `next` those after the last. `decoder` has
-    the maps, of shape (layers, H, T, T): what the model looked at when it had read each token.
+    Pieces and ids begin with the symbol that a document begins with. `chosen[t]` is token t + 1 as
+    it stands there, `alternatives[t]` are the most probable ones at its place, `next` those after
+    the last. `decoder` has the maps, of shape (layers, H, T, T): what the model looked at when it
+    had read each token.
     """
 
     text: str
@@ -54,7 +56,9 @@ class LanguageInspection:
         return [f"the text was cut after {self.max_len - 1} tokens"] if self.cut else []
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary; weights and probabilities are rounded to four decimals."""
+        """Return the same as a plain dictionary; weights and probabilities are rounded to four
+        decimals.
+        """
         return {
             "task": "language-modelling",
             "text": self.text,
@@ -65,7 +69,9 @@ class LanguageInspection:
                 "pieces": self.pieces,
                 "ids": self.ids,
                 "probabilities": [round(c.probability, 4) for c in self.chosen],
-                "alternatives": [[c.to_json() for c in row] for row in self.alternatives],
+                "alternatives": [
+                    [c.to_json() for c in row] for row in self.alternatives
+                ],
                 "vectors": self.vectors.to_json(),
             },
             "next": [c.to_json() for c in self.next],
@@ -76,8 +82,8 @@ class LanguageInspection:
 def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
     """Read a text and look at the model meanwhile.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises UsageError for a
-    text with nothing in it.
+    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises
+    UsageError for a text with nothing in it.
     """
     (tokenizer,), model = task.tokenizers, task.model
     line, ids = some_text(text, tokenizer)
@@ -87,7 +93,11 @@ def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
     with evaluating(model):
         given = torch.tensor([row], device=task.machine.device)
         probabilities = model(given, None, record)[0].float().softmax(-1).cpu()
-        beside = [part(given, len(row), None) for part in (model.ngrams, model.matches) if part is not None]
+        beside = [
+            part(given, len(row), None)
+            for part in (model.ngrams, model.matches)
+            if part is not None
+        ]
         vectors = embedded(model.embedding, given, beside)
     pieces = tokenizer.pieces(row)
     return LanguageInspection(
@@ -96,7 +106,8 @@ def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
         ids=row,
         pieces=pieces,
         chosen=[
-            Choice(p, i, float(q[i])) for p, i, q in zip(pieces[1:], row[1:], probabilities[:-1], strict=True)
+            Choice(p, i, float(q[i]))
+            for p, i, q in zip(pieces[1:], row[1:], probabilities[:-1], strict=True)
         ],
         alternatives=alternatives(tokenizer, probabilities[:-1]),
         next=alternatives(tokenizer, probabilities[-1:], NUM_NEXT)[0],

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from weft.inspection.classification import ClassificationInspection, inspect_classification
+from weft.inspection.classification import (
+    ClassificationInspection,
+    inspect_classification,
+)
 from weft.inspection.language import LanguageInspection, inspect_language
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.tasks.classification import Classification

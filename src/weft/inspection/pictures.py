@@ -1,4 +1,6 @@
-"""What a model did with one text, to be printed: attention by layer, or what each token adds to a label."""
+"""What a model did with one text, to be printed: attention by layer, or what each token adds to a
+label.
+"""
 
 import math
 from collections.abc import Sequence
@@ -17,27 +19,41 @@ from weft.inspection.look import Inspection
 
 
 def draw_inspection(inspection: Inspection) -> Figure:
-    """What the decoder looks at in the source, what a language model looks back at, or a classifier's reasons."""
+    """What the decoder looks at in the source, what a language model looks back at, or a
+    classifier's reasons.
+    """
     if isinstance(inspection, ClassificationInspection):
         return draw_contributions(inspection)
     if isinstance(inspection, LanguageInspection):
         title = f"What {_side('the model', inspection.lang)} looks at when it has read each token"
-        return draw_maps(inspection.decoder, inspection.pieces, inspection.pieces, title)
-    looker, seen = _side("target token", inspection.tgt_lang), _side("source", inspection.src_lang)
+        return draw_maps(
+            inspection.decoder, inspection.pieces, inspection.pieces, title
+        )
+    looker, seen = (
+        _side("target token", inspection.tgt_lang),
+        _side("source", inspection.src_lang),
+    )
     title = f"What each {looker} looks at in the {seen}"
-    return draw_maps(inspection.cross, inspection.src_pieces, inspection.tgt_pieces, title)
+    return draw_maps(
+        inspection.cross, inspection.src_pieces, inspection.tgt_pieces, title
+    )
 
 
 @styled
 def draw_maps(
-    maps: Float[Tensor, "layers H T S"], keys: Sequence[str], queries: Sequence[str], title: str
+    maps: Float[Tensor, "layers H T S"],
+    keys: Sequence[str],
+    queries: Sequence[str],
+    title: str,
 ) -> Figure:
     """Return the mean of the heads of each layer, or its only head, a panel a layer."""
     means, several = maps.mean(1).numpy(), maps.shape[1] > 1
     src, tgt = ([short_label(piece) for piece in pieces] for pieces in (keys, queries))
     figure, panels = _page(len(means), src, tgt)
     for layer, (panel, weights) in enumerate(zip(panels, means, strict=True), start=1):
-        image = panel.imshow(weights, cmap=SHADES, vmin=0, vmax=means.max(), interpolation="nearest")
+        image = panel.imshow(
+            weights, cmap=SHADES, vmin=0, vmax=means.max(), interpolation="nearest"
+        )
         panel.set_title(f"Layer {layer}" if len(means) > 1 else "")
         panel.set_xticks(range(len(src)), src, rotation=90)
         panel.set_yticks(range(len(tgt)), tgt)
@@ -50,12 +66,23 @@ def draw_maps(
 
 @styled
 def draw_contributions(inspection: ClassificationInspection) -> Figure:
-    """What each token adds to the most probable label, by gradient times vector and by leaving it out."""
-    found, names = inspection.contributions[0], [short_label(piece) for piece in inspection.pieces]
-    figure = Figure(figsize=(7.2, max(2.4, 0.24 * len(names) + 1.2)), layout="compressed")
+    """What each token adds to the most probable label, by gradient times vector and by leaving it
+    out.
+    """
+    found, names = (
+        inspection.contributions[0],
+        [short_label(piece) for piece in inspection.pieces],
+    )
+    figure = Figure(
+        figsize=(7.2, max(2.4, 0.24 * len(names) + 1.2)), layout="compressed"
+    )
     panel, places = figure.subplots(), np.arange(len(names))
-    for i, (values, how) in enumerate([(found.gradient, "gradient x vector"), (found.left_out, "left out")]):
-        panel.barh(places + 0.4 * i - 0.2, values, height=0.36, color=color_of(i), label=how)
+    for i, (values, how) in enumerate(
+        [(found.gradient, "gradient x vector"), (found.left_out, "left out")]
+    ):
+        panel.barh(
+            places + 0.4 * i - 0.2, values, height=0.36, color=color_of(i), label=how
+        )
     panel.axvline(0, color="0.5", linewidth=0.8)
     panel.set_yticks(places, names)
     panel.invert_yaxis()
@@ -74,14 +101,21 @@ PAGE = 11.0  # inches across
 
 
 def _cell(src: Sequence[str], tgt: Sequence[str]) -> float:
-    """Inches a token: fewer where there are many, so that a panel fits a page, but never too few to read."""
+    """Inches a token: fewer where there are many, so that a panel fits a page, but never too few to
+    read.
+    """
     return min(WIDEST, max(NARROWEST, 0.9 * PAGE / max(len(src), len(tgt))))
 
 
-def _page(layers: int, src: Sequence[str], tgt: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel a layer, each as large as its tokens need, side by side as far as a page is wide."""
+def _page(
+    layers: int, src: Sequence[str], tgt: Sequence[str]
+) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel a layer, each as large as its tokens need, side by side as far as a
+    page is wide.
+    """
     cell = _cell(src, tgt)
-    width = cell * (len(src) + 0.6 * max(map(len, tgt))) + 0.3  # a letter of a label is at most so wide
+    # a letter of a label is at most so wide
+    width = cell * (len(src) + 0.6 * max(map(len, tgt))) + 0.3
     height = cell * (len(tgt) + 0.6 * max(map(len, src))) + 0.6
     rows = math.ceil(layers / max(1, int(PAGE / width)))
     columns = math.ceil(layers / rows)

@@ -13,7 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, TrainingSection, TranslationRecipe
+from weft.config import (
+    ClassificationRecipe,
+    LanguageRecipe,
+    Recipe,
+    TrainingSection,
+    TranslationRecipe,
+)
 from weft.errors import UsageError
 from weft.inspection.figure import (
     COLORS,
@@ -33,10 +39,11 @@ from weft.training.schedule import learning_rate
 
 @styled
 def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
-    """Return the sinusoidal table as a heat map, and four of its dimensions as waves over the positions.
+    """Return the sinusoidal table as a heat map, and four of its dimensions as waves over the
+    positions.
 
-    With d_model 20 and 100 positions these are dimensions 4 to 7, as "The Annotated Transformer" (Rush 2018) has
-    them.
+    With d_model 20 and 100 positions these are dimensions 4 to 7, as "The Annotated Transformer"
+    (Rush 2018) has them.
     """
     if d_model % 2:
         raise UsageError(f"sinusoidal positions need an even d_model, not {d_model}")
@@ -45,21 +52,44 @@ def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
     above, below = figure.subplots(2, sharex=True, height_ratios=(3, 2))
     image = above.imshow(table.T, cmap="viridis", vmin=-1, vmax=1, aspect="auto")
     figure.colorbar(image, ax=above, label="value", ticks=(-1, 0, 1))
-    above.set(title=f"The vector that each position adds, d_model = {d_model}", ylabel="dimension")
+    above.set(
+        title=f"The vector that each position adds, d_model = {d_model}",
+        ylabel="dimension",
+    )
     above.yaxis.set_major_locator(MaxNLocator(8, integer=True))
     for place, dim in enumerate(_wave_dims(d_model, max_len)):
         wave = "cosine" if dim % 2 else "sine"
-        below.plot(table[:, dim], COLORS[place], linestyle=DASHES[place], label=f"dimension {dim} ({wave})")
-    below.set(title="Some of its dimensions: each is a wave", xlabel="position", ylabel="value", yticks=(-1, 0, 1))
+        below.plot(
+            table[:, dim],
+            COLORS[place],
+            linestyle=DASHES[place],
+            label=f"dimension {dim} ({wave})",
+        )
+    below.set(
+        title="Some of its dimensions: each is a wave",
+        xlabel="position",
+        ylabel="value",
+        yticks=(-1, 0, 1),
+    )
     figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 
 def _wave_dims(d_model: int, max_len: int) -> list[int]:
-    """The sine and cosine whose wave comes about two and a half times in all positions, and those of one wave."""
-    exponents = (math.log(max_len / (2 * math.pi * times), 10_000) for times in (2.5, 1))  # of base^(2i/D)
-    pairs = (min(max(round(exponent * d_model / 2), 0), d_model // 2 - 1) for exponent in exponents)
-    return list(dict.fromkeys(dim for pair in pairs for dim in (2 * pair, 2 * pair + 1)))
+    """The sine and cosine whose wave comes about two and a half times in all positions, and those
+    of one wave.
+    """
+    # of base^(2i/D)
+    exponents = (
+        math.log(max_len / (2 * math.pi * times), 10_000) for times in (2.5, 1)
+    )
+    pairs = (
+        min(max(round(exponent * d_model / 2), 0), d_model // 2 - 1)
+        for exponent in exponents
+    )
+    return list(
+        dict.fromkeys(dim for pair in pairs for dim in (2 * pair, 2 * pair + 1))
+    )
 
 
 @styled
@@ -69,7 +99,13 @@ def draw_mask(length: int = 20) -> Figure:
     assert mask is not None
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
-    axes.imshow(mask.numpy(), cmap=ListedColormap([FAINT, COLORS[0]]), vmin=0, vmax=1, interpolation="nearest")
+    axes.imshow(
+        mask.numpy(),
+        cmap=ListedColormap([FAINT, COLORS[0]]),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+    )
     axes.set(
         title="A target token may look at itself and at what came before",
         xlabel="position that is looked at (key)",
@@ -79,26 +115,41 @@ def draw_mask(length: int = 20) -> Figure:
     axes.set_yticks(range(length))
     axes.tick_params(labelsize=8, length=0)
     _rule(axes, length, length)
-    patches = [Patch(color=COLORS[0], label="may look"), Patch(color=FAINT, label="may not: the future")]
+    patches = [
+        Patch(color=COLORS[0], label="may look"),
+        Patch(color=FAINT, label="may not: the future"),
+    ]
     axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
 @styled
 def draw_smoothing(
-    labels: Sequence[int] = (2, 1, 0, 3, 3), vocab_size: int = 5, label_smoothing: float = 0.4, pad_id: int = 0
+    labels: Sequence[int] = (2, 1, 0, 3, 3),
+    vocab_size: int = 5,
+    label_smoothing: float = 0.4,
+    pad_id: int = 0,
 ) -> Figure:
     """Return the distribution that the model is trained towards, a row a target token.
 
     Each number is written in.
     """
-    target = smoothed_target(torch.tensor(labels), vocab_size, label_smoothing, pad_id).numpy()
+    target = smoothed_target(
+        torch.tensor(labels), vocab_size, label_smoothing, pad_id
+    ).numpy()
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(target, cmap=SHADES, vmin=0, vmax=1, interpolation="nearest")
     for (row, col), share in np.ndenumerate(target):
         color = "white" if share > 0.5 else "black"
-        axes.text(col, row, f"{share:.3f}".rstrip("0").rstrip("."), ha="center", va="center", color=color)
+        axes.text(
+            col,
+            row,
+            f"{share:.3f}".rstrip("0").rstrip("."),
+            ha="center",
+            va="center",
+            color=color,
+        )
     axes.set(
         title=f"What the model is trained towards, label smoothing {label_smoothing:g}",
         xlabel="token of the vocabulary",
@@ -135,7 +186,9 @@ class Schedule:
 
 
 def paper_schedules() -> list[Schedule]:
-    """Return the paper's schedule for three pairs of d_model and warm-up (Vaswani et al. 2017, equation 3)."""
+    """Return the paper's schedule for three pairs of d_model and warm-up (Vaswani et al. 2017,
+    equation 3).
+    """
     return [
         Schedule(
             f"d_model {d_model}, warm-up {warmup:,}",
@@ -147,13 +200,19 @@ def paper_schedules() -> list[Schedule]:
 
 
 def recipe_schedule(recipe: Recipe, name: str) -> tuple[Schedule, int]:
-    """Return a recipe's schedule and its steps. Raises UsageError where it leaves open how long a run is."""
+    """Return a recipe's schedule and its steps. Raises UsageError where it leaves open how long a
+    run is.
+    """
     assert isinstance(recipe, TranslationRecipe | LanguageRecipe | ClassificationRecipe)
     settings = recipe.training
     if settings.max_steps is None:
-        raise UsageError(f"{name}: sets no training.max_steps, so its schedule has no length; set it")
+        raise UsageError(
+            f"{name}: sets no training.max_steps, so its schedule has no length; set it"
+        )
     shown = f"{settings.schedule}, warm-up {settings.warmup_steps:,}"
-    return Schedule(f"{short_path(Path(name))}: {shown}", settings, recipe.model.d_model), settings.max_steps
+    return Schedule(
+        f"{short_path(Path(name))}: {shown}", settings, recipe.model.d_model
+    ), settings.max_steps
 
 
 @styled
@@ -163,9 +222,23 @@ def draw_schedule(schedules: Sequence[Schedule], max_steps: int = 20_000) -> Fig
     axes = figure.subplots()
     for place, schedule in enumerate(schedules):
         steps = _steps(max_steps, schedule.settings.warmup_steps)
-        rates = [learning_rate(schedule.settings, schedule.d_model, step, max_steps) for step in steps]
-        axes.plot(steps, rates, color_of(place), linestyle=DASHES[place % len(DASHES)], label=schedule.name)
-    axes.set(title="Learning rate over a run", ylabel="learning rate", xlim=(0, max_steps), ylim=(0, None))
+        rates = [
+            learning_rate(schedule.settings, schedule.d_model, step, max_steps)
+            for step in steps
+        ]
+        axes.plot(
+            steps,
+            rates,
+            color_of(place),
+            linestyle=DASHES[place % len(DASHES)],
+            label=schedule.name,
+        )
+    axes.set(
+        title="Learning rate over a run",
+        ylabel="learning rate",
+        xlim=(0, max_steps),
+        ylim=(0, None),
+    )
     axes.yaxis.set_major_formatter("{x:g}")
     count_steps(axes)
     axes.legend(loc="lower center" if len(schedules) == 1 else "upper right")
@@ -175,5 +248,9 @@ def draw_schedule(schedules: Sequence[Schedule], max_steps: int = 20_000) -> Fig
 def _steps(max_steps: int, warmup: int) -> list[int]:
     """Every step, or tens of thousands of very many; the peak is always among them."""
     return sorted(
-        {*range(1, max_steps + 1, max(1, max_steps // 20_000)), min(max(warmup, 1), max_steps), max_steps}
+        {
+            *range(1, max_steps + 1, max(1, max_steps // 20_000)),
+            min(max(warmup, 1), max_steps),
+            max_steps,
+        }
     )

@@ -53,10 +53,16 @@ class Probe:
 
     def _rows(self, texts: Sequence[str], side: int) -> list[list[int]]:
         tokenizer = self.task.tokenizers[side]
-        limit = self.task.config.max_src_len - 1 if side == 0 else self.task.model.max_len - 2
+        limit = (
+            self.task.config.max_src_len - 1
+            if side == 0
+            else self.task.model.max_len - 2
+        )
         return [[*ids[:limit], EOS_ID] for ids in tokenizer.encode_batch(list(texts))]
 
-    def _loss(self, src: Sequence[list[int]], tgt: Sequence[list[int]]) -> tuple[float, float]:
+    def _loss(
+        self, src: Sequence[list[int]], tgt: Sequence[list[int]]
+    ) -> tuple[float, float]:
         total, count, ends = 0.0, 0, []
         device = torch.device(self.task.machine.device)
         stages.enter(f"finding what {len(tgt):,} targets cost")
@@ -67,7 +73,9 @@ class Probe:
                 out = _padded(tgt[some]).to(device)
                 begun = _padded([[BOS_ID, *row[:-1]] for row in tgt[some]]).to(device)
                 logits = self.task.model(_padded(src[some]).to(device), begun)
-                found = logits.float().log_softmax(-1).gather(-1, out[..., None])[..., 0]
+                found = (
+                    logits.float().log_softmax(-1).gather(-1, out[..., None])[..., 0]
+                )
                 total -= float(found[out != PAD_ID].sum())
                 count += int((out != PAD_ID).sum())
                 ends += found[out == EOS_ID].exp().tolist()

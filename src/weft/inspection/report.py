@@ -14,17 +14,27 @@ from weft.inspection.look import Inspection
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
 
-SCRIPTS = ("words.js", "tokens.js", "attention.js", "beam.js", "contributions.js", "inspect.js")  # in this order
+# in this order
+SCRIPTS = (
+    "words.js",
+    "tokens.js",
+    "attention.js",
+    "beam.js",
+    "contributions.js",
+    "inspect.js",
+)
 
-# Letters that could end a script element, open a comment or be no string to a script; JSON knows them as escapes.
+# Letters that could end a script element, open a comment or be no string to a script; JSON knows
+# them as escapes.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 
 
 def write_report(inspection: Inspection, path: Path) -> None:
-    """Write a page (.html), data (.json) or, of a translation, word alignments, whole or not at all.
+    """Write a page (.html), data (.json) or, of a translation, word alignments, whole or not at
+    all.
 
-    Raises UsageError for another suffix and for alignments of what is no translation, FolderError where it cannot
-    be written.
+    Raises UsageError for another suffix and for alignments of what is no translation, FolderError
+    where it cannot be written.
     """
     refuse_other_suffixes(path, FORMATS | ALIGNMENTS)
     suffix = path.suffix.lower()
@@ -32,25 +42,43 @@ def write_report(inspection: Inspection, path: Path) -> None:
         durable.write_text(path, _alignment(inspection, path))
     else:
         data = inspection.to_json()
-        durable.write_text(path, _page(data) if suffix == ".html" else _json(data) + "\n")
+        durable.write_text(
+            path, _page(data) if suffix == ".html" else _json(data) + "\n"
+        )
 
 
 def _alignment(inspection: Inspection, path: Path) -> str:
     if not isinstance(inspection, TranslationInspection):
-        raise UsageError(f"{path}: only translations have word alignments; write a page (.html) or data (.json)")
+        raise UsageError(
+            f"{path}: only translations have word alignments; write a page (.html) or data (.json)"
+        )
     found = inspection.alignment
-    return "".join(f"{line}\n" for line in ([found.pharaoh()] if path.suffix.lower() != ".txt" else found.lines()))
+    return "".join(
+        f"{line}\n"
+        for line in (
+            [found.pharaoh()] if path.suffix.lower() != ".txt" else found.lines()
+        )
+    )
 
 
 def _page(data: dict[str, Any]) -> str:
-    """Return the page with style, script and data inside; only these two, known by their hashes, may act in it."""
+    """Return the page with style, script and data inside; only these two, known by their hashes,
+    may act in it.
+    """
     style, script = stylesheet("inspect.css"), "".join(asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    parts = {"policy": policy, "style": style, "script": script, "data": _UNSAFE.sub(_escaped, _json(data))}
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html"))
+    parts = {
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "data": _UNSAFE.sub(_escaped, _json(data)),
+    }
+    return re.sub(
+        r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html")
+    )
 
 
 def asset(name: str) -> str:
@@ -66,7 +94,9 @@ def stylesheet(name: str) -> str:
 
 def fingerprint(content: str) -> str:
     """Return the hash by which a content security policy allows an inline element."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    return (
+        "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    )
 
 
 def _json(data: dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """What Weft's tests show of small random models, asked of a user's own: `weft selfcheck`.
 
-Texts and outputs are made of random tokens: a proof says whether the model computes what it should, not how well
-it has learned.
+Texts and outputs are made of random tokens: a proof says whether the model computes what it should,
+not how well it has learned.
 
-Two ways of computing one thing in float32 round differently, and a model magnifies what was rounded: one with
-large weights by thousands. How far rounding carries in this very model is measured against the same in float64;
-that many nats, several times over, and a thousandth at least, two ways may be apart.
+Two ways of computing one thing in float32 round differently, and a model magnifies what was
+rounded: one with large weights by thousands. How far rounding carries in this very model is
+measured against the same in float64; that many nats, several times over, and a thousandth at least,
+two ways may be apart.
 """
 
 import copy
@@ -28,12 +29,17 @@ from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 
-TOLERANCE = 1e-3  # nats, or of a probability; far above rounding in any model that is well trained
+# nats, or of a probability; far above rounding in any model that is well trained
+TOLERANCE = 1e-3
 MAGNIFIED = (
-    16.0  # times what rounding was seen to do, to be allowed: it is an upper end of chance, seen in few rows
+    # times what rounding was seen to do, to be allowed: it is an upper end of chance, seen in few
+    # rows
+    16.0
 )
 ROUNDED = (
-    0.5  # nats, never more; an int8 engine rounds activations too, the model that it is compared with does not
+    # nats, never more; an int8 engine rounds activations too, the model that it is compared with
+    # does not
+    0.5
 )
 _COUNT, _LONGEST = 12, 24
 _NEW_TOKENS = 16
@@ -49,12 +55,17 @@ class Proof:
 
     def lines(self) -> list[str]:
         """For a person to read: the claim, and below it the numbers."""
-        return [f"{'holds' if self.holds else 'FAILS'}  {self.what}", f"{'':7}{self.evidence}"]
+        return [
+            f"{'holds' if self.holds else 'FAILS'}  {self.what}",
+            f"{'':7}{self.evidence}",
+        ]
 
 
 Ids = list[int]
-Pair = tuple[Ids, Ids]  # a source, none for a language model, and what was written, its start symbol first
-Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]  # logits at all positions at once
+# a source, none for a language model, and what was written, its start symbol first
+Pair = tuple[Ids, Ids]
+# logits at all positions at once
+Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]
 
 
 def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
@@ -77,44 +88,89 @@ def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
 
 
 def _finite(model: torch.nn.Module) -> Proof:
-    wrong = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
+    wrong = [
+        name for name, weight in model.named_parameters() if not weight.isfinite().all()
+    ]
     return Proof("every weight is a number", not wrong, ", ".join(wrong) or "all are")
 
 
 def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
     model: Any = task.model  # of two kinds, each with a cache of its own
     device, translator = torch.device(task.machine.device), task.predictor()
-    sources = [[*ids, EOS_ID] for ids in _rows(draw, task.config.src_vocab_size, task.config.max_src_len - 1)]
-    outputs = [[BOS_ID, *ids] for ids in _rows(draw, task.config.tgt_vocab_size, task.model.max_len - 1)]
+    sources = [
+        [*ids, EOS_ID]
+        for ids in _rows(draw, task.config.src_vocab_size, task.config.max_src_len - 1)
+    ]
+    outputs = [
+        [BOS_ID, *ids]
+        for ids in _rows(draw, task.config.tgt_vocab_size, task.model.max_len - 1)
+    ]
 
     def read(pairs: Sequence[Pair], by: Any = model) -> Float[Tensor, "B T V"]:
-        src, tgt = (_padded([pair[side] for pair in pairs]).to(_device_of(by)) for side in (0, 1))
+        src, tgt = (
+            _padded([pair[side] for pair in pairs]).to(_device_of(by))
+            for side in (0, 1)
+        )
         return by(src, tgt)
 
     pairs = list(zip(sources, outputs, strict=True))
     allowed = _allowed(read, model, pairs)
-    yield from _of_steps(model, pairs, read, lambda src: model.prefill(_padded([src]).to(device)), allowed)
+    yield from _of_steps(
+        model,
+        pairs,
+        read,
+        lambda src: model.prefill(_padded([src]).to(device)),
+        allowed,
+    )
     is_int8 = task.config.weights == "int8" and translator.engine is not None
     limit = ROUNDED if is_int8 else allowed
-    unlisted = replace(task, config=task.config.model_copy(update={"shortlist": "off"})).predictor()
+    unlisted = replace(
+        task, config=task.config.model_copy(update={"shortlist": "off"})
+    ).predictor()
     greedy = [(src, unlisted.search(src, 1)) for src in sources]
-    gap = max(_gap(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in greedy)
-    yield _close("beam 1 = greedy: each token is the most probable one", gap, limit, sum(map(_size, greedy)))
+    gap = max(
+        _gap(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in greedy
+    )
+    yield _close(
+        "beam 1 = greedy: each token is the most probable one",
+        gap,
+        limit,
+        sum(map(_size, greedy)),
+    )
     best = [(src, unlisted.search(src)) for src in sources]
-    error = max(_error(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in best)
-    yield _close("probabilities of a search = the model's own", error, limit, sum(map(_size, best)))
+    error = max(
+        _error(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in best
+    )
+    yield _close(
+        "probabilities of a search = the model's own",
+        error,
+        limit,
+        sum(map(_size, best)),
+    )
     texts = list(dict.fromkeys(task.tokenizers[0].decode(src[:-1]) for src in sources))
-    together, alone = translator.translate(texts), [translator.translate(text)[0] for text in texts]
+    together, alone = (
+        translator.translate(texts),
+        [translator.translate(text)[0] for text in texts],
+    )
     differ = sum(a.text != b.text for a, b in zip(together, alone, strict=True))
-    apart = max(abs((a.score or 0.0) - (b.score or 0.0)) for a, b in zip(together, alone, strict=True))
+    apart = max(
+        abs((a.score or 0.0) - (b.score or 0.0))
+        for a, b in zip(together, alone, strict=True)
+    )
     how = f"{len(texts)} texts alone and together: {differ} translations differ, scores by at most {apart:.1g}"
-    yield Proof("a translation does not depend on its batch", not differ and apart <= allowed, how)
+    yield Proof(
+        "a translation does not depend on its batch",
+        not differ and apart <= allowed,
+        how,
+    )
 
 
 def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator[Proof]:
     model, writer = task.model, task.predictor()
     longest = task.config.window_len - 1
-    rows = [[writer.start_id, *ids] for ids in _rows(draw, task.config.vocab_size, longest)]
+    rows = [
+        [writer.start_id, *ids] for ids in _rows(draw, task.config.vocab_size, longest)
+    ]
 
     def read(pairs: Sequence[Pair], by: Any = model) -> Float[Tensor, "B T V"]:
         return by(_padded([ids for _, ids in pairs]).to(_device_of(by)))
@@ -123,16 +179,27 @@ def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator
     allowed = _allowed(read, model, pairs)
     yield from _of_steps(model, pairs, read, lambda _: model.start(1), allowed)
     prompts = [task.tokenizers[0].decode(ids[1 : 1 + longest // 2]) for ids in rows]
-    errors = [_greedy_error(writer, prompt, lambda ids: read([([], ids)])[0, -1], allowed) for prompt in prompts]
+    errors = [
+        _greedy_error(writer, prompt, lambda ids: read([([], ids)])[0, -1], allowed)
+        for prompt in prompts
+    ]
     count = sum(count for _, count in errors)
-    yield _close("text written greedily is the model's own", max(error for error, _ in errors), allowed, count)
+    yield _close(
+        "text written greedily is the model's own",
+        max(error for error, _ in errors),
+        allowed,
+        count,
+    )
 
 
 def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]:
     classifier = task.predictor()
     rows = _rows(draw, task.config.vocab_size, task.config.max_len)
     texts = [task.tokenizers[0].decode(ids) for ids in rows]
-    together, alone = classifier.classify(texts), [classifier.classify(text)[0] for text in texts]
+    together, alone = (
+        classifier.classify(texts),
+        [classifier.classify(text)[0] for text in texts],
+    )
     apart = max(
         abs(a.probabilities[label] - b.probabilities[label])
         for a, b in zip(together, alone, strict=True)
@@ -143,49 +210,90 @@ def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]
 
 
 def _allowed(
-    read: Callable[[Sequence[Pair], Any], Float[Tensor, "B T V"]], model: Any, pairs: list[Pair]
+    read: Callable[[Sequence[Pair], Any], Float[Tensor, "B T V"]],
+    model: Any,
+    pairs: list[Pair],
 ) -> float:
-    """The nats that two ways of computing one thing may be apart in this model, by what rounding does to it."""
+    """The nats that two ways of computing one thing may be apart in this model, by what rounding
+    does to it.
+    """
     exact = copy.deepcopy(model).cpu().double()
-    moved = max(_largest(_log_probs(read([pair], model)) - _log_probs(read([pair], exact))) for pair in pairs)
+    moved = max(
+        _largest(_log_probs(read([pair], model)) - _log_probs(read([pair], exact)))
+        for pair in pairs
+    )
     return min(max(TOLERANCE, MAGNIFIED * moved), ROUNDED)
 
 
 def _of_steps(
-    model: Any, pairs: Sequence[Pair], read: Read, start: Callable[[Ids], Any], allowed: float
+    model: Any,
+    pairs: Sequence[Pair],
+    read: Read,
+    start: Callable[[Ids], Any],
+    allowed: float,
 ) -> Iterator[Proof]:
     """What is so of every decoder: against each row read at once, alone."""
     whole = [_log_probs(read([pair])[0]) for pair in pairs]
     count = sum(map(len, whole))
     steps = [_log_probs(_step_by_step(model, start(src), ids)) for src, ids in pairs]
-    yield _close("cached = uncached: token by token as all at once", _apart(whole, steps), allowed, count)
-    padded = [_log_probs(row[: len(ids)]) for row, (_, ids) in zip(read(pairs), pairs, strict=True)]
-    yield _close("padding and the batch change nothing", _apart(whole, padded), allowed, count)
+    yield _close(
+        "cached = uncached: token by token as all at once",
+        _apart(whole, steps),
+        allowed,
+        count,
+    )
+    padded = [
+        _log_probs(row[: len(ids)])
+        for row, (_, ids) in zip(read(pairs), pairs, strict=True)
+    ]
+    yield _close(
+        "padding and the batch change nothing", _apart(whole, padded), allowed, count
+    )
     halves = [(len(ids) + 1) // 2 for _, ids in pairs]
-    other = [(src, ids[:half] + ids[half:][::-1]) for (src, ids), half in zip(pairs, halves, strict=True)]
+    other = [
+        (src, ids[:half] + ids[half:][::-1])
+        for (src, ids), half in zip(pairs, halves, strict=True)
+    ]
     before = [row[:half] for row, half in zip(whole, halves, strict=True)]
-    again = [_log_probs(read([pair])[0, :half]) for pair, half in zip(other, halves, strict=True)]
-    yield _close("what comes later is not seen", _apart(before, again), allowed, sum(halves))
+    again = [
+        _log_probs(read([pair])[0, :half])
+        for pair, half in zip(other, halves, strict=True)
+    ]
+    yield _close(
+        "what comes later is not seen", _apart(before, again), allowed, sum(halves)
+    )
 
 
 def _step_by_step(model: Any, cache: Any, ids: Ids) -> Float[Tensor, "T V"]:
     found = []
     for i in ids:
-        states, cache = model.decode(torch.tensor([[i]], device=_device_of(model)), cache)
+        states, cache = model.decode(
+            torch.tensor([[i]], device=_device_of(model)), cache
+        )
         found.append(model.output(states)[0, 0])
     return torch.stack(found)
 
 
 def _greedy_error(
-    writer: LanguageModel, prompt: str, logits: Callable[[Ids], Float[Tensor, " V"]], allowed: float
+    writer: LanguageModel,
+    prompt: str,
+    logits: Callable[[Ids], Float[Tensor, " V"]],
+    allowed: float,
 ) -> tuple[float, int]:
-    """How far its log-probabilities are from those of a model that reads all anew for each token; how many.
+    """How far its log-probabilities are from those of a model that reads all anew for each token;
+    how many.
 
     Where two tokens are equally probable either may be chosen, and the rest is not compared.
     """
     ids = [writer.start_id, *writer.tokenizer.encode(prompt)]
     room = min(_NEW_TOKENS, writer.window_len - len(ids) + 1)
-    more: Any = {"temperature": 0.0, "repetition_penalty": 1.0, "top_k": None, "top_p": None, "min_p": None}
+    more: Any = {
+        "temperature": 0.0,
+        "repetition_penalty": 1.0,
+        "top_k": None,
+        "top_p": None,
+        "min_p": None,
+    }
     found = writer.generate(prompt, max_new_tokens=max(room, 1), **more).token_log_probs
     error = 0.0
     for place, log_prob in enumerate(found if room > 0 else []):
@@ -211,7 +319,9 @@ def _gap(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
 def _error(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
     """How far the log-probabilities that a search gives are from the model's."""
     chosen = [*found.ids, EOS_ID] if found.finished else found.ids
-    own = _log_probs(logits)[torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)]
+    own = _log_probs(logits)[
+        torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)
+    ]
     return _largest(own - torch.tensor(found.token_log_probs)) if chosen else 0.0
 
 
@@ -220,7 +330,11 @@ def _size(pair: tuple[Ids, Hypothesis]) -> int:
 
 
 def _close(what: str, apart: float, limit: float, count: int) -> Proof:
-    return Proof(what, apart <= limit, f"{count} tokens, apart by at most {apart:.1g} nats, {limit:.2g} allowed")
+    return Proof(
+        what,
+        apart <= limit,
+        f"{count} tokens, apart by at most {apart:.1g} nats, {limit:.2g} allowed",
+    )
 
 
 def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
@@ -239,7 +353,10 @@ def _log_probs(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
 def _rows(draw: random.Random, vocab_size: int, longest: int) -> list[Ids]:
     """Rows of random tokens, of all lengths up to a sentence's."""
     ids = range(EOS_ID + 1, vocab_size)
-    lengths = (1 + place * (min(_LONGEST, longest) - 1) // (_COUNT - 1) for place in range(_COUNT))
+    lengths = (
+        1 + place * (min(_LONGEST, longest) - 1) // (_COUNT - 1)
+        for place in range(_COUNT)
+    )
     return [draw.choices(ids, k=length) for length in lengths]
 
 

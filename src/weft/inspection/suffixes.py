@@ -6,12 +6,16 @@ from pathlib import Path
 from weft.errors import UsageError
 
 FORMATS = {".html": "a page", ".json": "data"}
-ALIGNMENTS = {".txt": "word alignment, to be read", ".pharaoh": "the same as 0-0 1-2"}  # of a translation
-PICTURES = {".png": "a picture", ".svg": "a drawing"}  # written by weft.inspection.figure, which needs matplotlib
+# of a translation
+ALIGNMENTS = {".txt": "word alignment, to be read", ".pharaoh": "the same as 0-0 1-2"}
+# written by weft.inspection.figure, which needs matplotlib
+PICTURES = {".png": "a picture", ".svg": "a drawing"}
 
 
 def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
-    """Raise UsageError where the name's suffix is none of the known ones; each comes with what it is."""
+    """Raise UsageError where the name's suffix is none of the known ones; each comes with what it
+    is.
+    """
     if path.suffix.lower() not in known:
         listed = " or ".join(f"{suffix} ({what})" for suffix, what in known.items())
         raise UsageError(f"{path}: the name must end in {listed}")

@@ -1,4 +1,5 @@
-"""What every look inside begins with: the tokens of a text, the vectors they become, and how sure the model was.
+"""What every look inside begins with: the tokens of a text, the vectors they become, and how sure
+the model was.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -31,35 +32,48 @@ class Choice:
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; the probability is rounded to four decimals."""
-        return {"piece": self.piece, "id": self.id, "probability": round(self.probability, 4)}
+        return {
+            "piece": self.piece,
+            "id": self.id,
+            "probability": round(self.probability, 4),
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
     """The vectors that a text's tokens enter the first layer with.
 
-    `tokens` are those of the tokens, scaled as the model scales them, and of the n-grams beside them; `positions`
-    are added to them, None where the model adds none: recurrent layers, a bag of n-grams, and rotary positions,
-    which turn queries and keys instead.
+    `tokens` are those of the tokens, scaled as the model scales them, and of the n-grams beside
+    them; `positions` are added to them, None where the model adds none: recurrent layers, a bag of
+    n-grams, and rotary positions, which turn queries and keys instead.
     """
 
     tokens: Float[Tensor, "L D"]
     positions: Float[Tensor, "L D"] | None
 
     def to_json(self) -> dict[str, Any]:
-        """Their width and, rounded to three decimals, the first `MAX_DIMENSIONS` of their numbers."""
+        """Their width and, rounded to three decimals, the first `MAX_DIMENSIONS` of their
+        numbers.
+        """
         parts = {"tokens": self.tokens, "positions": self.positions}
-        shown = {k: None if v is None else rounded(v[:, :MAX_DIMENSIONS].tolist(), 3) for k, v in parts.items()}
+        shown = {
+            k: None if v is None else rounded(v[:, :MAX_DIMENSIONS].tolist(), 3)
+            for k, v in parts.items()
+        }
         return {"width": self.tokens.shape[1], **shown}
 
 
 def embedded(
-    embedding: Embedding, ids: Int[Tensor, "1 L"], beside: Sequence[Float[Tensor, "1 L D"]] = ()
+    embedding: Embedding,
+    ids: Int[Tensor, "1 L"],
+    beside: Sequence[Float[Tensor, "1 L D"]] = (),
 ) -> Vectors:
     """What an embedding makes of ids, in its parts."""
     tokens = (sum(beside, embedding.tokens(ids)) * embedding.scale)[0].float().cpu()
     table = embedding.positions(ids.shape[1])
-    return Vectors(tokens, table.float().cpu() if table.shape[1] == tokens.shape[1] else None)
+    return Vectors(
+        tokens, table.float().cpu() if table.shape[1] == tokens.shape[1] else None
+    )
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
@@ -75,19 +89,28 @@ def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
 
 
 def alternatives(
-    tokenizer: Tokenizer, probabilities: Float[Tensor, "T V"], count: int = NUM_ALTERNATIVES
+    tokenizer: Tokenizer,
+    probabilities: Float[Tensor, "T V"],
+    count: int = NUM_ALTERNATIVES,
 ) -> list[list[Choice]]:
-    """Return the most probable tokens at each place, first the most probable; of equal ones the lower id."""
+    """Return the most probable tokens at each place, first the most probable; of equal ones the
+    lower id.
+    """
     values, ids = probabilities.sort(dim=-1, descending=True, stable=True)
     tops = zip(ids[:, :count].tolist(), values[:, :count].tolist(), strict=True)
     return [
-        [Choice(tokenizer.pieces([i])[0], i, p) for i, p in zip(row_ids, row, strict=True)]
+        [
+            Choice(tokenizer.pieces([i])[0], i, p)
+            for i, p in zip(row_ids, row, strict=True)
+        ]
         for row_ids, row in tops
     ]
 
 
 def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
-    """Return the only text of each layer's maps, on the processor; no layer where nothing was looked at."""
+    """Return the only text of each layer's maps, on the processor; no layer where nothing was
+    looked at.
+    """
     if not maps:
         return torch.empty(0, 1, 0, 0)
     return torch.stack([layer[0].float().cpu() for layer in maps])
@@ -95,4 +118,8 @@ def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
 
 def rounded(value: Any, decimals: int = 4) -> Any:
     """Lists of numbers, however deep, to so many decimals."""
-    return [rounded(v, decimals) for v in value] if isinstance(value, list) else round(value, decimals)
+    return (
+        [rounded(v, decimals) for v in value]
+        if isinstance(value, list)
+        else round(value, decimals)
+    )

@@ -1,4 +1,5 @@
-"""What a translation model does with one text: vectors, every layer's and head's attention, every step, the beam.
+"""What a translation model does with one text: vectors, every layer's and head's attention, every
+step, the beam.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 Shapes: the legend in `weft.model.attention`.
@@ -36,18 +37,20 @@ Family: TypeAlias = Literal["transformer", "additive", "dot"]
 class TranslationInspection:
     """One translation and how the model came to it.
 
-    Source pieces and ids end with eos, target ones too, unless `finished` is False: then the translation was cut
-    at its limit. `cut` says that the text was longer than `max_src_len` tokens and only its start was translated.
-    `chosen[t]` is target token t as it was chosen, `alternatives[t]` are the most probable tokens at its place.
+    Source pieces and ids end with eos, target ones too, unless `finished` is False: then the
+    translation was cut at its limit. `cut` says that the text was longer than `max_src_len` tokens
+    and only its start was translated. `chosen[t]` is target token t as it was chosen,
+    `alternatives[t]` are the most probable tokens at its place.
 
-    The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and `decoder` is what
-    the model looked at while it wrote target token t. The keys of `cross` and `encoder` are the source tokens;
-    those of `decoder` are what was written before: bos at first, then target token t at key t + 1. Recurrent
-    models have `cross` alone, of one layer and one head; the others are empty. `family` is the kind of model: a
-    Transformer, or a recurrent one with additive or dot-product attention.
+    The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and
+    `decoder` is what the model looked at while it wrote target token t. The keys of `cross` and
+    `encoder` are the source tokens; those of `decoder` are what was written before: bos at first,
+    then target token t at key t + 1. Recurrent models have `cross` alone, of one layer and one
+    head; the others are empty. `family` is the kind of model: a Transformer, or a recurrent one
+    with additive or dot-product attention.
 
-    `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target token but the
-    last. `alignment` is that of the decoder's last layer, the mean of its heads.
+    `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target
+    token but the last. `alignment` is that of the decoder's last layer, the mean of its heads.
     """
 
     text: str
@@ -78,11 +81,15 @@ class TranslationInspection:
         count = self.max_src_len - 1
         alone = f"the text was cut after {count} tokens; what is shown, the translation too, is of these alone"
         return ([alone] if self.cut else []) + (
-            [] if self.finished else ["the translation found no end and was cut at its limit"]
+            []
+            if self.finished
+            else ["the translation found no end and was cut at its limit"]
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary; weights and probabilities are rounded to four decimals."""
+        """Return the same as a plain dictionary; weights and probabilities are rounded to four
+        decimals.
+        """
         return {
             "task": "translation",
             "family": self.family,
@@ -93,12 +100,18 @@ class TranslationInspection:
             "cut": self.cut,
             "max_src_len": self.max_src_len,
             "finished": self.finished,
-            "source": {"pieces": self.src_pieces, "ids": self.src_ids, "vectors": self.src_vectors.to_json()},
+            "source": {
+                "pieces": self.src_pieces,
+                "ids": self.src_ids,
+                "vectors": self.src_vectors.to_json(),
+            },
             "target": {
                 "pieces": self.tgt_pieces,
                 "ids": self.tgt_ids,
                 "probabilities": [round(c.probability, 4) for c in self.chosen],
-                "alternatives": [[c.to_json() for c in row] for row in self.alternatives],
+                "alternatives": [
+                    [c.to_json() for c in row] for row in self.alternatives
+                ],
                 "vectors": self.tgt_vectors.to_json(),
             },
             "attention": {
@@ -111,11 +124,14 @@ class TranslationInspection:
         }
 
 
-def inspect_translation(task: Translation, text: str, beam_size: int | None = None) -> TranslationInspection:
-    """Translate a text as `Translator` does, then look at the model once more while it writes that translation.
+def inspect_translation(
+    task: Translation, text: str, beam_size: int | None = None
+) -> TranslationInspection:
+    """Translate a text as `Translator` does, then look at the model once more while it writes that
+    translation.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes first.
-    Raises UsageError for a text with nothing in it or an impossible beam_size.
+    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
+    first. Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
     line, ids = some_text(one_line(text), task.tokenizers[0])
     limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
@@ -126,7 +142,10 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         record, probabilities = _look(task, row, tgt_ids)
         vectors = _vectors(task, row, [BOS_ID, *tgt_ids[:-1]])
         beam = grow_tree(task, row, beam_size or task.config.decoding.beam_size)
-    src_pieces, pieces = task.tokenizers[0].pieces(row), task.tokenizers[1].pieces(tgt_ids)
+    src_pieces, pieces = (
+        task.tokenizers[0].pieces(row),
+        task.tokenizers[1].pieces(tgt_ids),
+    )
     cross = stacked(record.cross)
     src_spelled, spelled = (
         [tokenizer.spell([i], begins=False) for i in some]
@@ -141,7 +160,10 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         src_pieces=src_pieces,
         tgt_ids=tgt_ids,
         tgt_pieces=pieces,
-        chosen=[Choice(p, i, float(row[i])) for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)],
+        chosen=[
+            Choice(p, i, float(row[i]))
+            for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)
+        ],
         alternatives=alternatives(task.tokenizers[1], probabilities),
         family=_family(task),
         encoder=stacked(record.encoder),
@@ -150,7 +172,9 @@ def inspect_translation(task: Translation, text: str, beam_size: int | None = No
         src_vectors=vectors[0],
         tgt_vectors=vectors[1],
         beam=beam,
-        alignment=align_words(cross[-1].mean(0), spelled, src_spelled, (found.finished, True)),
+        alignment=align_words(
+            cross[-1].mean(0), spelled, src_spelled, (found.finished, True)
+        ),
         max_src_len=limit,
         cut=len(ids) >= limit,
         finished=found.finished,
@@ -163,14 +187,23 @@ def _family(task: Translation) -> Family:
     return "dot" if isinstance(task.model.attention, DotAttention) else "additive"
 
 
-def _look(task: Translation, src: list[int], tgt: list[int]) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
-    """One recorded forward pass over source and translation, and the probabilities at each target token."""
+def _look(
+    task: Translation, src: list[int], tgt: list[int]
+) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
+    """One recorded forward pass over source and translation, and the probabilities at each target
+    token.
+    """
     record = AttentionRecord()
-    rows = (torch.tensor([ids], device=task.machine.device) for ids in (src, [BOS_ID, *tgt[:-1]]))
+    rows = (
+        torch.tensor([ids], device=task.machine.device)
+        for ids in (src, [BOS_ID, *tgt[:-1]])
+    )
     return record, task.model(*rows, record)[0].float().softmax(-1)
 
 
-def _vectors(task: Translation, src: list[int], tgt_in: list[int]) -> tuple[Vectors, Vectors]:
+def _vectors(
+    task: Translation, src: list[int], tgt_in: list[int]
+) -> tuple[Vectors, Vectors]:
     rows = [torch.tensor([ids], device=task.machine.device) for ids in (src, tgt_in)]
     model = task.model
     if isinstance(model, Seq2SeqRecurrent):
@@ -180,4 +213,6 @@ def _vectors(task: Translation, src: list[int], tgt_in: list[int]) -> tuple[Vect
             for table, row in zip(tables, rows, strict=True)
         )
         return src_part, tgt_part
-    return embedded(model.src_embedding, rows[0]), embedded(model.tgt_embedding, rows[1])
+    return embedded(model.src_embedding, rows[0]), embedded(
+        model.tgt_embedding, rows[1]
+    )

@@ -1,1 +1,3 @@
-"""What a training step on a processor does beside its matrix products, in one pass over memory each."""
+"""What a training step on a processor does beside its matrix products, in one pass over memory
+each.
+"""

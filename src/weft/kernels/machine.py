@@ -13,8 +13,10 @@ import torch
 from weft.errors import UsageError
 from weft.kernels import native, operations, training, varlen
 
-LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}  # the type of products; weights are float32 always
-WORTHWHILE = 1.3  # another precision must be this many times as fast as float32 to be chosen
+# the type of products; weights are float32 always
+LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+# another precision must be this many times as fast as float32 to be chosen
+WORTHWHILE = 1.3
 IMITATED = 0.1  # times float32's speed: what is slower is no type of this processor's
 
 
@@ -22,10 +24,11 @@ IMITATED = 0.1  # times float32's speed: what is slower is no type of this proce
 class Machine:
     """Where and how a run computes; `reason` says why, in words for the person who runs it.
 
-    `products` is whose products in float32 native kernels use: "blas", PyTorch's default, or "onednn".
-    `peak_flops` is the best rate of a large matrix product, in multiplications and additions a second; 0: unknown.
-    `parts` is into how many a run cuts each batch, so that it fits into memory; 0: not decided yet.
-    With `plain` a model in use takes the steps of `weft.model` as they are written: no engine, no fused attention.
+    `products` is whose products in float32 native kernels use: "blas", PyTorch's default, or
+    "onednn". `peak_flops` is the best rate of a large matrix product, in multiplications and
+    additions a second; 0: unknown. `parts` is into how many a run cuts each batch, so that it fits
+    into memory; 0: not decided yet. With `plain` a model in use takes the steps of `weft.model` as
+    they are written: no engine, no fused attention.
     """
 
     device: str
@@ -39,12 +42,16 @@ class Machine:
     plain: bool = False
 
     def as_used(self) -> "Machine":
-        """Return the same with products in float32, as a model has them in use where nothing else is said."""
+        """Return the same with products in float32, as a model has them in use where nothing else
+        is said.
+        """
         return replace(self, precision="float32")
 
     @property
     def packs(self) -> bool:
-        """Whether texts are trained on end to end, without padding: where attention has a kernel for that."""
+        """Whether texts are trained on end to end, without padding: where attention has a kernel
+        for that.
+        """
         return self.precision in LOW and varlen.is_available(torch.device(self.device))
 
     def in_short(self) -> str:
@@ -52,8 +59,14 @@ class Machine:
         return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
 
     def as_settings(self, asked: Mapping[str, object]) -> str:
-        """Return --set options for what the recipe's section `training` left open and this machine chose."""
-        chosen = {"precision": self.precision, "kernels": self.kernels, "threads": self.threads}
+        """Return --set options for what the recipe's section `training` left open and this machine
+        chose.
+        """
+        chosen = {
+            "precision": self.precision,
+            "kernels": self.kernels,
+            "threads": self.threads,
+        }
         opened = [name for name in chosen if asked[name] in ("auto", None)]
         return " ".join(f"--set training.{name}={chosen[name]}" for name in opened)
 
@@ -67,12 +80,17 @@ class Machine:
         return f"{where}{shown} ({self.reason})"
 
     def measured(self) -> "Machine":
-        """Return the same with its matrix peak, which a run needs and the use of a model does not."""
+        """Return the same with its matrix peak, which a run needs and the use of a model does
+        not.
+        """
         torch.set_num_threads(self.threads)
-        return replace(self, peak_flops=matrix_peak(self.device, self.precision, self.threads))
+        return replace(
+            self, peak_flops=matrix_peak(self.device, self.precision, self.threads)
+        )
 
     def prepare(self) -> torch.device:
-        """Set the thread count and the kernels of the process, for training, and hand out the device.
+        """Set the thread count and the kernels of the process, for training, and hand out the
+        device.
 
         Raises UsageError where native kernels were chosen and cannot be had.
         """
@@ -96,30 +114,40 @@ class Machine:
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
-        """The context of a forward pass: products in half precision where chosen, float32 weights always."""
-        return torch.autocast(self.device, LOW.get(self.precision), enabled=self.precision in LOW)
+        """The context of a forward pass: products in half precision where chosen, float32 weights
+        always.
+        """
+        return torch.autocast(
+            self.device, LOW.get(self.precision), enabled=self.precision in LOW
+        )
 
 
-def choose_machine(precision: str = "auto", threads: int | None = None, kernels: str = "torch") -> Machine:
-    """Return a GPU where there is one, else the processor; what is left open ("auto"), a short measurement
-    decides.
+def choose_machine(
+    precision: str = "auto", threads: int | None = None, kernels: str = "torch"
+) -> Machine:
+    """Return a GPU where there is one, else the processor; what is left open ("auto"), a short
+    measurement decides.
 
-    `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError where bfloat16 is
-    asked of a GPU without it, TF32 of a processor, and native kernels where they cannot be had. Without `threads`,
-    OMP_NUM_THREADS says how many; without that, a measurement.
+    `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError
+    where bfloat16 is asked of a GPU without it, TF32 of a processor, and native kernels where they
+    cannot be had. Without `threads`, OMP_NUM_THREADS says how many; without that, a measurement.
     """
     device = _device()
     threads, cores = threads or threads_asked(), usable_cores()
     asked = threads is not None
     threads = threads or _useful_threads(device)
-    crowd = f"; more threads than its {cores} cores make it slow" if threads > cores else ""
+    crowd = (
+        f"; more threads than its {cores} cores make it slow" if threads > cores else ""
+    )
     if not asked and device == "cpu" and threads < cores:
         crowd = f"; {cores} threads were no faster than {threads}, as other work keeps the cores busy"
     torch.set_num_threads(threads)
     precision, reason = _settled_precision(precision, device)
     machine = Machine(device, precision, threads, reason + crowd)
     if kernels == "native" and precision == "float16":
-        raise UsageError("training.kernels = native: they have no float16; use bfloat16, float32 or auto")
+        raise UsageError(
+            "training.kernels = native: they have no float16; use bfloat16, float32 or auto"
+        )
     return (
         machine
         if kernels == "torch" or device != "cpu" or precision == "float16"
@@ -130,18 +158,23 @@ def choose_machine(precision: str = "auto", threads: int | None = None, kernels:
 def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machine:
     """That of a model which is not trained: products in `precision`, "auto" the fastest.
 
-    `kernels`: "auto", an engine where there is one, or "torch", the model's own steps in PyTorch's operations,
-    which are slower and can be watched. Its threads are those of the engine, which has its own; torch's stay as
-    they are, for the process is not ours. Raises UsageError for other kernels and a precision that there is not.
+    `kernels`: "auto", an engine where there is one, or "torch", the model's own steps in PyTorch's
+    operations, which are slower and can be watched. Its threads are those of the engine, which has
+    its own; torch's stay as they are, for the process is not ours. Raises UsageError for other
+    kernels and a precision that there is not.
     """
     _refuse_for_use(precision, kernels)
     device, plain = _device(), kernels == "torch"
     precision, reason = _settled_precision("float32" if plain else precision, device)
-    return Machine(device, precision, threads_asked() or usable_cores(), reason, plain=plain)
+    return Machine(
+        device, precision, threads_asked() or usable_cores(), reason, plain=plain
+    )
 
 
 def machine_for_command(precision: str = "float32", kernels: str = "auto") -> Machine:
-    """Return the same for a command, whose process is its own: it also sets how many threads torch has."""
+    """Return the same for a command, whose process is its own: it also sets how many threads torch
+    has.
+    """
     _refuse_for_use(precision, kernels)
     plain = kernels == "torch"
     return replace(choose_machine("float32" if plain else precision), plain=plain)
@@ -151,11 +184,17 @@ def _refuse_for_use(precision: str, kernels: str) -> None:
     if kernels not in ("auto", "torch"):
         raise UsageError(f"kernels = {kernels}: it must be auto or torch")
     if kernels == "torch" and precision not in ("float32", "auto"):
-        raise UsageError(f"kernels = torch: they compute in float32, not in {precision}; leave the precision out")
+        raise UsageError(
+            f"kernels = torch: they compute in float32, not in {precision}; leave the precision out"
+        )
     if precision not in ("float32", "bfloat16", "float16", "auto"):
-        raise UsageError(f"precision = {precision}: it must be float32, bfloat16, float16 or auto")
+        raise UsageError(
+            f"precision = {precision}: it must be float32, bfloat16, float16 or auto"
+        )
     if precision == "float16" and not torch.cuda.is_available():
-        raise UsageError("precision = float16: only GPUs have it; use bfloat16 or float32")
+        raise UsageError(
+            "precision = float16: only GPUs have it; use bfloat16 or float32"
+        )
 
 
 def _device() -> str:
@@ -170,9 +209,13 @@ def _settled_precision(precision: str, device: str) -> tuple[str, str]:
     if precision == "auto":
         return _best_precision(torch.device(device))
     if precision == "bfloat16" and device == "cuda" and not _gpu_has_bfloat16():
-        raise UsageError("training.precision = bfloat16: this GPU has none; use float16 or auto")
+        raise UsageError(
+            "training.precision = bfloat16: this GPU has none; use float16 or auto"
+        )
     if precision == "tf32" and device == "cpu":
-        raise UsageError("training.precision = tf32: only GPUs have it; use float32 or auto")
+        raise UsageError(
+            "training.precision = tf32: only GPUs have it; use float32 or auto"
+        )
     reason = "as the recipe says"
     if precision == "float16" and device == "cpu":
         gain = _gain(torch.device(device), precision)
@@ -182,10 +225,12 @@ def _settled_precision(precision: str, device: str) -> tuple[str, str]:
 
 @cache
 def matrix_peak(device: str, precision: str, threads: int) -> float:
-    """Return the best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many threads as are set.
+    """Return the best rate of square matrix products, in FLOP/s (2 n^3 for n rows), by as many
+    threads as are set.
 
-    `threads` is only remembered, so that each number of them is measured once in a process. Sizes are doubled up
-    to one that takes a while; the best of all counts: where others compute too, short products are disturbed less.
+    `threads` is only remembered, so that each number of them is measured once in a process. Sizes
+    are doubled up to one that takes a while; the best of all counts: where others compute too,
+    short products are disturbed less.
     """
     where, kind = torch.device(device), LOW.get(precision, torch.float32)
     _allow_tf32(precision == "tf32")
@@ -194,7 +239,8 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
         seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
         if device == "cpu" and kind == torch.float32 and training.HAS_ONEDNN:
-            seconds = min(seconds, _seconds(lambda a=a, b=b: training.onednn_product(a, b), where))  # type: ignore[misc]
+            by_onednn = _seconds(lambda a=a, b=b: training.onednn_product(a, b), where)  # type: ignore[misc]
+            seconds = min(seconds, by_onednn)
         best, size = max(best, 2 * size**3 / seconds), 2 * size
     return best
 
@@ -203,7 +249,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether memory, of a GPU or of the machine, did not suffice."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(m in str(error) for m in ("can't allocate memory", "bad_alloc"))
+    return isinstance(error, RuntimeError) and any(
+        m in str(error) for m in ("can't allocate memory", "bad_alloc")
+    )
 
 
 def counted_threads(threads: int) -> str:
@@ -212,23 +260,32 @@ def counted_threads(threads: int) -> str:
 
 
 def threads_asked() -> int | None:
-    """What the environment asks for (OMP_NUM_THREADS, as every program on OpenMP reads it); None where nothing."""
+    """What the environment asks for (OMP_NUM_THREADS, as every program on OpenMP reads it); None
+    where nothing.
+    """
     number = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(number) if number.isdecimal() and int(number) > 0 else None
 
 
 def usable_cores() -> int:
     """Return the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 @cache
 def _useful_threads(device: str) -> int:
-    """All cores, unless other work keeps them so busy that one thread alone is as fast; once in a process."""
+    """All cores, unless other work keeps them so busy that one thread alone is as fast; once in a
+    process.
+    """
     cores = usable_cores()
     if device != "cpu" or cores == 1:
         return cores
-    x, w = torch.randn(1024, 512), torch.randn(512, 1024)  # 30 ms of an old core: no command waits long for it
+    # 30 ms of an old core: no command waits long for it
+    x, w = torch.randn(1024, 512), torch.randn(512, 1024)
     seconds = {}
     for threads in (1, cores):
         torch.set_num_threads(threads)
@@ -239,7 +296,8 @@ def _useful_threads(device: str) -> int:
 def _best_precision(device: torch.device) -> tuple[str, str]:
     """Return the fastest precision worth having, and why.
 
-    Of GPUs those without bfloat16 may have float16, which asks for more care. TF32 is float32's way out.
+    Of GPUs those without bfloat16 may have float16, which asks for more care. TF32 is float32's way
+    out.
     """
     half = "bfloat16" if device.type == "cpu" or _gpu_has_bfloat16() else "float16"
     gain = _gain(device, half)
@@ -256,17 +314,25 @@ def _gpu_has_bfloat16() -> bool:
 
 
 def _gain(device: torch.device, precision: str) -> float:
-    """How many times faster than in float32 a product of typical size is, the cast of its input included.
+    """How many times faster than in float32 a product of typical size is, the cast of its input
+    included.
 
-    A small one is tried first: where the processor has to imitate the type, a large one takes a minute.
+    A small one is tried first: where the processor has to imitate the type, a large one takes a
+    minute.
     """
     small = _gain_of(128, 128, 128, device, precision)
     return small if small < IMITATED else _gain_of(2048, 512, 2048, device, precision)
 
 
-def _gain_of(rows: int, inputs: int, outputs: int, device: torch.device, precision: str) -> float:
-    own = torch.Generator(device).manual_seed(1)  # a run in another thread may be drawing from the process's
-    x, w = (torch.randn(*size, device=device, generator=own) for size in ((rows, inputs), (inputs, outputs)))
+def _gain_of(
+    rows: int, inputs: int, outputs: int, device: torch.device, precision: str
+) -> float:
+    # a run in another thread may be drawing from the process's
+    own = torch.Generator(device).manual_seed(1)
+    x, w = (
+        torch.randn(*size, device=device, generator=own)
+        for size in ((rows, inputs), (inputs, outputs))
+    )
     low = w.to(LOW.get(precision, torch.float32))
 
     def other() -> None:
@@ -294,18 +360,25 @@ def _allow_tf32(allowed: bool) -> None:
 def _with_kernels(machine: Machine, wanted: str) -> Machine:
     """Choose native kernels where they were asked for, or can be had with all threads; say why.
 
-    No clock decides: native dropout draws other masks, so that the choice is one between two runs, and the same
-    command on the same machine must be the same run, whatever else the machine does.
+    No clock decides: native dropout draws other masks, so that the choice is one between two runs,
+    and the same command on the same machine must be the same run, whatever else the machine does.
     """
     try:
         has_threads = native.has_threads()
     except native.UnavailableError as error:
         if wanted == "native":
-            raise UsageError(f"training.kernels = native: {error} (or use auto)") from error
+            raise UsageError(
+                f"training.kernels = native: {error} (or use auto)"
+            ) from error
         return replace(machine, reason=f"{machine.reason}; no native kernels: {error}")
     if wanted != "native" and machine.threads > 1 and not has_threads:
-        return replace(machine, reason=f"{machine.reason}; native kernels, as compiled here, have one thread")
-    products = "onednn" if machine.precision == "float32" and _prefers_onednn() else "blas"
+        return replace(
+            machine,
+            reason=f"{machine.reason}; native kernels, as compiled here, have one thread",
+        )
+    products = (
+        "onednn" if machine.precision == "float32" and _prefers_onednn() else "blas"
+    )
     return replace(machine, kernels="native", products=products)
 
 
@@ -313,8 +386,8 @@ def _with_kernels(machine: Machine, wanted: str) -> Machine:
 def _prefers_onednn() -> bool:
     """Tell whether oneDNN's float32 products are faster than those of PyTorch's default BLAS.
 
-    The default is Intel's library, which is slow on AMD's processors: there oneDNN was measured at 1.6 to 3.2
-    times its speed. On an Intel Xeon whole steps took 4 to 8 % longer with it.
+    The default is Intel's library, which is slow on AMD's processors: there oneDNN was measured at
+    1.6 to 3.2 times its speed. On an Intel Xeon whole steps took 4 to 8 % longer with it.
     """
     try:
         about = Path("/proc/cpuinfo").read_text("utf-8", "replace")
@@ -323,14 +396,24 @@ def _prefers_onednn() -> bool:
     return training.HAS_ONEDNN and "AuthenticAMD" in about
 
 
-def _times_as_fast(work: Callable[[], object], other: Callable[[], object], device: torch.device) -> float:
-    """How many times as fast as the other; taken in turns, so that what else runs disturbs both alike."""
-    seconds = [(_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(9)]
+def _times_as_fast(
+    work: Callable[[], object], other: Callable[[], object], device: torch.device
+) -> float:
+    """How many times as fast as the other; taken in turns, so that what else runs disturbs both
+    alike.
+    """
+    seconds = [
+        (_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(9)
+    ]
     return min(slow for _, slow in seconds) / min(quick for quick, _ in seconds)
 
 
-def _seconds(work: Callable[[], object], device: torch.device, rounds: int = 5) -> float:
-    """Return the fastest of some rounds, after one to warm up; of a single one, the faster of both."""
+def _seconds(
+    work: Callable[[], object], device: torch.device, rounds: int = 5
+) -> float:
+    """Return the fastest of some rounds, after one to warm up; of a single one, the faster of
+    both.
+    """
     times = []
     for _ in range(rounds + 1):
         started = time.perf_counter()

@@ -20,7 +20,8 @@ FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared"),
     *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"),
 )
-OWN_FLAGS = {"training": ("-fassociative-math",)}  # where sums need not have an order of their own
+# where sums need not have an order of their own
+OWN_FLAGS = {"training": ("-fassociative-math",)}
 SECONDS = 120  # that a compiler may take
 HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 
@@ -28,11 +29,16 @@ HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 class Heads(ctypes.Structure):
     """A tensor of (B, H, L, K), each K in one piece: where it lies, and its strides in numbers."""
 
-    _fields_ = (("data", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("batch", "head", "position")))
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("batch", "head", "position")),
+    )
 
 
 class Mask(ctypes.Structure):
-    """A mask of (B, H, queries, keys), each row in one piece, broadcast by strides of 0; no data hides nothing."""
+    """A mask of (B, H, queries, keys), each row in one piece, broadcast by strides of 0; no data
+    hides nothing.
+    """
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -43,11 +49,23 @@ class Mask(ctypes.Structure):
 class Sizes(ctypes.Structure):
     """B, H, queries, keys and K of an attention."""
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "width"))
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in ("batch", "heads", "queries", "keys", "width")
+    )
 
 
-_POINTER, _LONG, _REAL, _SEED = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
-_HEADS, _MASK, _SIZES = ctypes.POINTER(Heads), ctypes.POINTER(Mask), ctypes.POINTER(Sizes)
+_POINTER, _LONG, _REAL, _SEED = (
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_double,
+    ctypes.c_uint64,
+)
+_HEADS, _MASK, _SIZES = (
+    ctypes.POINTER(Heads),
+    ctypes.POINTER(Mask),
+    ctypes.POINTER(Sizes),
+)
 _ARGUMENTS = {
     "add_dropped": (*[_POINTER] * 3, _LONG, _LONG, _REAL, _SEED),
     "drop": (_POINTER, _POINTER, _LONG, _LONG, _REAL, _SEED),
@@ -62,7 +80,16 @@ _ARGUMENTS = {
     "transposed_to_float": (_POINTER, _POINTER, _LONG, _LONG, _LONG),
     "column_sums": (_POINTER, _POINTER, _REAL, _LONG, _POINTER, _LONG, _LONG, _LONG),
     "attention": (_HEADS, _HEADS, _HEADS, _MASK, _HEADS, _SIZES, _REAL, _SEED),
-    "attention_backward": (_HEADS, _HEADS, _HEADS, _MASK, *[_HEADS] * 4, _SIZES, _REAL, _SEED),
+    "attention_backward": (
+        _HEADS,
+        _HEADS,
+        _HEADS,
+        _MASK,
+        *[_HEADS] * 4,
+        _SIZES,
+        _REAL,
+        _SEED,
+    ),
     "cross_entropy": (*[_POINTER] * 4, _LONG, _LONG, _REAL, _LONG),
     "cross_entropy_twice": (*[_POINTER] * 5, _LONG, _LONG, _REAL, _LONG, _REAL),
 }
@@ -80,7 +107,9 @@ class _CompilationError(Exception):
 
 @cache
 def load() -> ctypes.CDLL:
-    """Return the kernels of training, with the types of their arguments. Raises UnavailableError."""
+    """Return the kernels of training, with the types of their arguments. Raises
+    UnavailableError.
+    """
     library = _library(SHARED.with_name("training.cpp"), _openmp_runtime)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
@@ -96,7 +125,9 @@ def has_threads() -> bool:
 
 @cache
 def library(source: Path) -> ctypes.CDLL:
-    """Load the functions of a C++ source that needs no threads of its own. Raises UnavailableError."""
+    """Load the functions of a C++ source that needs no threads of its own. Raises
+    UnavailableError.
+    """
     return _library(source, lambda: "")
 
 
@@ -126,27 +157,41 @@ def _loaded(path: Path) -> ctypes.CDLL:
 def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
     """Return the one that torch has loaded: two of them would fight for the cores."""
     lines = maps.read_text("utf-8", "surrogateescape").split("\n")
-    paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)  # behind five columns; may have spaces
-    found = next((path for path in paths if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])), None)
+    # behind five columns; may have spaces
+    paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)
+    found = next(
+        (
+            path
+            for path in paths
+            if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])
+        ),
+        None,
+    )
     if found is None:
         raise UnavailableError("torch has no OpenMP")
     return found
 
 
 def _folder() -> Path:
-    """Where compiled kernels are kept, for this user alone. A relative XDG_CACHE_HOME does not count."""
+    """Where compiled kernels are kept, for this user alone. A relative XDG_CACHE_HOME does not
+    count.
+    """
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         return (base if base.is_absolute() else Path.home() / ".cache") / "weft"
     except RuntimeError as error:
-        raise UnavailableError(f"there is no folder to keep them in; {_OTHER_FOLDER}") from error
+        raise UnavailableError(
+            f"there is no folder to keep them in; {_OTHER_FOLDER}"
+        ) from error
 
 
 _OTHER_FOLDER = "set XDG_CACHE_HOME to a folder of your own that nobody else can write"
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Raise UnavailableError where somebody else could put a library there, whose code would then run here."""
+    """Raise UnavailableError where somebody else could put a library there, whose code would then
+    run here.
+    """
     if os.path.lexists(folder) and not _is_own(folder):
         raise UnavailableError(
             f"{folder} belongs to another user, or others can write it; remove their right to, or {_OTHER_FOLDER}"
@@ -154,13 +199,17 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether it is there, belongs to this user or to root, a link to it too, and nobody else can write it."""
+    """Whether it is there, belongs to this user or to root, a link to it too, and nobody else can
+    write it.
+    """
     try:
         itself, target = path.lstat(), path.stat()
     except OSError:
         return False
     owners = {itself.st_uid, target.st_uid}
-    return owners <= {os.geteuid(), 0} and not target.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return owners <= {os.geteuid(), 0} and not target.st_mode & (
+        stat.S_IWGRP | stat.S_IWOTH
+    )
 
 
 def _is_whole(path: Path) -> bool:
@@ -178,7 +227,9 @@ def _is_whole(path: Path) -> bool:
 def _fingerprint(source: Path, runtime: str) -> str:
     """Changes with the source, how it is compiled, and the processor it is compiled for."""
     processor = re.findall(
-        r"^(?:flags|Features|model name)\s*:.*$", Path("/proc/cpuinfo").read_text("utf-8"), re.M
+        r"^(?:flags|Features|model name)\s*:.*$",
+        Path("/proc/cpuinfo").read_text("utf-8"),
+        re.M,
     )
     texts = (path.read_text("utf-8") for path in (source, SHARED))
     parts = (*texts, *_flags(source), runtime, *sorted(set(processor)))
@@ -190,7 +241,9 @@ def _flags(source: Path) -> tuple[str, ...]:
 
 
 def _make(source: Path, runtime: str, path: Path) -> None:
-    """By the first compiler that can; where none could before, its words are repeated. Raises UnavailableError."""
+    """By the first compiler that can; where none could before, its words are repeated. Raises
+    UnavailableError.
+    """
     compilers = _compilers()
     if not compilers:
         raise UnavailableError("there is no C++ compiler; install one")
@@ -200,7 +253,9 @@ def _make(source: Path, runtime: str, path: Path) -> None:
         _refuse_shared(path.parent)
         if _is_own(failure):
             said = failure.read_text("utf-8", "replace")
-            raise UnavailableError(f"{said} (at an earlier start; to try again, remove {failure})")
+            raise UnavailableError(
+                f"{said} (at an earlier start; to try again, remove {failure})"
+            )
         if reasons := _compiled_by_any(compilers, source, runtime, path):
             failure.write_text("; ".join(reasons), "utf-8")
             raise UnavailableError("; ".join(reasons))
@@ -213,16 +268,25 @@ def _make(source: Path, runtime: str, path: Path) -> None:
 def _compilers() -> list[str]:
     """Those in the path, each once, the system's own choice first."""
     found = filter(None, map(shutil.which, ("c++", "g++", "clang++")))
-    return list({os.path.realpath(compiler): compiler for compiler in reversed([*found])}.values())[::-1]
+    return list(
+        {
+            os.path.realpath(compiler): compiler for compiler in reversed([*found])
+        }.values()
+    )[::-1]
 
 
 def _known_by(compilers: Iterable[str]) -> str:
     """Changes with any of them."""
-    facts = [(os.path.realpath(c), os.stat(c).st_size, os.stat(c).st_mtime_ns) for c in compilers]
+    facts = [
+        (os.path.realpath(c), os.stat(c).st_size, os.stat(c).st_mtime_ns)
+        for c in compilers
+    ]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
 
 
-def _compiled_by_any(compilers: Iterable[str], source: Path, runtime: str, path: Path) -> list[str]:
+def _compiled_by_any(
+    compilers: Iterable[str], source: Path, runtime: str, path: Path
+) -> list[str]:
     """What each compiler said that failed; nothing where one has made the library."""
     reasons = []
     for compiler in compilers:
@@ -238,17 +302,42 @@ def _compiled_by_any(compilers: Iterable[str], source: Path, runtime: str, path:
 def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
     """Under another name first: several processes may do so at once, and none sees half of a file.
 
-    With OpenMP where there is the path of a runtime for it. Clang leaves all to one thread with GNU's.
+    With OpenMP where there is the path of a runtime for it. Clang leaves all to one thread with
+    GNU's.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
         flags = [flag for flag in _flags(source) if flag != "-shared"]
         wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
-        is_gnus = "clang" in Path(os.path.realpath(compiler)).name and "libgomp" in Path(runtime).name
+        is_gnus = (
+            "clang" in Path(os.path.realpath(compiler)).name
+            and "libgomp" in Path(runtime).name
+        )
         threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"] if runtime else []
         shared = ["-I", str(SHARED.parent)]
-        _run([compiler, *flags, *wide, *threads, *shared, "-c", str(source), "-o", str(object_file)])
-        _run([compiler, "-shared", str(object_file), *([runtime] if runtime else []), "-o", str(made)])
+        _run(
+            [
+                compiler,
+                *flags,
+                *wide,
+                *threads,
+                *shared,
+                "-c",
+                str(source),
+                "-o",
+                str(object_file),
+            ]
+        )
+        _run(
+            [
+                compiler,
+                "-shared",
+                str(object_file),
+                *([runtime] if runtime else []),
+                "-o",
+                str(made),
+            ]
+        )
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
         made.chmod(0o700)
@@ -257,11 +346,20 @@ def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
 
 def _run(command: list[str]) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
-        raise _CompilationError(f"{command[0]} took more than {SECONDS} seconds") from error
+        raise _CompilationError(
+            f"{command[0]} took more than {SECONDS} seconds"
+        ) from error
     except OSError as error:
-        raise _CompilationError(f"{command[0]} cannot be run: {error.strerror}") from error
+        raise _CompilationError(
+            f"{command[0]} cannot be run: {error.strerror}"
+        ) from error
     if done.returncode != 0:
-        said = next((line for line in done.stderr.split("\n") if "error" in line), done.stderr.strip()[:200])
+        said = next(
+            (line for line in done.stderr.split("\n") if "error" in line),
+            done.stderr.strip()[:200],
+        )
         raise _CompilationError(f"{command[0]} failed: {said}")

@@ -1,8 +1,8 @@
 """The operations of a training step in two forms: the plain one in PyTorch, and the native one.
 
-The native form (`weft.kernels.training`) is taken where `enable` allowed it, on a processor, while gradients are
-recorded; it computes what the plain one does, but for rounding. Shapes: the legend in `weft.model.attention`; I
-and O are the numbers that go in and come out.
+The native form (`weft.kernels.training`) is taken where `enable` allowed it, on a processor, while
+gradients are recorded; it computes what the plain one does, but for rounding. Shapes: the legend in
+`weft.model.attention`; I and O are the numbers that go in and come out.
 """
 
 import ctypes
@@ -19,9 +19,11 @@ _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 
 
 def enable(wanted: bool, products: str = "blas") -> None:
-    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are none.
+    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are
+    none.
 
-    `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms use.
+    `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms
+    use.
     """
     training.use(native.load() if wanted else None, float32_too=products == "onednn")
 
@@ -31,7 +33,10 @@ def is_native(*tensors: Tensor) -> bool:
     return (
         training.is_in_use()
         and torch.is_grad_enabled()
-        and all(type(t) in _PLAIN and t.device.type == "cpu" and t.dtype in training.LOW for t in tensors)
+        and all(
+            type(t) in _PLAIN and t.device.type == "cpu" and t.dtype in training.LOW
+            for t in tensors
+        )
     )
 
 
@@ -45,24 +50,44 @@ def linear(x: Float[Tensor, "*N I"], layer: nn.Linear) -> Float[Tensor, "*N O"]:
     return linears(x, layer)[0]
 
 
-def linears(x: Float[Tensor, "*N I"], *layers: nn.Linear) -> tuple[Float[Tensor, "*N _"], ...]:
+def linears(
+    x: Float[Tensor, "*N I"], *layers: nn.Linear
+) -> tuple[Float[Tensor, "*N _"], ...]:
     """What each of the layers makes of x, in one product where that is faster."""
     if not _fits_linear(x, *layers):
         return tuple(layer(x) for layer in layers)
-    out = training.applied(training.Linears, x, *(p for layer in layers for p in (layer.weight, layer.bias)))
+    out = training.applied(
+        training.Linears,
+        x,
+        *(p for layer in layers for p in (layer.weight, layer.bias)),
+    )
     return out if isinstance(out, tuple) else (out,)
 
 
-def normed(x: Float[Tensor, "*N D"], norm: nn.LayerNorm | nn.RMSNorm) -> Float[Tensor, "*N D"]:
-    """What the norm makes of each position; in the type that products have here, as only they read it."""
+def normed(
+    x: Float[Tensor, "*N D"], norm: nn.LayerNorm | nn.RMSNorm
+) -> Float[Tensor, "*N D"]:
+    """What the norm makes of each position; in the type that products have here, as only they read
+    it.
+    """
     if is_native(x) and x.dtype == torch.float32:
         centred = isinstance(norm, nn.LayerNorm)
         bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
-        return training.applied(training.Norm, x, norm.weight, bias, norm.eps, centred, training.product_type(x))
+        return training.applied(
+            training.Norm,
+            x,
+            norm.weight,
+            bias,
+            norm.eps,
+            centred,
+            training.product_type(x),
+        )
     return norm(x)
 
 
-def add_dropped(x: Float[Tensor, "*N D"], y: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N D"]:
+def add_dropped(
+    x: Float[Tensor, "*N D"], y: Float[Tensor, "*N D"], dropout: nn.Dropout
+) -> Float[Tensor, "*N D"]:
     """x + dropout(y)."""
     if is_native(x, y) and x.dtype == torch.float32 and x.shape == y.shape:
         p = dropout.p if dropout.training else 0.0
@@ -78,24 +103,39 @@ def dropped(x: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N 
 
 
 def feed_forward(
-    x: Float[Tensor, "*N D"], inner: nn.Linear, dropout: nn.Dropout, outer: nn.Linear, squared: bool = False
+    x: Float[Tensor, "*N D"],
+    inner: nn.Linear,
+    dropout: nn.Dropout,
+    outer: nn.Linear,
+    squared: bool = False,
 ) -> Float[Tensor, "*N D"]:
     """outer(dropout(max(inner(x), 0))), or with the square of the maximum."""
     if _fits_linear(x, inner, outer):
         p = dropout.p if dropout.training else 0.0
         return training.applied(
-            training.FeedForward, x, inner.weight, inner.bias, outer.weight, outer.bias, p, squared
+            training.FeedForward,
+            x,
+            inner.weight,
+            inner.bias,
+            outer.weight,
+            outer.bias,
+            p,
+            squared,
         )
     between = F.relu(inner(x))
     return outer(dropout(between.square() if squared else between))
 
 
 def gated(
-    gate: Float[Tensor, "*N F"], inner: Float[Tensor, "*N F"], activation: nn.SiLU | nn.GELU
+    gate: Float[Tensor, "*N F"],
+    inner: Float[Tensor, "*N F"],
+    activation: nn.SiLU | nn.GELU,
 ) -> Float[Tensor, "*N F"]:
     """activation(gate) * inner."""
     if is_native(gate, inner) and gate.dtype == inner.dtype:
-        return training.applied(training.Gated, gate, inner, isinstance(activation, nn.GELU))
+        return training.applied(
+            training.Gated, gate, inner, isinstance(activation, nn.GELU)
+        )
     return activation(gate) * inner
 
 
@@ -129,22 +169,32 @@ def cross_entropy(
     pad_id: int,
     r_drop: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return the native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that `projection`
-    gives.
+    """Return the native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that
+    `projection` gives.
 
-    With `r_drop` the second half of the rows is the first once more: what `weft.training.loss.r_dropped` gives.
+    With `r_drop` the second half of the rows is the first once more: what
+    `weft.training.loss.r_dropped` gives.
     """
     given = labels, label_smoothing, pad_id, r_drop
-    return training.applied(training.CrossEntropy, states, projection.weight, projection.bias, *given)
+    return training.applied(
+        training.CrossEntropy, states, projection.weight, projection.bias, *given
+    )
 
 
 def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
     """Return the Euclidean norm of all their numbers together."""
-    if not tensors or not is_native(*tensors) or not all(t.dtype == torch.float32 for t in tensors):
+    if (
+        not tensors
+        or not is_native(*tensors)
+        or not all(t.dtype == torch.float32 for t in tensors)
+    ):
         return nn.utils.get_total_norm(tensors)
     pieces = [t.contiguous() for t in tensors]
     numbers = ctypes.c_int64 * len(pieces)
-    places, sizes = numbers(*(t.data_ptr() for t in pieces)), numbers(*(t.numel() for t in pieces))
+    places, sizes = (
+        numbers(*(t.data_ptr() for t in pieces)),
+        numbers(*(t.numel() for t in pieces)),
+    )
     sums = torch.empty(len(pieces), dtype=torch.float64)
     training.call("sums_of_squares", pieces[0], places, sizes, len(pieces), sums)
     return sums.sum().sqrt().float()

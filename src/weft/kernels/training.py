@@ -1,7 +1,9 @@
-"""The native forms of a training step's operations: the kernels of `training.cpp` as autograd functions.
+"""The native forms of a training step's operations: the kernels of `training.cpp` as autograd
+functions.
 
-`weft.kernels.operations` chooses between them and the plain forms. They draw their own dropout masks. Shapes: the
-legend in `weft.model.attention`; I and O are the numbers that go in and come out, R and C rows and columns.
+`weft.kernels.operations` chooses between them and the plain forms. They draw their own dropout
+masks. Shapes: the legend in `weft.model.attention`; I and O are the numbers that go in and come
+out, R and C rows and columns.
 """
 
 import contextlib
@@ -21,17 +23,21 @@ from weft.kernels import native
 LOW = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _library: ctypes.CDLL | None = None
 _float32_too = False  # whether products in float32 are oneDNN's
-_ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in a build without oneDNN
-_spare: dict[torch.dtype, Tensor] = {}  # memory for gradients of logits, kept from one step to the next
+# None in a build without oneDNN
+_ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+# memory for gradients of logits, kept from one step to the next
+_spare: dict[torch.dtype, Tensor] = {}
 _counting: list[list[int]] = []  # see `counting_rooms`
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
 QUERIES_AT_ONCE = 16  # `Room::BLOCK` in training.cpp
-CHUNK_ROWS = 512  # of logits that are worked on at a time: few enough to stay near the processor
+# of logits that are worked on at a time: few enough to stay near the processor
+CHUNK_ROWS = 512
 
 
 def use(library: ctypes.CDLL | None, float32_too: bool) -> None:
     """Call this library from now on; `float32_too`: oneDNN has the products in float32 as well."""
-    global _library, _float32_too  # switches for the process, like torch.set_num_threads
+    # switches for the process, like torch.set_num_threads
+    global _library, _float32_too
     _library, _float32_too = library, float32_too and HAS_ONEDNN
     if library is None:
         _spare.clear()
@@ -43,22 +49,37 @@ def is_in_use() -> bool:
 
 
 def helps_products(x: Tensor) -> bool:
-    """Whether its products are better taken here: the BLAS reads across in float32 at full speed as well."""
+    """Whether its products are better taken here: the BLAS reads across in float32 at full speed as
+    well.
+    """
     return _float32_too or product_type(x) == torch.bfloat16
 
 
-def onednn_product(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
-    """Return a B by oneDNN, whose products in float32 are on some processors faster than the default BLAS's."""
+def onednn_product(
+    a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]
+) -> Float[Tensor, "R C"]:
+    """Return a B by oneDNN, whose products in float32 are on some processors faster than the
+    default BLAS's.
+    """
     return _ONEDNN_LINEAR(a, b.t(), None, "none", [], "")
 
 
 @cache
 def _onednn_has(kind: torch.dtype) -> bool:
-    """Return whether oneDNN's linear form computes in this type here: on an older processor it has no bfloat16."""
+    """Return whether oneDNN's linear form computes in this type here: on an older processor it has
+    no bfloat16.
+    """
     if not HAS_ONEDNN:
         return False
     try:
-        _ONEDNN_LINEAR(torch.zeros(8, 8, dtype=kind), torch.zeros(8, 8, dtype=kind), None, "none", [], "")
+        _ONEDNN_LINEAR(
+            torch.zeros(8, 8, dtype=kind),
+            torch.zeros(8, 8, dtype=kind),
+            None,
+            "none",
+            [],
+            "",
+        )
     except RuntimeError:
         return False
     return True
@@ -66,7 +87,9 @@ def _onednn_has(kind: torch.dtype) -> bool:
 
 def product_type(x: Tensor) -> torch.dtype:
     """Return the type that x has in a product, under autocast or not."""
-    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    return (
+        torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    )
 
 
 def applied(function: type[Function], *arguments: Any) -> Any:
@@ -75,7 +98,9 @@ def applied(function: type[Function], *arguments: Any) -> Any:
 
 
 def call(name: str, typed: Tensor, *arguments: Any) -> None:
-    """Call a kernel in the form for the type of `typed`. Raises MemoryError where there is too little."""
+    """Call a kernel in the form for the type of `typed`. Raises MemoryError where there is too
+    little.
+    """
     given = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
     refuse_failure(getattr(_library, f"{name}_{LOW[typed.dtype]}")(*given))
 
@@ -85,7 +110,9 @@ def refuse_failure(status: int) -> None:
     if status == 1:
         raise MemoryError("native kernels")
     if status:
-        raise RuntimeError(f"native kernels failed with status {status}; please report this")
+        raise RuntimeError(
+            f"native kernels failed with status {status}; please report this"
+        )
 
 
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
@@ -106,7 +133,10 @@ class Linears(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor | None) -> tuple[Tensor, ...]:
         low = product_type(x)
-        weights, biases = parameters[::2], [b for b in parameters[1::2] if b is not None]
+        weights, biases = (
+            parameters[::2],
+            [b for b in parameters[1::2] if b is not None],
+        )
         rows = x.to(low).flatten(0, -2)
         matrix = _stacked([w for w in weights if w is not None], low)
         ctx.save_for_backward(rows, matrix)
@@ -120,32 +150,65 @@ class Linears(Function):
         rows, matrix = ctx.saved_tensors
         given = _side_by_side([g.reshape(len(rows), -1) for g in gradients])
         to_weights = _to_weight(given, rows).split_with_sizes(ctx.widths)
-        to_biases = _column_sums(given).split_with_sizes(ctx.widths) if ctx.has_bias else [None] * len(to_weights)
-        to_x = _times(given, matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
-        return to_x, *(t for pair in zip(to_weights, to_biases, strict=True) for t in pair)
+        to_biases = (
+            _column_sums(given).split_with_sizes(ctx.widths)
+            if ctx.has_bias
+            else [None] * len(to_weights)
+        )
+        to_x = (
+            _times(given, matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
+        )
+        return to_x, *(
+            t for pair in zip(to_weights, to_biases, strict=True) for t in pair
+        )
 
 
 class FeedForward(Function):
-    """Both products and what is between them; of the F numbers a position only those after dropout are kept."""
+    """Both products and what is between them; of the F numbers a position only those after dropout
+    are kept.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, p: float, squared: bool
+        ctx: Any,
+        x: Tensor,
+        w1: Tensor,
+        b1: Tensor | None,
+        w2: Tensor,
+        b2: Tensor | None,
+        p: float,
+        squared: bool,
     ) -> Tensor:
         low = product_type(x)
         rows, first, second = x.to(low).flatten(0, -2), w1.to(low), w2.to(low)
         inner = _product(rows, first, b1, then="none" if p or squared else "relu")
         if p or squared:
-            call("relu_dropped", inner, inner, *inner.shape, p, _draw_seed() if p else 0, squared)
+            call(
+                "relu_dropped",
+                inner,
+                inner,
+                *inner.shape,
+                p,
+                _draw_seed() if p else 0,
+                squared,
+            )
         ctx.save_for_backward(rows, first, inner, second)
-        ctx.shape, ctx.p, ctx.squared, ctx.has_bias = x.shape, p, squared, b1 is not None
+        ctx.shape, ctx.p, ctx.squared, ctx.has_bias = (
+            x.shape,
+            p,
+            squared,
+            b1 is not None,
+        )
         return _product(inner, second, b2).view(*x.shape[:-1], -1)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, first, inner, second = ctx.saved_tensors
         given = gradient.reshape(len(rows), -1).contiguous()
-        to_second = _to_weight(given, inner), _column_sums(given) if ctx.has_bias else None
+        to_second = (
+            _to_weight(given, inner),
+            _column_sums(given) if ctx.has_bias else None,
+        )
         between = _times(given, second)
         sums = _column_sums(between, inner, ctx.p, ctx.squared)
         to_first = _to_weight(between, rows), sums if ctx.has_bias else None
@@ -155,13 +218,19 @@ class FeedForward(Function):
 def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
     """Their rows below each other, in the type of products."""
     stacked = torch.empty(sum(map(len, weights)), weights[0].shape[1], dtype=low)
-    for part, weight in zip(stacked.split_with_sizes([len(w) for w in weights]), weights, strict=True):
+    for part, weight in zip(
+        stacked.split_with_sizes([len(w) for w in weights]), weights, strict=True
+    ):
         part.copy_(weight)
     return stacked
 
 
-def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
-    """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of it."""
+def _product(
+    rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none"
+) -> Tensor:
+    """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of
+    it.
+    """
     shift = None if bias is None else bias.to(rows.dtype)
     if _onednn_has(rows.dtype):
         return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
@@ -174,7 +243,9 @@ def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R
     return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
 
 
-def _product_into(out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> None:
+def _product_into(
+    out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]
+) -> None:
     """out = A B."""
     if _float32_too and a.dtype == torch.float32:
         out.copy_(onednn_product(a, b))
@@ -182,8 +253,12 @@ def _product_into(out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[T
         torch.mm(a, b, out=out)
 
 
-def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
-    """Return the gradient of a linear layer's weight, given^T rows; products of a transposed copy are faster."""
+def _to_weight(
+    given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]
+) -> Float[Tensor, "O I"]:
+    """Return the gradient of a linear layer's weight, given^T rows; products of a transposed copy
+    are faster.
+    """
     (n, outs), ins = given.shape, rows.shape[1]
     if outs <= ins:
         across = given.new_empty(outs, n)
@@ -197,14 +272,27 @@ def _to_weight(given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]) -> Float
 
 
 def _column_sums(
-    given: Float[Tensor, "N O"], gate: Float[Tensor, "N O"] | None = None, p: float = 0.0, squared: bool = False
+    given: Float[Tensor, "N O"],
+    gate: Float[Tensor, "N O"] | None = None,
+    p: float = 0.0,
+    squared: bool = False,
 ) -> Float[Tensor, " O"]:
     """Return the sum of the rows.
 
     With a gate, what came out of `relu_dropped`, they first pass back through it.
     """
     sums = torch.zeros(given.shape[1])
-    call("column_sums", given, given, gate, p, squared, sums, *given.shape, given.stride(0))
+    call(
+        "column_sums",
+        given,
+        given,
+        gate,
+        p,
+        squared,
+        sums,
+        *given.shape,
+        given.stride(0),
+    )
     return sums
 
 
@@ -212,11 +300,13 @@ def _side_by_side(parts: list[Tensor]) -> Tensor:
     """Matrices of as many rows as one, without a copy where they lie so already."""
     first, step = parts[0], parts[0].stride(0)
     starts = [
-        first.data_ptr() + first.element_size() * sum(p.shape[1] for p in parts[:i]) for i in range(len(parts))
+        first.data_ptr() + first.element_size() * sum(p.shape[1] for p in parts[:i])
+        for i in range(len(parts))
     ]
     width = sum(p.shape[1] for p in parts)
     together = all(
-        p.data_ptr() == start and p.stride() == (step, 1) for p, start in zip(parts, starts, strict=True)
+        p.data_ptr() == start and p.stride() == (step, 1)
+        for p, start in zip(parts, starts, strict=True)
     )
     if together and step >= width:
         return first.as_strided((len(first), width), (step, 1))
@@ -224,11 +314,19 @@ def _side_by_side(parts: list[Tensor]) -> Tensor:
 
 
 class Norm(Function):
-    """(x - mean) / deviation * weight + bias for each row, or RMSNorm's form without mean and bias."""
+    """(x - mean) / deviation * weight + bias for each row, or RMSNorm's form without mean and
+    bias.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, eps: float, centred: bool, low: torch.dtype
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        eps: float,
+        centred: bool,
+        low: torch.dtype,
     ) -> Tensor:
         x = x.contiguous()
         out = torch.empty_like(x, dtype=low)
@@ -240,13 +338,27 @@ class Norm(Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
+    def backward(
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
         x, weight, mean, inverse = ctx.saved_tensors
         given, to_x = gradient.contiguous(), torch.empty_like(x)
         to_weight = torch.zeros_like(weight)
         to_bias = torch.zeros_like(weight) if ctx.has_bias else None
         size = (x.numel() // x.shape[-1], x.shape[-1])
-        call("layer_norm_backward", given, given, x, weight, mean, inverse, to_x, to_weight, to_bias, *size)
+        call(
+            "layer_norm_backward",
+            given,
+            given,
+            x,
+            weight,
+            mean,
+            inverse,
+            to_x,
+            to_weight,
+            to_bias,
+            *size,
+        )
         return to_x, to_weight, to_bias, None, None, None
 
 
@@ -272,7 +384,9 @@ class AddDropped(Function):
 
 
 class Gated(Function):
-    """activation(gate) * inner; the gradients of both lie side by side, as one product reads them."""
+    """activation(gate) * inner; the gradients of both lie side by side, as one product reads
+    them.
+    """
 
     @staticmethod
     def forward(ctx: Any, gate: Tensor, inner: Tensor, is_gelu: bool) -> Tensor:
@@ -290,7 +404,17 @@ class Gated(Function):
         gate, inner = ctx.saved_tensors
         given = gradient.reshape(gate.shape).contiguous()
         to = gate.new_empty(len(gate), 2, gate.shape[1])
-        call("gated_backward", given, given, gate, inner, to, *gate.shape, gate.stride(0), ctx.is_gelu)
+        call(
+            "gated_backward",
+            given,
+            given,
+            gate,
+            inner,
+            to,
+            *gate.shape,
+            gate.stride(0),
+            ctx.is_gelu,
+        )
         to_inner, to_gate = (part.view(ctx.shape) for part in to.unbind(1))
         return to_gate, to_inner, None
 
@@ -317,38 +441,75 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor, way: float) -> Tensor:
 
 
 class Attention(Function):
-    """Scores, softmax, dropout and the sum of values, some rows at a time; the way back computes scores anew."""
+    """Scores, softmax, dropout and the sum of values, some rows at a time; the way back computes
+    scores anew.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        dropout: float,
     ) -> Tensor:
         query, key, value = _dense(query), _dense(key), _dense(value)
         sizes = native.Sizes(*query.shape[:3], key.shape[2], query.shape[3])
         out = _heads_like(query)
-        ctx.mask = None if mask is None else _dense(mask.expand(*query.shape[:3], key.shape[2]))
+        ctx.mask = (
+            None
+            if mask is None
+            else _dense(mask.expand(*query.shape[:3], key.shape[2]))
+        )
         _count_room(sizes, ctx.mask)
-        ctx.sizes, ctx.dropout, ctx.seed = sizes, dropout, _draw_seed() if dropout else 0
+        ctx.sizes, ctx.dropout, ctx.seed = (
+            sizes,
+            dropout,
+            _draw_seed() if dropout else 0,
+        )
         ctx.save_for_backward(query, key, value)
         heads = [_heads(t) for t in (query, key, value)]
-        call("attention", query, *heads, _mask(ctx.mask), _heads(out), ctypes.byref(sizes), dropout, ctx.seed)
+        call(
+            "attention",
+            query,
+            *heads,
+            _mask(ctx.mask),
+            _heads(out),
+            ctypes.byref(sizes),
+            dropout,
+            ctx.seed,
+        )
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, None, None]:
         query, key, value = ctx.saved_tensors
         gradient = _dense(gradient)
         to = _room_for(query, key, value)
         heads = [_heads(t) for t in (query, key, value)]
         rest = [_heads(t) for t in (gradient, *to)]
         sizes = ctypes.byref(ctx.sizes)
-        call("attention_backward", query, *heads, _mask(ctx.mask), *rest, sizes, ctx.dropout, ctx.seed)
+        call(
+            "attention_backward",
+            query,
+            *heads,
+            _mask(ctx.mask),
+            *rest,
+            sizes,
+            ctx.dropout,
+            ctx.seed,
+        )
         return to[0], to[1], to[2], None, None
 
 
 @contextlib.contextmanager
 def counting_rooms() -> Iterator[list[int]]:
-    """Hand out a list that gets the bytes which the threads of each attention inside take on the way back."""
+    """Hand out a list that gets the bytes which the threads of each attention inside take on the
+    way back.
+    """
     rooms = list[int]()
     _counting.append(rooms)
     try:
@@ -358,7 +519,9 @@ def counting_rooms() -> Iterator[list[int]]:
 
 
 def _count_room(sizes: native.Sizes, mask: Tensor | None) -> None:
-    """What `Room` in training.cpp has: a number for each query and key, unless all queries see the same keys."""
+    """What `Room` in training.cpp has: a number for each query and key, unless all queries see the
+    same keys.
+    """
     for rooms in _counting:
         queries = 1 if mask is None or mask.stride(2) == 0 else sizes.queries
         numbers = (queries + 6 * sizes.width + 3 * QUERIES_AT_ONCE) * sizes.keys
@@ -377,7 +540,9 @@ def _heads_like(x: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L K"]:
 
 
 def _room_for(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
-    """Room for the like of each; what shares a piece of memory gets it side by side, for `_side_by_side`."""
+    """Room for the like of each; what shares a piece of memory gets it side by side, for
+    `_side_by_side`.
+    """
     places = [x.untyped_storage().data_ptr() for x in heads]
     room: list[Tensor] = []
     while len(room) < len(heads):
@@ -393,11 +558,17 @@ def _heads(x: Tensor) -> Any:
 
 
 def _mask(mask: Tensor | None) -> Any:
-    return ctypes.byref(native.Mask() if mask is None else native.Mask(mask.data_ptr(), *mask.stride()[:3]))
+    return ctypes.byref(
+        native.Mask()
+        if mask is None
+        else native.Mask(mask.data_ptr(), *mask.stride()[:3])
+    )
 
 
 def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
-    """Room for a matrix: so large a piece would come from the system anew in every step, page by page."""
+    """Room for a matrix: so large a piece would come from the system anew in every step, page by
+    page.
+    """
     spare = _spare.pop(low, None)
     if spare is None or spare.numel() < rows * cols:
         spare = torch.empty(rows * cols, dtype=low)
@@ -410,9 +581,11 @@ def _give_back(matrix: Tensor) -> None:
 
 
 class CrossEntropy(Function):
-    """Some rows at a time, their logits, their losses and the gradients of both, while all are near.
+    """Some rows at a time, their logits, their losses and the gradients of both, while all are
+    near.
 
-    Of the whole batch nothing of the logits' size exists but their gradient, in the type of products.
+    Of the whole batch nothing of the logits' size exists but their gradient, in the type of
+    products.
     """
 
     @staticmethod
@@ -430,16 +603,32 @@ class CrossEntropy(Function):
         rows, matrix = states.to(low).contiguous(), weight.to(low)
         copies = 2 if r_drop else 1
         count, size = len(rows) // copies, CHUNK_ROWS // copies
-        name, weights = ("cross_entropy_twice", [r_drop]) if r_drop else ("cross_entropy", [])
+        name, weights = (
+            ("cross_entropy_twice", [r_drop]) if r_drop else ("cross_entropy", [])
+        )
         losses, sums = torch.empty(count, 2), torch.zeros(len(weight))
         to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
         for first in range(0, count, size):
             part = slice(first, min(first + size, count))
-            parts = [slice(part.start + shift, part.stop + shift) for shift in range(0, len(rows), count)]
+            parts = [
+                slice(part.start + shift, part.stop + shift)
+                for shift in range(0, len(rows), count)
+            ]
             for own in parts:
                 _product_into(slope[own], rows[own], matrix.t())
             logits, shape = [slope[own] for own in parts], slope[part].shape
-            call(name, slope, *logits, bias, labels[part], losses[part], *shape, label_smoothing, pad_id, *weights)
+            call(
+                name,
+                slope,
+                *logits,
+                bias,
+                labels[part],
+                losses[part],
+                *shape,
+                label_smoothing,
+                pad_id,
+                *weights,
+            )
             for own in parts:
                 _product_into(to_states[own], slope[own], matrix)
                 if bias is not None:
@@ -453,9 +642,19 @@ class CrossEntropy(Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.slope is None:
-            raise RuntimeError("this loss cannot go back a second time: its gradients' memory was given away")
+            raise RuntimeError(
+                "this loss cannot go back a second time: its gradients' memory was given away"
+            )
         rows, to_states, sums = ctx.saved_tensors
         to_weight = _to_weight(ctx.slope, rows).mul_(scale)
         _give_back(ctx.slope)
         ctx.slope = None  # another backward pass would find others' numbers in it
-        return to_states * scale, to_weight, None if sums is None else sums * scale, None, None, None, None
+        return (
+            to_states * scale,
+            to_weight,
+            None if sums is None else sums * scale,
+            None,
+            None,
+            None,
+            None,
+        )

@@ -1,9 +1,9 @@
 """Attention: scaled dot products, the masks they work under, and the heads around them.
 
-Shapes, here and in every room of the model: B batch, S source length, T target length, L any length,
-D d_model, H heads, J heads of keys and values, K head_dim, F d_ff, V vocabulary, N rows while decoding
-(B x beam_size); of a classifier: C labels, E width of the vector of a text, G n-grams.
-Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
+Shapes, here and in every room of the model: B batch, S source length, T target length, L any
+length, D d_model, H heads, J heads of keys and values, K head_dim, F d_ff, V vocabulary, N rows
+while decoding (B x beam_size); of a classifier: C labels, E width of the vector of a text, G
+n-grams. Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 """
 
 import math
@@ -28,7 +28,8 @@ Mask = Bool[Tensor, "..."] | PackedMask | None
 class AttentionRecord:
     """What every attention of one forward pass looked at; hand in an empty one to have it filled.
 
-    Each list holds one tensor a layer, first layer first, of shape (B, H, queries, keys); a row sums to 1.
+    Each list holds one tensor a layer, first layer first, of shape (B, H, queries, keys); a row
+    sums to 1.
     """
 
     encoder: list[Tensor] = field(default_factory=list)
@@ -42,12 +43,14 @@ def attention_mask(
     num_keys: int | None = None,
     segments: Int[Tensor, "B L"] | None = None,
 ) -> Bool[Tensor, "..."] | None:
-    """Return the one maker of masks: True = may attend, ready to broadcast to (B, H, queries, keys).
+    """Return the one maker of masks: True = may attend, ready to broadcast to (B, H, queries,
+    keys).
 
-    `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a query may not
-    see the future: the last query stands at the last key, the one before it one key earlier, and so on.
-    With `segments`, which numbers texts side by side in a row, queries and keys are the row's positions, and
-    none sees another text; padding, numbered 0, is one of them. None means that everything may be attended.
+    `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a
+    query may not see the future: the last query stands at the last key, the one before it one key
+    earlier, and so on. With `segments`, which numbers texts side by side in a row, queries and keys
+    are the row's positions, and none sees another text; padding, numbered 0, is one of them. None
+    means that everything may be attended.
     """
     visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
     if segments is not None:
@@ -68,17 +71,23 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
-    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets zeros.
+    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets
+    zeros.
 
-    Whatever has the size of the scores is touched as seldom as possible: the queries are divided instead of them,
-    and hidden ones get a number added that leaves them no weight, which costs nothing on the way back.
+    Whatever has the size of the scores is touched as seldom as possible: the queries are divided
+    instead of them, and hidden ones get a number added that leaves them no weight, which costs
+    nothing on the way back.
     """
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if mask is None:
         weights = scores.softmax(-1)
     else:
-        hidden = torch.finfo(scores.dtype).min / 2  # infinite, a row of nothing else would be NaN
-        weights = (scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, hidden)).softmax(-1)
+        # infinite, a row of nothing else would be NaN
+        hidden = torch.finfo(scores.dtype).min / 2
+        weights = (
+            scores
+            + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, hidden)
+        ).softmax(-1)
         sighted = mask.any(-1, keepdim=True)
         if not sighted.all():
             weights = weights.masked_fill(~sighted, 0.0)
@@ -88,11 +97,12 @@ def attention(
 class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projection of width K (section 3.2.2).
 
-    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D. With `rotary`, queries
-    and keys are turned by their positions. With fewer `key_value_heads`, each of these J serves H / J heads
-    (Ainslie et al. 2023, "GQA"). With `query_key_norm`, each query and key is divided by its root mean square and
-    multiplied by learned gains before it is turned (Henry et al. 2020, "Query-Key Normalization for
-    Transformers", where it was divided by its length).
+    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D. With
+    `rotary`, queries and keys are turned by their positions. With fewer `key_value_heads`, each of
+    these J serves H / J heads (Ainslie et al. 2023, "GQA"). With `query_key_norm`, each query and
+    key is divided by its root mean square and multiplied by learned gains before it is turned
+    (Henry et al. 2020, "Query-Key Normalization for Transformers", where it was divided by its
+    length).
     """
 
     def __init__(
@@ -107,9 +117,15 @@ class MultiHeadAttention(nn.Module):
         query_key_norm: bool = False,
     ) -> None:
         super().__init__()
-        self.num_heads, self.head_dim, self.dropout, self.rotary = num_heads, head_dim, dropout, rotary
+        self.num_heads, self.head_dim, self.dropout, self.rotary = (
+            num_heads,
+            head_dim,
+            dropout,
+            rotary,
+        )
         self.key_value_heads = key_value_heads or num_heads
-        self.plain = False  # whether `attention` is called even where a fused kernel computes the same sooner
+        # whether `attention` is called even where a fused kernel computes the same sooner
+        self.plain = False
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.key = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
         self.value = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
@@ -120,13 +136,17 @@ class MultiHeadAttention(nn.Module):
     def keys_values(
         self, memory: Float[Tensor, "B S D"], first: int = 0
     ) -> tuple[Float[Tensor, "B J S K"], Float[Tensor, "B J S K"]]:
-        """What can be looked at, from position `first` on: computed once, whoever looks and however often."""
+        """What can be looked at, from position `first` on: computed once, whoever looks and however
+        often.
+        """
         key, value = operations.linears(memory, self.key, self.value)
         return self._placed(key, first, self.key_norm), self._heads(value)
 
     def queries_keys_values(
         self, x: Float[Tensor, "B L D"], first: int = 0
-    ) -> tuple[Float[Tensor, "B H L K"], Float[Tensor, "B J L K"], Float[Tensor, "B J L K"]]:
+    ) -> tuple[
+        Float[Tensor, "B H L K"], Float[Tensor, "B J L K"], Float[Tensor, "B J L K"]
+    ]:
         """All three of x itself, which begins at position `first`."""
         query, key, value = operations.linears(x, self.query, self.key, self.value)
         queries = self._placed(query, first, self.query_norm)
@@ -153,22 +173,36 @@ class MultiHeadAttention(nn.Module):
         mask: Mask = None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Let each query look at the keys. With `maps`, the weights (before dropout) are appended."""
+        """Let each query look at the keys. With `maps`, the weights (before dropout) are
+        appended.
+        """
         key, value = self._for_all_heads(key), self._for_all_heads(value)
         dropout = self.dropout if self.training else 0.0
         if isinstance(mask, PackedMask):
             context = packed_attention(query, key, value, mask, dropout)
-        elif maps is None and query.requires_grad and operations.fits_attention(query, key, value):
+        elif (
+            maps is None
+            and query.requires_grad
+            and operations.fits_attention(query, key, value)
+        ):
             context = operations.attention(query, key, value, mask, dropout)
-        elif maps is None and not self.plain and not (query.requires_grad and query.device.type == "cpu"):
+        elif (
+            maps is None
+            and not self.plain
+            and not (query.requires_grad and query.device.type == "cpu")
+        ):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
-        else:  # to be looked at; or to be differentiated on a processor, where the fused kernel's backward is slow
+        # to be looked at; or to be differentiated on a processor, where the fused kernel's backward
+        # is slow
+        else:
             context, weights = attention(query, key, value, mask, dropout)
             if maps is not None:
                 maps.append(weights.detach())
         return operations.linear(context.transpose(1, 2).flatten(2), self.output)
 
-    def _placed(self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None) -> Float[Tensor, "B _ L K"]:
+    def _placed(
+        self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None
+    ) -> Float[Tensor, "B _ L K"]:
         if norm is not None:
             precise = torch.promote_types(x.dtype, torch.float32)
             heads = self._heads(x).transpose(1, 2).to(precise)  # B L _ K
@@ -176,7 +210,9 @@ class MultiHeadAttention(nn.Module):
         return rotate(self._heads(x), first) if self.rotary else self._heads(x)
 
     def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
-        return x.view(*x.shape[:2], x.shape[2] // self.head_dim, self.head_dim).transpose(1, 2)
+        return x.view(
+            *x.shape[:2], x.shape[2] // self.head_dim, self.head_dim
+        ).transpose(1, 2)
 
     def _for_all_heads(self, x: Float[Tensor, "B J S K"]) -> Float[Tensor, "B H S K"]:
         """Each key and value for every head that it serves."""
@@ -186,7 +222,9 @@ class MultiHeadAttention(nn.Module):
 
 
 def attend_plainly(model: nn.Module) -> None:
-    """Let all that a model looks at go through `attention`, where a reader can watch it, and no fused kernel."""
+    """Let all that a model looks at go through `attention`, where a reader can watch it, and no
+    fused kernel.
+    """
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             module.plain = True

@@ -1,4 +1,5 @@
-"""What a decoder has seen so far, as a value: keys and values of every layer, and the source's padding.
+"""What a decoder has seen so far, as a value: keys and values of every layer, and the source's
+padding.
 
 A new cache is made at each step, none is ever changed.
 Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or hypotheses.
@@ -23,11 +24,16 @@ class KeysValues:
         """How many positions there are."""
         return self.key.shape[2]
 
-    def extended(self, key: Float[Tensor, "N J T K"], value: Float[Tensor, "N J T K"]) -> "KeysValues":
+    def extended(
+        self, key: Float[Tensor, "N J T K"], value: Float[Tensor, "N J T K"]
+    ) -> "KeysValues":
         """Return the same with new positions behind."""
-        if not self.length:  # nothing to copy, and an empty beginning has no say in the type
+        # nothing to copy, and an empty beginning has no say in the type
+        if not self.length:
             return KeysValues(key, value)
-        return KeysValues(torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2))
+        return KeysValues(
+            torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
+        )
 
     def until(self, length: int) -> "KeysValues":
         """Return the first so many positions."""
@@ -55,11 +61,15 @@ class CausalCache:
 
     def until(self, length: int) -> "CausalCache":
         """What was known after the first so many positions."""
-        return CausalCache(tuple(layer.until(length) for layer in self.layers), self.ids[:, :length])
+        return CausalCache(
+            tuple(layer.until(length) for layer in self.layers), self.ids[:, :length]
+        )
 
     def select(self, rows: Int[Tensor, " M"]) -> "CausalCache":
         """Keep, reorder or repeat rows."""
-        return CausalCache(tuple(layer.select(rows) for layer in self.layers), self.ids[rows])
+        return CausalCache(
+            tuple(layer.select(rows) for layer in self.layers), self.ids[rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -84,5 +94,8 @@ class DecoderCache:
 
     def select(self, rows: Int[Tensor, " M"]) -> "DecoderCache":
         """Keep, reorder or repeat rows."""
-        layers = tuple(LayerCache(layer.past.select(rows), layer.memory.select(rows)) for layer in self.layers)
+        layers = tuple(
+            LayerCache(layer.past.select(rows), layer.memory.select(rows))
+            for layer in self.layers
+        )
         return DecoderCache(layers, self.memory_padding[rows])

@@ -1,8 +1,10 @@
-"""The decoder-only Transformer: ids in, logits of the next token out; each position sees those before it.
+"""The decoder-only Transformer: ids in, logits of the next token out; each position sees those
+before it.
 
-Shapes: the legend in `weft.model.attention`. Source: Radford et al. 2018, "Improving Language Understanding by
-Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017 without the memory.
-What may stand beside the tokens, n-grams and matches, is explained in `weft.model.ngrams`.
+Shapes: the legend in `weft.model.attention`. Source: Radford et al. 2018, "Improving Language
+Understanding by Generative Pre-Training", section 3.1; the layers are those of Vaswani et al. 2017
+without the memory. What may stand beside the tokens, n-grams and matches, is explained in
+`weft.model.ngrams`.
 """
 
 import torch
@@ -23,8 +25,9 @@ from weft.model.transformer import Embedding, final_norm, init_weights
 class CausalTransformer(nn.Module):
     """One stack of causal layers; `forward` gives the logits of the token after each position.
 
-    `tie_embeddings` makes embedding and output projection one matrix. With `ngrams` above 1 a token's vector has
-    those of the n-grams that end there added to it, with `match_lengths` those of what followed their like before.
+    `tie_embeddings` makes embedding and output projection one matrix. With `ngrams` above 1 a
+    token's vector has those of the n-grams that end there added to it, with `match_lengths` those
+    of what followed their like before.
     """
 
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
@@ -37,13 +40,19 @@ class CausalTransformer(nn.Module):
         )
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
         self.ngrams = NgramEmbedding(shape, pad_id) if shape.ngrams > 1 else None
-        self.matches = MatchEmbedding(shape, vocab_size, pad_id) if shape.match_lengths else None
-        self.decoder = nn.ModuleList(CausalLayer(shape) for _ in range(shape.num_decoder_layers))
+        self.matches = (
+            MatchEmbedding(shape, vocab_size, pad_id) if shape.match_lengths else None
+        )
+        self.decoder = nn.ModuleList(
+            CausalLayer(shape) for _ in range(shape.num_decoder_layers)
+        )
         self.decoder_norm = final_norm(shape)
         self.projection = nn.Linear(shape.d_model, vocab_size, bias=shape.bias)
         if shape.tie_embeddings:
             self.projection.weight = self.embedding.tokens.weight
-        init_weights(self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range)
+        init_weights(
+            self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range
+        )
 
     def forward(
         self,
@@ -60,17 +69,24 @@ class CausalTransformer(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Return the last hidden states: all positions decoded in one go. Padding on the right needs no mask.
+        """Return the last hidden states: all positions decoded in one go. Padding on the right
+        needs no mask.
 
-        `segments` numbers the documents that lie side by side in a row, from 1, with 0 for padding: each is
-        then read as if it stood alone. A document lies in one piece, and two neighbours differ in number.
+        `segments` numbers the documents that lie side by side in a row, from 1, with 0 for padding:
+        each is then read as if it stood alone. A document lies in one piece, and two neighbours
+        differ in number.
         """
         return self._read(tgt_in, self.start(len(tgt_in)), segments, record)[0]
 
     def packed_states(
-        self, tgt_in: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None, packing: Packing
+        self,
+        tgt_in: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None,
+        packing: Packing,
     ) -> Float[Tensor, "1 N D"]:
-        """Those of `states` at the real positions, row after row; `packing` has each document, or each row."""
+        """Those of `states` at the real positions, row after row; `packing` has each document, or
+        each row.
+        """
         x = packing.pack(self._embed(tgt_in, 0, tgt_in, segments))
         mask = PackedMask(packing, packing, causal=True)
         for layer, past in zip(self.decoder, self.start(1).layers, strict=True):
@@ -83,18 +99,31 @@ class CausalTransformer(nn.Module):
 
     def start(self, num_rows: int) -> CausalCache:
         """Return the cache of rows that have seen nothing yet."""
-        nothing = self.projection.weight.new_empty(num_rows, self.key_value_heads, 0, self.head_dim)
+        nothing = self.projection.weight.new_empty(
+            num_rows, self.key_value_heads, 0, self.head_dim
+        )
         ids = torch.empty(num_rows, 0, dtype=torch.int64, device=nothing.device)
-        return CausalCache(tuple(KeysValues(nothing, nothing) for _ in self.decoder), ids)
+        return CausalCache(
+            tuple(KeysValues(nothing, nothing) for _ in self.decoder), ids
+        )
 
-    def prefill(self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None) -> CausalCache:
-        """Read prompts of one length, without padding; L may be 0: the cache that decoding starts from."""
+    def prefill(
+        self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None
+    ) -> CausalCache:
+        """Read prompts of one length, without padding; L may be 0: the cache that decoding starts
+        from.
+        """
         return self.decode(prompt, self.start(len(prompt)), record)[1]
 
     def decode(
-        self, ids: Int[Tensor, "N L"], cache: CausalCache, record: AttentionRecord | None = None
+        self,
+        ids: Int[Tensor, "N L"],
+        cache: CausalCache,
+        record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
-        """One or several new positions after those in the cache; their states and the longer cache."""
+        """One or several new positions after those in the cache; their states and the longer
+        cache.
+        """
         return self._read(ids, cache, None, record)
 
     def _read(
@@ -122,7 +151,11 @@ class CausalTransformer(nn.Module):
         read: Int[Tensor, "N _"],
         segments: Int[Tensor, "N L"] | None,
     ) -> Float[Tensor, "N L D"]:
-        """Return the vectors of `ids`, the last of what was `read`, with what stands beside them."""
+        """Return the vectors of `ids`, the last of what was `read`, with what stands beside
+        them.
+        """
         places = None if segments is None else segment_positions(segments)
         parts = (part for part in (self.ngrams, self.matches) if part is not None)
-        return self.embedding(ids, first, places, [part(read, ids.shape[1], segments) for part in parts])
+        return self.embedding(
+            ids, first, places, [part(read, ids.shape[1], segments) for part in parts]
+        )

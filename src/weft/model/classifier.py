@@ -1,4 +1,5 @@
-"""The classifier: ids in, one row of logits a text out; pooled states of an encoder, a bag of n-grams, or both.
+"""The classifier: ids in, one row of logits a text out; pooled states of an encoder, a bag of
+n-grams, or both.
 
 Shapes: the legend in `weft.model.attention`.
 Source: Vaswani et al. 2017, section 3 (the encoder); the bag is that of `weft.model.ngrams`.
@@ -19,11 +20,18 @@ from weft.model.transformer import Embedding, final_norm, init_weights
 class TransformerClassifier(nn.Module):
     """Logits of a text's labels, from an encoder's pooled states and from the mean of its n-grams.
 
-    Without encoder layers there is only the bag, which knows no positions; without `ngrams` above 1 there is
-    only the encoder. E, the width of a text's vector, is D for one of them and 2 D for both side by side.
+    Without encoder layers there is only the bag, which knows no positions; without `ngrams` above 1
+    there is only the encoder. E, the width of a text's vector, is D for one of them and 2 D for
+    both side by side.
     """
 
-    def __init__(self, shape: ClassifierSection, vocab_size: int, num_labels: int, pad_id: int = 0) -> None:
+    def __init__(
+        self,
+        shape: ClassifierSection,
+        vocab_size: int,
+        num_labels: int,
+        pad_id: int = 0,
+    ) -> None:
         super().__init__()
         self.max_len, self.pad_id = shape.max_len, pad_id
         with_layers = shape.num_encoder_layers > 0
@@ -31,15 +39,22 @@ class TransformerClassifier(nn.Module):
         self.encoder = TextEncoder(shape, vocab_size, pad_id) if with_layers else None
         self.bag = NgramBag(shape, vocab_size, pad_id) if with_bag else None
         self.head_dropout = nn.Dropout(shape.head_dropout)
-        self.projection = nn.Linear((with_layers + with_bag) * shape.d_model, num_labels)
+        self.projection = nn.Linear(
+            (with_layers + with_bag) * shape.d_model, num_labels
+        )
         init_weights(self, not shape.scale_embeddings, shape.init_range)
 
-    def forward(self, ids: Int[Tensor, "B L"], record: AttentionRecord | None = None) -> Float[Tensor, "B C"]:
+    def forward(
+        self, ids: Int[Tensor, "B L"], record: AttentionRecord | None = None
+    ) -> Float[Tensor, "B C"]:
         """Logits of every label for each text."""
         return self.output(self.states(ids, record))
 
     def states(
-        self, ids: Int[Tensor, "B L"], record: AttentionRecord | None = None, packing: Packing | None = None
+        self,
+        ids: Int[Tensor, "B L"],
+        record: AttentionRecord | None = None,
+        packing: Packing | None = None,
     ) -> Float[Tensor, "B E"]:
         """One vector a text; padding, which stands on the right, has no part in it.
 
@@ -56,21 +71,30 @@ class TransformerClassifier(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Embedding and encoder layers; a text's vector is the mean of its states, or the first of them."""
+    """Embedding and encoder layers; a text's vector is the mean of its states, or the first of
+    them.
+    """
 
     def __init__(self, shape: ClassifierSection, vocab_size: int, pad_id: int) -> None:
         super().__init__()
         self.pad_id, self.pooling = pad_id, shape.pooling
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
-        self.layers = nn.ModuleList(EncoderLayer(shape) for _ in range(shape.num_encoder_layers))
+        self.layers = nn.ModuleList(
+            EncoderLayer(shape) for _ in range(shape.num_encoder_layers)
+        )
         self.norm = final_norm(shape)
 
     def forward(
-        self, ids: Int[Tensor, "B L"], record: AttentionRecord | None = None, packing: Packing | None = None
+        self,
+        ids: Int[Tensor, "B L"],
+        record: AttentionRecord | None = None,
+        packing: Packing | None = None,
     ) -> Float[Tensor, "B D"]:
         """Ids to one vector a text."""
         padding = ids == self.pad_id if packing is None else packing.padding()
-        mask = attention_mask(padding) if packing is None else PackedMask(packing, packing)
+        mask = (
+            attention_mask(padding) if packing is None else PackedMask(packing, packing)
+        )
         x = self.embedding(ids)
         x = x if packing is None else packing.pack(x)
         for layer in self.layers:
@@ -80,7 +104,9 @@ class TextEncoder(nn.Module):
         return x[:, 0] if self.pooling == "first" else masked_mean(x, ~padding)
 
 
-def masked_mean(x: Float[Tensor, "B L D"], chosen: Bool[Tensor, "B L"]) -> Float[Tensor, "B D"]:
+def masked_mean(
+    x: Float[Tensor, "B L D"], chosen: Bool[Tensor, "B L"]
+) -> Float[Tensor, "B D"]:
     """Return the mean over the chosen positions; zeros where there are none."""
     total = x.masked_fill(~chosen[:, :, None], 0.0).sum(1)
     return total / chosen.sum(1).clamp(min=1)[:, None]

@@ -1,12 +1,14 @@
-"""How many multiplications and additions training takes: what the share of a machine's matrix peak is a share of.
+"""How many multiplications and additions training takes: what the share of a machine's matrix peak
+is a share of.
 
-Matrix products alone are counted, and of tokens alone: norms, activations, dropout, softmax, embedding lookups,
-the optimizer and all padding are left out, as is whatever is computed twice.
+Matrix products alone are counted, and of tokens alone: norms, activations, dropout, softmax,
+embedding lookups, the optimizer and all padding are left out, as is whatever is computed twice.
 
-A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for Neural Language
-Models", section 2.1); attention 12 x H x K for each query and each key of its text, a third of them forward
-(Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a causal mask hides are counted too. Of layers
-that layer dropout leaves out, the others' share is counted.
+A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for
+Neural Language Models", section 2.1); attention 12 x H x K for each query and each key of its text,
+a third of them forward (Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a
+causal mask hides are counted too. Of layers that layer dropout leaves out, the others' share is
+counted.
 """
 
 from dataclasses import dataclass
@@ -29,8 +31,8 @@ _NONE = torch.zeros(0, dtype=torch.int64)
 class Cost:
     """What training on one batch takes, in FLOPs, by what it grows with.
 
-    `src`, `tgt` and `text`: of a source token, a target token and a text. `src_pair`, `tgt_pair` and `cross_pair`:
-    of a query and a key, both source tokens, both target tokens, or one of each.
+    `src`, `tgt` and `text`: of a source token, a target token and a text. `src_pair`, `tgt_pair`
+    and `cross_pair`: of a query and a key, both source tokens, both target tokens, or one of each.
     """
 
     src: Number = 0
@@ -40,24 +42,40 @@ class Cost:
     tgt_pair: Number = 0
     cross_pair: Number = 0
 
-    def of(self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE) -> float:
-        """FLOPs of texts with so many source and target tokens; of either side there may be none."""
+    def of(
+        self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE
+    ) -> float:
+        """FLOPs of texts with so many source and target tokens; of either side there may be
+        none.
+        """
         texts = max(len(src_lens), len(tgt_lens))
-        total = self.src * src_lens.sum() + self.tgt * tgt_lens.sum() + self.text * texts
-        total = total + self.src_pair * (src_lens**2).sum() + self.tgt_pair * (tgt_lens**2).sum()
+        total = (
+            self.src * src_lens.sum() + self.tgt * tgt_lens.sum() + self.text * texts
+        )
+        total = (
+            total
+            + self.src_pair * (src_lens**2).sum()
+            + self.tgt_pair * (tgt_lens**2).sum()
+        )
         if self.cross_pair:
             total = total + self.cross_pair * (src_lens * tgt_lens).sum()
         return float(total)
 
 
 def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
-    """Return the encoder meets source tokens, and so do the keys and values of attention over the memory."""
+    """Return the encoder meets source tokens, and so do the keys and values of attention over the
+    memory.
+    """
     decoder = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
-    memory = sum(_weights(layer.cross_attention.key, layer.cross_attention.value) for layer in decoder)
+    memory = sum(
+        _weights(layer.cross_attention.key, layer.cross_attention.value)
+        for layer in decoder
+    )
     taken = _taken(model)
     return Cost(
         src=6 * taken * (_weights(model.encoder) + memory),
-        tgt=6 * (taken * (_weights(model.decoder) - memory) + _weights(model.projection)),
+        tgt=6
+        * (taken * (_weights(model.decoder) - memory) + _weights(model.projection)),
         src_pair=12 * taken * _width(model.encoder),
         tgt_pair=12 * taken * sum(_width(layer.self_attention) for layer in decoder),
         cross_pair=12 * taken * sum(_width(layer.cross_attention) for layer in decoder),
@@ -80,12 +98,18 @@ def classifier_cost(model: TransformerClassifier) -> Cost:
         return Cost()
     layers, taken = model.encoder.layers, _taken(model)
     head = 6 * _weights(model.projection)
-    return Cost(src=6 * taken * _weights(layers), text=head, src_pair=12 * taken * _width(layers))
+    return Cost(
+        src=6 * taken * _weights(layers),
+        text=head,
+        src_pair=12 * taken * _width(layers),
+    )
 
 
 def _taken(model: nn.Module) -> float:
     """Return the share of its layers that a step takes."""
-    return 1 - max((m.layer_dropout for m in model.modules() if isinstance(m, Layer)), default=0.0)
+    return 1 - max(
+        (m.layer_dropout for m in model.modules() if isinstance(m, Layer)), default=0.0
+    )
 
 
 def _weights(*parts: nn.Module) -> int:
@@ -96,4 +120,8 @@ def _weights(*parts: nn.Module) -> int:
 
 def _width(part: nn.Module) -> int:
     """H x K, added up over all attentions."""
-    return sum(m.num_heads * m.head_dim for m in part.modules() if isinstance(m, MultiHeadAttention))
+    return sum(
+        m.num_heads * m.head_dim
+        for m in part.modules()
+        if isinstance(m, MultiHeadAttention)
+    )

@@ -1,6 +1,8 @@
-"""The layers that all stacks are built of: feed-forward, residual, and the encoder, causal and decoder layer.
+"""The layers that all stacks are built of: feed-forward, residual, and the encoder, causal and
+decoder layer.
 
-Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, sections 3.1, 3.3 and 5.4.
+Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, sections 3.1, 3.3 and
+5.4.
 """
 
 from collections.abc import Callable
@@ -17,13 +19,19 @@ from weft.model.cache import KeysValues, LayerCache
 
 
 class SquaredReLU(nn.Module):
-    """max(x, 0) squared. Source: So et al. 2021, "Primer: Searching for Efficient Transformers", section 3."""
+    """max(x, 0) squared. Source: So et al. 2021, "Primer: Searching for Efficient Transformers",
+    section 3.
+    """
 
     def forward(self, x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
         return F.relu(x).square()
 
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "relu2": SquaredReLU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "relu2": SquaredReLU,
+}
 GATES: dict[str, type[nn.SiLU] | type[nn.GELU]] = {"swiglu": nn.SiLU, "geglu": nn.GELU}
 
 
@@ -43,7 +51,9 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         inner, gate = operations.linears(x, self.inner, self.gate)
-        return operations.linear(self.dropout(operations.gated(gate, inner, self.activation)), self.outer)
+        return operations.linear(
+            self.dropout(operations.gated(gate, inner, self.activation)), self.outer
+        )
 
 
 class FeedForward(nn.Module):
@@ -62,15 +72,19 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         if isinstance(self.activation, nn.ReLU | SquaredReLU):
             squared = isinstance(self.activation, SquaredReLU)
-            return operations.feed_forward(x, self.inner, self.dropout, self.outer, squared)
-        return operations.linear(self.dropout(self.activation(operations.linear(x, self.inner))), self.outer)
+            return operations.feed_forward(
+                x, self.inner, self.dropout, self.outer, squared
+            )
+        return operations.linear(
+            self.dropout(self.activation(operations.linear(x, self.inner))), self.outer
+        )
 
 
 class Residual(nn.Module):
     """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x))).
 
-    With `sandwich_norm` x + dropout(norm'(f(norm(x)))): what is added has a norm of its own (Ding et al. 2021,
-    "CogView", section 2.4).
+    With `sandwich_norm` x + dropout(norm'(f(norm(x)))): what is added has a norm of its own (Ding
+    et al. 2021, "CogView", section 2.4).
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -80,19 +94,25 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
         self.norm_first = shape.norm_first
 
-    def forward(self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "B L D"]:
+    def forward(
+        self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "B L D"]:
         if not self.norm_first:
             return self.norm(operations.add_dropped(x, f(x), self.dropout))
         y = f(operations.normed(x, self.norm))
         if self.after is not None:
-            y = operations.normed(y.to(torch.promote_types(y.dtype, torch.float32)), self.after)
+            y = operations.normed(
+                y.to(torch.promote_types(y.dtype, torch.float32)), self.after
+            )
         return operations.add_dropped(x, y, self.dropout)
 
 
 class Layer(nn.Module):
-    """What all layers have in common: in training each is left out as a whole with probability `layer_dropout`.
+    """What all layers have in common: in training each is left out as a whole with probability
+    `layer_dropout`.
 
-    Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section 3.2.
+    Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section
+    3.2.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -101,7 +121,11 @@ class Layer(nn.Module):
 
     def is_left_out(self) -> bool:
         """Drawn anew at each call; never where nothing is trained."""
-        return self.training and self.layer_dropout > 0 and float(torch.rand(())) < self.layer_dropout
+        return (
+            self.training
+            and self.layer_dropout > 0
+            and float(torch.rand(())) < self.layer_dropout
+        )
 
 
 class EncoderLayer(Layer):
@@ -124,14 +148,18 @@ class EncoderLayer(Layer):
         maps = None if record is None else record.encoder
 
         def look_around(y: Tensor) -> Tensor:
-            return self.self_attention.look(*self.self_attention.queries_keys_values(y), mask, maps)
+            return self.self_attention.look(
+                *self.self_attention.queries_keys_values(y), mask, maps
+            )
 
         x = self.residuals[0](x, look_around)
         return self.residuals[1](x, self.feed_forward)
 
 
 class CausalLayer(Layer):
-    """An encoder layer that looks back alone: self-attention over the positions so far, then feed-forward."""
+    """An encoder layer that looks back alone: self-attention over the positions so far, then
+    feed-forward.
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__(shape)
@@ -146,11 +174,15 @@ class CausalLayer(Layer):
         mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
-        """x holds the new positions alone; what came before them is in the past, and so will they be."""
+        """x holds the new positions alone; what came before them is in the past, and so will they
+        be.
+        """
         if self.is_left_out():
             return x, past
         maps = None if record is None else record.decoder
-        x, past = _look_back(self.residuals[0], self.self_attention, x, past, mask, maps)
+        x, past = _look_back(
+            self.residuals[0], self.self_attention, x, past, mask, maps
+        )
         return self.residuals[1](x, self.feed_forward), past
 
 
@@ -160,14 +192,20 @@ class DecoderLayer(Layer):
     def __init__(self, shape: LayerShape) -> None:
         super().__init__(shape)
         self.self_attention = build_attention(shape)
-        self.cross_attention = build_attention(shape, rotary=False)  # two texts have no positions in common
+        # two texts have no positions in common
+        self.cross_attention = build_attention(shape, rotary=False)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
 
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
-        """Return the cache before the first target position: the memory's keys and values, and nothing else."""
+        """Return the cache before the first target position: the memory's keys and values, and
+        nothing else.
+        """
         key, value = self.cross_attention.keys_values(memory)
-        return LayerCache(past=KeysValues(key[:, :, :0], value[:, :, :0]), memory=KeysValues(key, value))
+        return LayerCache(
+            past=KeysValues(key[:, :, :0], value[:, :, :0]),
+            memory=KeysValues(key, value),
+        )
 
     def forward(
         self,
@@ -177,7 +215,9 @@ class DecoderLayer(Layer):
         memory_mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
-        """x holds the new positions alone; what came before them is in the cache, and so will they be."""
+        """x holds the new positions alone; what came before them is in the cache, and so will they
+        be.
+        """
         if self.is_left_out():
             return x, cache
         self_maps = None if record is None else record.decoder
@@ -185,15 +225,21 @@ class DecoderLayer(Layer):
         memory = cache.memory
 
         def look_across(y: Tensor) -> Tensor:
-            return self.cross_attention(y, memory.key, memory.value, memory_mask, cross_maps)
+            return self.cross_attention(
+                y, memory.key, memory.value, memory_mask, cross_maps
+            )
 
-        x, past = _look_back(self.residuals[0], self.self_attention, x, cache.past, mask, self_maps)
+        x, past = _look_back(
+            self.residuals[0], self.self_attention, x, cache.past, mask, self_maps
+        )
         x = self.residuals[1](x, look_across)
         return self.residuals[2](x, self.feed_forward), LayerCache(past, memory)
 
 
 def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
-    """Of D numbers a position: without their mean (Ba et al. 2016), or with it (Zhang and Sennrich 2019)."""
+    """Of D numbers a position: without their mean (Ba et al. 2016), or with it (Zhang and Sennrich
+    2019).
+    """
     if shape.norm == "rms":
         return nn.RMSNorm(shape.d_model, eps=NORM_EPS)
     return nn.LayerNorm(shape.d_model, eps=NORM_EPS, bias=shape.bias)
@@ -205,7 +251,9 @@ def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:
 
 
 def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttention:
-    """One attention of the shape that the recipe describes; `rotary` only where the recipe has it too."""
+    """One attention of the shape that the recipe describes; `rotary` only where the recipe has it
+    too.
+    """
     rotary = rotary and shape.positions == "rotary"
     return MultiHeadAttention(
         shape.d_model,

@@ -11,8 +11,12 @@ from torch import Tensor, nn
 from weft.kernels import operations
 
 
-def sinusoids(num_positions: int, d_model: int, base: float = 10_000.0) -> Float[Tensor, "L D"]:
-    """sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (Vaswani et al. 2017, section 3.5)."""
+def sinusoids(
+    num_positions: int, d_model: int, base: float = 10_000.0
+) -> Float[Tensor, "L D"]:
+    """sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (Vaswani et al. 2017, section
+    3.5).
+    """
     position = torch.arange(num_positions, dtype=torch.float64)[:, None]
     frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
@@ -22,7 +26,8 @@ def sinusoids(num_positions: int, d_model: int, base: float = 10_000.0) -> Float
 def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
     """Each position counted from 0 within its own segment; a segment is a run of equal numbers."""
     index = torch.arange(segments.shape[1], device=segments.device)
-    begins = segments.diff(dim=1, prepend=segments[:, :1]) != 0  # a row's own beginning is at 0 anyway
+    # a row's own beginning is at 0 anyway
+    begins = segments.diff(dim=1, prepend=segments[:, :1]) != 0
     return index - (index * begins).cummax(dim=1).values
 
 
@@ -32,18 +37,26 @@ class Positions(nn.Module):
     table: Tensor
 
     def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the last one."""
-        self._refuse_beyond(first + length)  # a slice would silently be shorter, and one row of it broadcast
+        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the
+        last one.
+        """
+        # a slice would silently be shorter, and one row of it broadcast
+        self._refuse_beyond(first + length)
         return self.table[first : first + length]
 
     def at(self, places: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
-        """Return the vector of each place. A row must be no longer than the table, whatever its places are."""
-        self._refuse_beyond(places.shape[1])  # says so without waiting for a GPU to tell the largest place
+        """Return the vector of each place. A row must be no longer than the table, whatever its
+        places are.
+        """
+        # says so without waiting for a GPU to tell the largest place
+        self._refuse_beyond(places.shape[1])
         return F.embedding(places, self.table)
 
     def _refuse_beyond(self, needed: int) -> None:
         if needed > len(self.table):
-            raise ValueError(f"{needed} positions needed, but model.max_len is {len(self.table)}")
+            raise ValueError(
+                f"{needed} positions needed, but model.max_len is {len(self.table)}"
+            )
 
 
 class SinusoidalPositions(Positions):
@@ -59,7 +72,9 @@ class NoPositions(Positions):
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer("table", torch.zeros(1, 1).expand(max_len, 1), persistent=False)
+        self.register_buffer(
+            "table", torch.zeros(1, 1).expand(max_len, 1), persistent=False
+        )
 
 
 class LearnedPositions(Positions):
@@ -79,11 +94,15 @@ def angles(
     return angle.cos(), angle.sin()
 
 
-def rotate(x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0) -> Float[Tensor, "B H L K"]:
-    """Turn each vector by its position: the i-th number of each half make a pair, turned by pos / base^(2i/K).
+def rotate(
+    x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0
+) -> Float[Tensor, "B H L K"]:
+    """Turn each vector by its position: the i-th number of each half make a pair, turned by pos /
+    base^(2i/K).
 
-    The product of a turned query and a turned key depends on how far apart they stand, not on where. K is even.
-    Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", equation 34.
+    The product of a turned query and a turned key depends on how far apart they stand, not on
+    where. K is even. Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position
+    Embedding", equation 34.
     """
     precise = torch.promote_types(x.dtype, torch.float32)
     position = torch.arange(first, first + x.shape[-2], dtype=precise, device=x.device)

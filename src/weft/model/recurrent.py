@@ -1,11 +1,14 @@
-"""The encoder-decoder before the Transformer: recurrent layers, and attention over the encoder's states.
+"""The encoder-decoder before the Transformer: recurrent layers, and attention over the encoder's
+states.
 
-It has the doors of the Transformer beside it, so that training, decoding and inspection tell no difference.
-An encoder reads the source in both directions (Bahdanau et al. 2015, section 3.2). The decoder attends after
-its recurrent layers have moved on (global attention, Luong et al. 2015, section 3.1) and does not feed what it
-saw into its next step, so that all target positions of a training batch run in one call.
+It has the doors of the Transformer beside it, so that training, decoding and inspection tell no
+difference. An encoder reads the source in both directions (Bahdanau et al. 2015, section 3.2). The
+decoder attends after its recurrent layers have moved on (global attention, Luong et al. 2015,
+section 3.1) and does not feed what it saw into its next step, so that all target positions of a
+training batch run in one call.
 
-Shapes: the legend in `weft.model.attention`; also R d_hidden, E the encoder's layers times two directions.
+Shapes: the legend in `weft.model.attention`; also R d_hidden, E the encoder's layers times two
+directions.
 """
 
 import math
@@ -24,16 +27,22 @@ from weft.model.attention import AttentionRecord
 State: TypeAlias = tuple[Float[Tensor, "layers N R"], ...]
 
 
-def attention_weights(scores: Float[Tensor, "N T S"], padding: Bool[Tensor, "N S"]) -> Float[Tensor, "N T S"]:
+def attention_weights(
+    scores: Float[Tensor, "N T S"], padding: Bool[Tensor, "N S"]
+) -> Float[Tensor, "N T S"]:
     """softmax over what is not padding (True); a row that may see nothing gets zeros."""
     hidden = padding[:, None, :]
-    return scores.masked_fill(hidden, float("-inf")).softmax(-1).masked_fill(hidden, 0.0)
+    return (
+        scores.masked_fill(hidden, float("-inf")).softmax(-1).masked_fill(hidden, 0.0)
+    )
 
 
 class DotAttention(nn.Module):
-    """Scores q . k / sqrt(R): the dot of Luong et al. 2015 (section 3.1), scaled as in Vaswani et al. 2017.
+    """Scores q . k / sqrt(R): the dot of Luong et al. 2015 (section 3.1), scaled as in Vaswani et
+    al. 2017.
 
-    It learns nothing of its own: memory, its own key, is already a learned projection of the encoder's states.
+    It learns nothing of its own: memory, its own key, is already a learned projection of the
+    encoder's states.
     """
 
     def keys(self, memory: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
@@ -41,16 +50,22 @@ class DotAttention(nn.Module):
         return memory
 
     def forward(
-        self, query: Float[Tensor, "N T R"], key: Float[Tensor, "N S R"], padding: Bool[Tensor, "N S"]
+        self,
+        query: Float[Tensor, "N T R"],
+        key: Float[Tensor, "N S R"],
+        padding: Bool[Tensor, "N S"],
     ) -> Float[Tensor, "N T S"]:
         """Return the weights with which each query looks at the memory."""
-        return attention_weights(query @ key.transpose(1, 2) / math.sqrt(query.shape[-1]), padding)
+        return attention_weights(
+            query @ key.transpose(1, 2) / math.sqrt(query.shape[-1]), padding
+        )
 
 
 class AdditiveAttention(nn.Module):
     """Scores v . tanh(W_q q + W_k k) (Bahdanau et al. 2015, appendix A.1.2).
 
-    The sum is a block of N x T x S x R numbers, and training keeps it: fine for sentences, much for pages.
+    The sum is a block of N x T x S x R numbers, and training keeps it: fine for sentences, much for
+    pages.
     """
 
     def __init__(self, d_hidden: int) -> None:
@@ -64,7 +79,10 @@ class AdditiveAttention(nn.Module):
         return self.key(memory)
 
     def forward(
-        self, query: Float[Tensor, "N T R"], key: Float[Tensor, "N S R"], padding: Bool[Tensor, "N S"]
+        self,
+        query: Float[Tensor, "N T R"],
+        key: Float[Tensor, "N S R"],
+        padding: Bool[Tensor, "N S"],
     ) -> Float[Tensor, "N T S"]:
         """Return the weights with which each query looks at the memory."""
         sums = self.query(query)[:, :, None] + key[:, None]  # N T R, N S R -> N T S R
@@ -73,7 +91,8 @@ class AdditiveAttention(nn.Module):
 
 @dataclass(frozen=True)
 class RecurrentCache:
-    """What the decoder needs to go on: its state, and the memory with keys and padding; none is ever changed.
+    """What the decoder needs to go on: its state, and the memory with keys and padding; none is
+    ever changed.
 
     `length` counts the target positions that the state has seen.
     """
@@ -98,32 +117,47 @@ class RecurrentCache:
 class Seq2SeqRecurrent(nn.Module):
     """Recurrent encoder and decoder; `forward` gives the logits of every target position.
 
-    With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding, target embedding
-    and output projection one matrix; two vocabularies tie the last two. Padding stands at the end of a row.
+    With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding,
+    target embedding and output projection one matrix; two vocabularies tie the last two. Padding
+    stands at the end of a row.
 
-    `max_len` is there for those who plan lengths. The model itself has no positions to run out of, but what it
-    remembers fades; so longer rows are not refused here.
+    `max_len` is there for those who plan lengths. The model itself has no positions to run out of,
+    but what it remembers fades; so longer rows are not refused here.
     """
 
     def __init__(
-        self, shape: RecurrentSection, src_vocab_size: int, tgt_vocab_size: int, joint: bool, pad_id: int = 0
+        self,
+        shape: RecurrentSection,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        joint: bool,
+        pad_id: int = 0,
     ) -> None:
         super().__init__()
         if joint and src_vocab_size != tgt_vocab_size:
-            raise ValueError(f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries")
+            raise ValueError(
+                f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries"
+            )
         self.max_len, self.pad_id = shape.max_len, pad_id
         d_model, d_hidden = shape.d_model, shape.d_hidden
         self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
         shared = joint and shape.tie_embeddings
-        self.src_embedding = self.tgt_embedding if shared else nn.Embedding(src_vocab_size, d_model)
+        self.src_embedding = (
+            self.tgt_embedding if shared else nn.Embedding(src_vocab_size, d_model)
+        )
         self.scale = math.sqrt(d_model)
         self.dropout = nn.Dropout(shape.dropout)
         self.encoder = build_layers(shape, shape.num_encoder_layers, bidirectional=True)
         self.memory = nn.Linear(2 * d_hidden, d_hidden)
         self.bridge = nn.ModuleDict(
-            {part: nn.Linear(2 * d_hidden, shape.num_decoder_layers * d_hidden) for part in _state_parts(shape)}
+            {
+                part: nn.Linear(2 * d_hidden, shape.num_decoder_layers * d_hidden)
+                for part in _state_parts(shape)
+            }
         )
-        self.decoder = build_layers(shape, shape.num_decoder_layers, bidirectional=False)
+        self.decoder = build_layers(
+            shape, shape.num_decoder_layers, bidirectional=False
+        )
         self.attention: DotAttention | AdditiveAttention = (
             DotAttention() if shape.attention == "dot" else AdditiveAttention(d_hidden)
         )
@@ -159,15 +193,26 @@ class Seq2SeqRecurrent(nn.Module):
         """Source ids to memory; padding is never read."""
         return self._read(src)[0]
 
-    def prefill(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> RecurrentCache:
-        """Read the source: the cache that decoding starts from. An encoder without attention records nothing."""
+    def prefill(
+        self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
+    ) -> RecurrentCache:
+        """Read the source: the cache that decoding starts from. An encoder without attention
+        records nothing.
+        """
         memory, state = self._read(src)
-        return RecurrentCache(state, memory, self.attention.keys(memory), src == self.pad_id)
+        return RecurrentCache(
+            state, memory, self.attention.keys(memory), src == self.pad_id
+        )
 
     def decode(
-        self, ids: Int[Tensor, "N L"], cache: RecurrentCache, record: AttentionRecord | None = None
+        self,
+        ids: Int[Tensor, "N L"],
+        cache: RecurrentCache,
+        record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], RecurrentCache]:
-        """One or several new target positions after those in the cache; their states and the newer cache."""
+        """One or several new target positions after those in the cache; their states and the newer
+        cache.
+        """
         x = self._embedded(self.tgt_embedding, ids)
         with _full_precision(ids.device):
             hidden, ends = self.decoder(x, _for_layers(cache.state))
@@ -175,15 +220,20 @@ class Seq2SeqRecurrent(nn.Module):
         if record is not None:
             record.cross.append(weights[:, None].detach())
         context = weights @ cache.memory
-        states = torch.tanh(self.combine(torch.cat([context, hidden], -1)))  # Luong et al. 2015, equation 5
-        return self.dropout(states), replace(cache, state=_from_layers(ends), length=cache.length + ids.shape[1])
+        # Luong et al. 2015, equation 5
+        states = torch.tanh(self.combine(torch.cat([context, hidden], -1)))
+        return self.dropout(states), replace(
+            cache, state=_from_layers(ends), length=cache.length + ids.shape[1]
+        )
 
     def _read(self, src: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S R"], State]:
         """Memory, and the state that the decoder starts with."""
         packed = self._packed(src)
         with _full_precision(src.device):
             states, ends = self.encoder(packed)
-        both, _ = pad_packed_sequence(states, batch_first=True, total_length=src.shape[1])
+        both, _ = pad_packed_sequence(
+            states, batch_first=True, total_length=src.shape[1]
+        )
         return self.memory(both), self._first_state(_from_layers(ends))
 
     def _packed(self, src: Int[Tensor, "B S"]) -> PackedSequence:
@@ -193,24 +243,39 @@ class Seq2SeqRecurrent(nn.Module):
         """
         lengths = (src != self.pad_id).sum(1).clamp(min=1)
         x = self._embedded(self.src_embedding, src)
-        return pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        return pack_padded_sequence(
+            x, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
 
-    def _embedded(self, table: nn.Embedding, ids: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
-        """Token vectors times sqrt(D), with which they start at unit variance; unscaled ones learn far slower."""
+    def _embedded(
+        self, table: nn.Embedding, ids: Int[Tensor, "B L"]
+    ) -> Float[Tensor, "B L D"]:
+        """Token vectors times sqrt(D), with which they start at unit variance; unscaled ones learn
+        far slower.
+        """
         return self.dropout(table(ids) * self.scale)
 
     def _first_state(self, ends: tuple[Float[Tensor, "E B R"], ...]) -> State:
-        """From where the last encoder layer's two directions ended; one projection for each decoder layer."""
+        """From where the last encoder layer's two directions ended; one projection for each decoder
+        layer.
+        """
         first = []
         for linear, end in zip(self.bridge.values(), ends, strict=True):
-            bridged = torch.tanh(linear(torch.cat([end[-2], end[-1]], -1))).to(end.dtype)
+            bridged = torch.tanh(linear(torch.cat([end[-2], end[-1]], -1))).to(
+                end.dtype
+            )
             by_layer = bridged.view(end.shape[1], self.decoder.num_layers, end.shape[2])
-            first.append(by_layer.transpose(0, 1).contiguous())  # B layers R -> layers B R
+            # B layers R -> layers B R
+            first.append(by_layer.transpose(0, 1).contiguous())
         return tuple(first)
 
 
-def build_layers(shape: RecurrentSection, num_layers: int, bidirectional: bool) -> nn.GRU | nn.LSTM:
-    """Recurrent layers over embedded ids. Dropout acts between layers alone (Zaremba et al. 2014)."""
+def build_layers(
+    shape: RecurrentSection, num_layers: int, bidirectional: bool
+) -> nn.GRU | nn.LSTM:
+    """Recurrent layers over embedded ids. Dropout acts between layers alone (Zaremba et al.
+    2014).
+    """
     kind = nn.LSTM if shape.cell == "lstm" else nn.GRU
     return kind(
         shape.d_model,
@@ -224,7 +289,8 @@ def build_layers(shape: RecurrentSection, num_layers: int, bidirectional: bool) 
 
 @torch.no_grad()
 def init_recurrent_weights(model: nn.Module) -> None:
-    """Glorot-uniform matrices, zero biases, and normal embeddings of deviation D^-0.5, as they may be tied.
+    """Glorot-uniform matrices, zero biases, and normal embeddings of deviation D^-0.5, as they may
+    be tied.
 
     Recurrent layers: see `_init_layers`.
     """
@@ -235,7 +301,8 @@ def init_recurrent_weights(model: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.GRU | nn.LSTM):
             _init_layers(module)
-    for module in model.modules():  # after the linear ones, one of which may share their weights
+    # after the linear ones, one of which may share their weights
+    for module in model.modules():
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
 
@@ -277,7 +344,7 @@ def _from_layers(state: Tensor | State) -> State:
 def _full_precision(device: torch.device) -> torch.autocast:
     """Recurrent layers compute in the precision of their weights, whatever runs around them.
 
-    A state is rounded at each step anew, and bfloat16's 8 bits would lose what one step adds to it; besides,
-    not every processor has bfloat16 kernels for an LSTM.
+    A state is rounded at each step anew, and bfloat16's 8 bits would lose what one step adds to it;
+    besides, not every processor has bfloat16 kernels for an LSTM.
     """
     return torch.autocast(device.type, enabled=False)

@@ -15,9 +15,18 @@ from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
 from weft.model.layers import DecoderLayer, EncoderLayer, build_norm
 from weft.model.packing import PackedMask, Packing
-from weft.model.positions import LearnedPositions, NoPositions, Positions, SinusoidalPositions
+from weft.model.positions import (
+    LearnedPositions,
+    NoPositions,
+    Positions,
+    SinusoidalPositions,
+)
 
-_POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions, "rotary": NoPositions}
+_POSITIONS = {
+    "sinusoidal": SinusoidalPositions,
+    "learned": LearnedPositions,
+    "rotary": NoPositions,
+}
 
 
 class Embedding(nn.Module):
@@ -26,7 +35,9 @@ class Embedding(nn.Module):
     def __init__(self, shape: LayerShape, tokens: nn.Embedding) -> None:
         super().__init__()
         self.tokens = tokens
-        self.positions: Positions = _POSITIONS[shape.positions](shape.max_len, shape.d_model)
+        self.positions: Positions = _POSITIONS[shape.positions](
+            shape.max_len, shape.d_model
+        )
         self.scale = math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0
         self.dropout = nn.Dropout(shape.dropout)
 
@@ -37,41 +48,64 @@ class Embedding(nn.Module):
         places: Int[Tensor, "B L"] | None = None,
         beside: Sequence[Float[Tensor, "B L D"]] = (),
     ) -> Float[Tensor, "B L D"]:
-        """Return the first id stands at position `first`, the others behind it; with `places`, each at its own.
+        """Return the first id stands at position `first`, the others behind it; with `places`, each
+        at its own.
 
         What stands `beside` the tokens is added to their vectors before they are scaled.
         """
-        positions = self.positions(ids.shape[1], first) if places is None else self.positions.at(places)
-        return operations.dropped(sum(beside, self.tokens(ids)) * self.scale + positions, self.dropout)
+        positions = (
+            self.positions(ids.shape[1], first)
+            if places is None
+            else self.positions.at(places)
+        )
+        return operations.dropped(
+            sum(beside, self.tokens(ids)) * self.scale + positions, self.dropout
+        )
 
 
 class Seq2SeqTransformer(nn.Module):
     """Encoder and decoder stacks; `forward` gives the logits of every target position.
 
     With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding,
-    target embedding and output projection one matrix; two vocabularies tie the last two (section 3.4).
+    target embedding and output projection one matrix; two vocabularies tie the last two (section
+    3.4).
     """
 
     def __init__(
-        self, shape: Seq2SeqSection, src_vocab_size: int, tgt_vocab_size: int, joint: bool, pad_id: int = 0
+        self,
+        shape: Seq2SeqSection,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        joint: bool,
+        pad_id: int = 0,
     ) -> None:
         super().__init__()
         if joint and src_vocab_size != tgt_vocab_size:
-            raise ValueError(f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries")
+            raise ValueError(
+                f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries"
+            )
         self.max_len, self.pad_id = shape.max_len, pad_id
         tgt_tokens = nn.Embedding(tgt_vocab_size, shape.d_model)
         shared = joint and shape.tie_embeddings
-        src_tokens = tgt_tokens if shared else nn.Embedding(src_vocab_size, shape.d_model)
+        src_tokens = (
+            tgt_tokens if shared else nn.Embedding(src_vocab_size, shape.d_model)
+        )
         self.src_embedding = Embedding(shape, src_tokens)
         self.tgt_embedding = Embedding(shape, tgt_tokens)
-        self.encoder = nn.ModuleList(EncoderLayer(shape) for _ in range(shape.num_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_decoder_layers))
+        self.encoder = nn.ModuleList(
+            EncoderLayer(shape) for _ in range(shape.num_encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(shape) for _ in range(shape.num_decoder_layers)
+        )
         self.encoder_norm = final_norm(shape)
         self.decoder_norm = final_norm(shape)
         self.projection = nn.Linear(shape.d_model, tgt_vocab_size, bias=shape.bias)
         if shape.tie_embeddings:
             self.projection.weight = tgt_tokens.weight
-        init_weights(self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range)
+        init_weights(
+            self, not (shape.scale_embeddings or shape.tie_embeddings), shape.init_range
+        )
 
     def forward(
         self,
@@ -92,11 +126,20 @@ class Seq2SeqTransformer(nn.Module):
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def packed_states(
-        self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"], packings: tuple[Packing, Packing]
+        self,
+        src: Int[Tensor, "B S"],
+        tgt_in: Int[Tensor, "B T"],
+        packings: tuple[Packing, Packing],
     ) -> Float[Tensor, "1 N D"]:
-        """Those of `states` at the real target positions, row after row; `packings` say which are real."""
+        """Those of `states` at the real target positions, row after row; `packings` say which are
+        real.
+        """
         mine, theirs = packings
-        mask, past, across = PackedMask(mine, mine), PackedMask(theirs, theirs, True), PackedMask(theirs, mine)
+        mask, past, across = (
+            PackedMask(mine, mine),
+            PackedMask(theirs, theirs, True),
+            PackedMask(theirs, mine),
+        )
         memory = mine.pack(self.src_embedding(src))
         for layer in self.encoder:
             memory = layer(memory, mask)
@@ -110,7 +153,9 @@ class Seq2SeqTransformer(nn.Module):
         """Hidden states to logits."""
         return operations.linear(states, self.projection)
 
-    def encode(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> Float[Tensor, "B S D"]:
+    def encode(
+        self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
+    ) -> Float[Tensor, "B S D"]:
         """Source ids to memory; padding is never looked at."""
         mask = attention_mask(src == self.pad_id)
         x = self.src_embedding(src)
@@ -118,15 +163,25 @@ class Seq2SeqTransformer(nn.Module):
             x = layer(x, mask, record)
         return self.encoder_norm(x)
 
-    def prefill(self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None) -> DecoderCache:
+    def prefill(
+        self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
+    ) -> DecoderCache:
         """Read the source: the cache that decoding starts from."""
         memory = self.encode(src, record)
-        return DecoderCache(tuple(layer.start(memory) for layer in self._decoder_layers()), src == self.pad_id)
+        return DecoderCache(
+            tuple(layer.start(memory) for layer in self._decoder_layers()),
+            src == self.pad_id,
+        )
 
     def decode(
-        self, ids: Int[Tensor, "N L"], cache: DecoderCache, record: AttentionRecord | None = None
+        self,
+        ids: Int[Tensor, "N L"],
+        cache: DecoderCache,
+        record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
-        """One or several new target positions after those in the cache; their states and the longer cache."""
+        """One or several new target positions after those in the cache; their states and the longer
+        cache.
+        """
         first, length = cache.length, ids.shape[1]
         mask = attention_mask(None, length, first + length)
         mask = None if mask is None else mask.to(ids.device)
@@ -142,13 +197,16 @@ class Seq2SeqTransformer(nn.Module):
         return (layer for layer in self.decoder if isinstance(layer, DecoderLayer))
 
 
-def init_weights(model: nn.Module, unit_embeddings: bool, init_range: float | None = None) -> None:
+def init_weights(
+    model: nn.Module, unit_embeddings: bool, init_range: float | None = None
+) -> None:
     """The one initialiser: Glorot-uniform matrices, zero biases, normal embeddings.
 
-    Embeddings have deviation D^-0.5, so that scaled ones start with unit variance and tied logits too;
-    `unit_embeddings` gives those that are neither scaled nor tied unit variance instead. `init_range` r draws
-    them, and the matrix of the output projection, evenly from -r to r. The rows of an EmbeddingBag, hashed
-    n-grams, start at zero, so that one which training never meets adds nothing.
+    Embeddings have deviation D^-0.5, so that scaled ones start with unit variance and tied logits
+    too; `unit_embeddings` gives those that are neither scaled nor tied unit variance instead.
+    `init_range` r draws them, and the matrix of the output projection, evenly from -r to r. The
+    rows of an EmbeddingBag, hashed n-grams, start at zero, so that one which training never meets
+    adds nothing.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -156,10 +214,15 @@ def init_weights(model: nn.Module, unit_embeddings: bool, init_range: float | No
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
     for name, module in model.named_modules():
-        if init_range is not None and (isinstance(module, nn.Embedding) or name == "projection"):
+        if init_range is not None and (
+            isinstance(module, nn.Embedding) or name == "projection"
+        ):
             nn.init.uniform_(module.get_parameter("weight"), -init_range, init_range)
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=1.0 if unit_embeddings else module.embedding_dim**-0.5)
+            nn.init.normal_(
+                module.weight,
+                std=1.0 if unit_embeddings else module.embedding_dim**-0.5,
+            )
         elif isinstance(module, nn.EmbeddingBag):
             nn.init.zeros_(module.weight)
         elif isinstance(module, LearnedPositions):

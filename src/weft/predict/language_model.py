@@ -1,6 +1,7 @@
 """Text in, more text out; or how likely a text is.
 
-What a text becomes depends on that text, the settings and the seed alone, never on the other texts beside it.
+What a text becomes depends on that text, the settings and the seed alone, never on the other texts
+beside it.
 """
 
 import codecs
@@ -18,7 +19,14 @@ from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from weft.data.windows import overlap, scoring_starts
 from weft.decoding.decoder import Cache
 from weft.decoding.sampling import Sampling, sample_tokens
-from weft.decoding.speculative import Chooser, Draft, DraftModel, PromptLookup, Tally, speculative_tokens
+from weft.decoding.speculative import (
+    Chooser,
+    Draft,
+    DraftModel,
+    PromptLookup,
+    Tally,
+    speculative_tokens,
+)
 from weft.errors import DivergedError, UsageError
 from weft.predict.text import evaluating
 
@@ -42,7 +50,9 @@ class CausalModel(Protocol[C]):
         """Read the beginning."""
         ...
 
-    def decode(self, ids: Int[Tensor, "N L"], cache: C, /) -> tuple[Float[Tensor, "N L D"], C]:
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: C, /
+    ) -> tuple[Float[Tensor, "N L D"], C]:
         """States of the newest positions."""
         ...
 
@@ -55,10 +65,11 @@ class CausalModel(Protocol[C]):
 class Generation:
     """What a model wrote on from a prompt, the prompt not repeated.
 
-    `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the length asked for.
-    `token_log_probs` are the model's own, in nats, before temperature and the like, one for each token it chose.
-    `prompt_cut`: the prompt is longer than the window, and only its end was in sight. `proposed` counts the tokens
-    of a draft, `accepted` those of them that were the model's own.
+    `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the
+    length asked for. `token_log_probs` are the model's own, in nats, before temperature and the
+    like, one for each token it chose. `prompt_cut`: the prompt is longer than the window, and only
+    its end was in sight. `proposed` counts the tokens of a draft, `accepted` those of them that
+    were the model's own.
     """
 
     text: str
@@ -105,9 +116,9 @@ class LanguageModel:
         device: torch.device | str = "cpu",
         writer: CausalModel[Any] | None = None,
     ) -> None:
-        """`window_len` is how many tokens the model has learned to look at. `packed`: documents begin with bos,
-        else with the eos of the one before. `writer` is the same model in a form that is fast for one new token
-        after the other, and generates in its place.
+        """`window_len` is how many tokens the model has learned to look at. `packed`: documents
+        begin with bos, else with the eos of the one before. `writer` is the same model in a form
+        that is fast for one new token after the other, and generates in its place.
         """
         self.model, self.tokenizer, self.decoding = model, tokenizer, decoding
         self.start_id = BOS_ID if packed else EOS_ID
@@ -131,21 +142,32 @@ class LanguageModel:
     ) -> Generation:
         """Write on from a prompt. Temperature 0 is greedy; what is not given comes from the recipe.
 
-        A text that outgrows the window goes on with half a window of it in sight; so does a prompt that is longer
-        from the start, and the answer says so (`prompt_cut`). A `draft` proposes tokens, of which the model reads
-        several in one step: a smaller model with the same tokenizer, or "prompt", what followed the newest tokens
-        when they stood in the text before. It changes how long this takes, not what is written. Raises UsageError
-        for impossible settings, DivergedError for a model whose output is not a number.
+        A text that outgrows the window goes on with half a window of it in sight; so does a prompt
+        that is longer from the start, and the answer says so (`prompt_cut`). A `draft` proposes
+        tokens, of which the model reads several in one step: a smaller model with the same
+        tokenizer, or "prompt", what followed the newest tokens when they stood in the text before.
+        It changes how long this takes, not what is written. Raises UsageError for impossible
+        settings, DivergedError for a model whose output is not a number.
         """
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
-        ids, asked = self._start(prompt), self._asked(settings, max_new_tokens, seed, draft)
+        ids, asked = (
+            self._start(prompt),
+            self._asked(settings, max_new_tokens, seed, draft),
+        )
         written, log_probs = _Written(self.tokenizer, len(ids) == 1, stop), []
         for token, log_prob in self._tokens(ids, asked):
             log_probs.append(log_prob)
             if written.add(token):
                 break
         cut, tally = len(ids) > self.window_len, asked.tally
-        return Generation(written.end(), written.finish, log_probs, cut, tally.proposed, tally.accepted)
+        return Generation(
+            written.end(),
+            written.finish,
+            log_probs,
+            cut,
+            tally.proposed,
+            tally.accepted,
+        )
 
     def stream(
         self,
@@ -168,7 +190,10 @@ class LanguageModel:
         settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
         ids = self._start(prompt)
         tokens = self._tokens(ids, self._asked(settings, max_new_tokens, seed, draft))
-        return _settled_pieces(_Written(self.tokenizer, len(ids) == 1, stop), (token for token, _ in tokens))
+        return _settled_pieces(
+            _Written(self.tokenizer, len(ids) == 1, stop),
+            (token for token, _ in tokens),
+        )
 
     def fits(self, prompt: str) -> bool:
         """Return whether all of a prompt is in sight where the text goes on from it."""
@@ -177,9 +202,9 @@ class LanguageModel:
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
         """Return the log-probability of each text, every token of it counted once.
 
-        A text longer than the window is read in windows that overlap by half, so that each token has half a window
-        before it, where there is so much. The end symbol of packed documents is counted. Raises DivergedError as
-        `generate`.
+        A text longer than the window is read in windows that overlap by half, so that each token
+        has half a window before it, where there is so much. The end symbol of packed documents is
+        counted. Raises DivergedError as `generate`.
         """
         texts = [texts] if isinstance(texts, str) else texts
         with evaluating(self.model):
@@ -199,7 +224,9 @@ class LanguageModel:
             top_k=own.top_k if top_k is None else top_k,
             top_p=own.top_p if top_p is None else top_p,
             min_p=own.min_p if min_p is None else min_p,
-            repetition_penalty=own.repetition_penalty if repetition_penalty is None else repetition_penalty,
+            repetition_penalty=own.repetition_penalty
+            if repetition_penalty is None
+            else repetition_penalty,
         )
 
     def _asked(
@@ -209,14 +236,20 @@ class LanguageModel:
         seed: int,
         draft: "LanguageModel | Literal['prompt'] | None",
     ) -> "_Asked":
-        limit = self.decoding.max_new_tokens if max_new_tokens is None else max_new_tokens
+        limit = (
+            self.decoding.max_new_tokens if max_new_tokens is None else max_new_tokens
+        )
         if limit < 1:
             raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
         generator = _generator(seed)
         choose = Chooser(settings, generator, _BANNED)
-        return _Asked(settings, limit, generator, choose, self._draft(draft, choose), Tally())
+        return _Asked(
+            settings, limit, generator, choose, self._draft(draft, choose), Tally()
+        )
 
-    def _draft(self, given: "LanguageModel | Literal['prompt'] | None", choose: Chooser) -> Draft | None:
+    def _draft(
+        self, given: "LanguageModel | Literal['prompt'] | None", choose: Chooser
+    ) -> Draft | None:
         if given is None:
             return None
         if isinstance(given, LanguageModel):
@@ -225,19 +258,33 @@ class LanguageModel:
                     "the draft has another tokenizer than the model; train it on the same text with the same "
                     "tokenizer settings"
                 )
-            return DraftModel(given._prefill, given._steps, choose, window_len=given.window_len, eos_id=EOS_ID)
+            return DraftModel(
+                given._prefill,
+                given._steps,
+                choose,
+                window_len=given.window_len,
+                eos_id=EOS_ID,
+            )
         if given != "prompt":
-            raise UsageError(f'draft = {given!r}: it must be a language model or "prompt"')
+            raise UsageError(
+                f'draft = {given!r}: it must be a language model or "prompt"'
+            )
         return PromptLookup()
 
     def _start(self, prompt: str) -> list[int]:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
 
-    def _tokens(self, ids: Sequence[int], asked: "_Asked") -> Iterator[tuple[int, float]]:
+    def _tokens(
+        self, ids: Sequence[int], asked: "_Asked"
+    ) -> Iterator[tuple[int, float]]:
         """New ids and their log-probabilities, eos included, until the end or the limit."""
         ids, begin, limit = list(ids), len(ids), asked.limit
         while limit > 0:
-            first = 0 if len(ids) <= self.window_len else len(ids) - max(1, self.window_len // 2)
+            first = (
+                0
+                if len(ids) <= self.window_len
+                else len(ids) - max(1, self.window_len // 2)
+            )
             room = min(limit, self.window_len - (len(ids) - first) + 1)
             for token, log_prob in self._run(ids, first, len(ids) - begin, room, asked):
                 yield token, log_prob
@@ -249,9 +296,13 @@ class LanguageModel:
     def _run(
         self, ids: list[int], first: int, place: int, room: int, asked: "_Asked"
     ) -> Iterator[tuple[int, float]]:
-        """At most `room` tokens from one cache, which knows the ids from `first` on; `place` of them are new."""
+        """At most `room` tokens from one cache, which knows the ids from `first` on; `place` of
+        them are new.
+        """
         if asked.draft is None:
-            yield from self._sampled(torch.tensor([ids[first:]], device=self.device), room, asked)
+            yield from self._sampled(
+                torch.tensor([ids[first:]], device=self.device), room, asked
+            )
             return
         cache = self._prefill(torch.tensor([ids[first:-1]], dtype=torch.int64))
         tokens = speculative_tokens(
@@ -269,7 +320,9 @@ class LanguageModel:
         while (found := self._next(tokens)) is not None:
             yield found
 
-    def _sampled(self, rows: Int[Tensor, "1 L"], room: int, asked: "_Asked") -> Iterator[tuple[int, float]]:
+    def _sampled(
+        self, rows: Int[Tensor, "1 L"], room: int, asked: "_Asked"
+    ) -> Iterator[tuple[int, float]]:
         """One token a step."""
         steps = sample_tokens(
             self._step,
@@ -292,13 +345,17 @@ class LanguageModel:
         with evaluating(self.model):
             return self.writer.prefill(prompt.to(self.device))
 
-    def _steps(self, ids: Int[Tensor, "1 L"], cache: Any) -> tuple[Float[Tensor, "1 L V"], Any]:
+    def _steps(
+        self, ids: Int[Tensor, "1 L"], cache: Any
+    ) -> tuple[Float[Tensor, "1 L V"], Any]:
         """Logits of what follows each of several new positions."""
         with evaluating(self.model):
             states, cache = self.writer.decode(ids.to(self.device), cache)
             return self.writer.output(states), cache
 
-    def _step(self, newest: Int[Tensor, " N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
+    def _step(
+        self, newest: Int[Tensor, " N"], cache: Any
+    ) -> tuple[Float[Tensor, "N V"], Any]:
         states, cache = self.writer.decode(newest[:, None], cache)  # N -> N 1 D
         return self.writer.output(states[:, -1]), cache
 
@@ -311,9 +368,14 @@ class LanguageModel:
             window = slice(start, start + self.window_len)
             scored = self._score_window(inputs[window], labels[window])
             log_probs += scored[overlap(self.window_len) if start else 0 :]
-        total, num_bytes = math.fsum(log_probs), len(text.encode("utf-8", "surrogatepass"))
+        total, num_bytes = (
+            math.fsum(log_probs),
+            len(text.encode("utf-8", "surrogatepass")),
+        )
         if not math.isfinite(total):
-            raise DivergedError("scoring: a token has no finite probability (NaN or infinite logits)")
+            raise DivergedError(
+                "scoring: a token has no finite probability (NaN or infinite logits)"
+            )
         return TextScore(
             text=text,
             log_prob=total,
@@ -329,7 +391,9 @@ class LanguageModel:
         rows = torch.tensor([inputs], device=self.device)
         states, _ = self.model.decode(rows, self.model.prefill(rows[:, :0]))
         log_probs = self.model.output(states[0]).float().log_softmax(-1)
-        found: list[float] = log_probs[torch.arange(len(labels)), torch.tensor(labels)].tolist()
+        found: list[float] = log_probs[
+            torch.arange(len(labels)), torch.tensor(labels)
+        ].tolist()
         return found
 
 
@@ -346,15 +410,20 @@ class _Asked:
 
 
 class _Written:
-    """A text while it is being written. What it has stays as it is; only a stop string is taken out again."""
+    """A text while it is being written. What it has stays as it is; only a stop string is taken out
+    again.
+    """
 
-    def __init__(self, tokenizer: Tokenizer, begins: bool, stop: str | Sequence[str]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, begins: bool, stop: str | Sequence[str]
+    ) -> None:
         """`begins`: no other text stands before it."""
         self.tokenizer, self.begins = tokenizer, begins
         self.stop = [stop] if isinstance(stop, str) else list(stop)
         if not all(self.stop):
             raise UsageError("a stop string is empty; leave it out")
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # holds back what is no character yet
+        # holds back what is no character yet
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.text = ""
         self.finish: Finish = "length"
 
@@ -363,13 +432,20 @@ class _Written:
         if token == EOS_ID:
             self.finish = "end"
             return True
-        self._extend(self.decoder.decode(self.tokenizer.spell([token], begins=self.begins)))
+        self._extend(
+            self.decoder.decode(self.tokenizer.spell([token], begins=self.begins))
+        )
         self.begins = False
         return self.finish == "stop"
 
     def settled(self) -> str:
         """Return the text without an end that may become a stop string."""
-        begun = (size for stop in self.stop for size in range(1, len(stop)) if self.text.endswith(stop[:size]))
+        begun = (
+            size
+            for stop in self.stop
+            for size in range(1, len(stop))
+            if self.text.endswith(stop[:size])
+        )
         return self.text[: len(self.text) - max(begun, default=0)]
 
     def end(self) -> str:
@@ -382,7 +458,11 @@ class _Written:
         """Add to the text, and end it where the first stop string begins."""
         searched = max(0, len(self.text) - max(map(len, self.stop), default=0))
         self.text += more
-        found = [place for place in (self.text.find(stop, searched) for stop in self.stop) if place >= 0]
+        found = [
+            place
+            for place in (self.text.find(stop, searched) for stop in self.stop)
+            if place >= 0
+        ]
         if found:
             self.text, self.finish = self.text[: min(found)], "stop"
 
@@ -404,6 +484,9 @@ def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
 
 
 def _generator(seed: int) -> torch.Generator:
-    if not (isinstance(seed, int) and 0 <= seed < 2**63):  # what torch's generators take
-        raise UsageError(f"seed = {seed}: it must be a whole number, at least 0 and below 2^63")
+    # what torch's generators take
+    if not (isinstance(seed, int) and 0 <= seed < 2**63):
+        raise UsageError(
+            f"seed = {seed}: it must be a whole number, at least 0 and below 2^63"
+        )
     return torch.Generator().manual_seed(seed)

@@ -19,17 +19,18 @@ class Alternative:
 class Prediction:
     """A translation.
 
-    `score` is what translations were ranked by: the length-normalised log-probability, with the coverage penalty
-    if one was given, or the mean utility of minimum Bayes risk; the mean over `segments` where a long text was
-    translated in several; None for a text with nothing in it. Samples are not ranked, and have the first.
-    `truncated` says that source or translation was cut at a limit, `source_cut` that it was the source (whose
-    translation may have been as well), `repetition` that the translation says the same
-    again and again (`repeats`), `short` that it has far fewer tokens for its source than any in training, `unsure`
-    that its tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those of the
-    text that were never seen in training. `n_best` starts with the translation itself; of several segments its
-    j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end symbols included;
-    `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have one link for each target
-    token; the tokens of segments are counted one after the other.
+    `score` is what translations were ranked by: the length-normalised log-probability, with the
+    coverage penalty if one was given, or the mean utility of minimum Bayes risk; the mean over
+    `segments` where a long text was translated in several; None for a text with nothing in it.
+    Samples are not ranked, and have the first. `truncated` says that source or translation was cut
+    at a limit, `source_cut` that it was the source (whose translation may have been as well),
+    `repetition` that the translation says the same again and again (`repeats`), `short` that it has
+    far fewer tokens for its source than any in training, `unsure` that its tokens are less probable
+    than those of 19 in 20 translations of dev. `unknown_words` are those of the text that were
+    never seen in training. `n_best` starts with the translation itself; of several segments its
+    j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end symbols
+    included; `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have
+    one link for each target token; the tokens of segments are counted one after the other.
     """
 
     text: str
@@ -49,7 +50,11 @@ class Prediction:
     @property
     def confidence(self) -> float | None:
         """The mean log-probability of its tokens, in nats; None where it has none."""
-        return sum(self.token_log_probs) / len(self.token_log_probs) if self.token_log_probs else None
+        return (
+            sum(self.token_log_probs) / len(self.token_log_probs)
+            if self.token_log_probs
+            else None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; `alignments` only where they were asked for."""
@@ -60,7 +65,9 @@ class Prediction:
 
 
 def repeats(ids: Sequence[int], longest: int = 16) -> bool:
-    """Whether up to `longest` tokens stand three times right behind each other, and single ones seven times."""
+    """Whether up to `longest` tokens stand three times right behind each other, and single ones
+    seven times.
+    """
     for period in range(1, longest + 1):
         run = 0
         for here, before in zip(ids[period:], ids, strict=False):

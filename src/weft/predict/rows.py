@@ -1,7 +1,7 @@
 """From rows of source ids to hypotheses: by one model, or by several as one.
 
-On a processor that has them the native engines search; else the models' own steps do. What is found depends on the
-row and the settings alone.
+On a processor that has them the native engines search; else the models' own steps do. What is found
+depends on the row and the settings alone.
 
 Shapes: B rows, S source tokens, T target tokens, N hypotheses, L new ones, D d_model, V vocabulary.
 """
@@ -25,7 +25,14 @@ from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from weft.decoding.decoder import Cache, Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
-from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all, streamed_search
+from weft.decoding.search import (
+    Beams,
+    Sentence,
+    Waiting,
+    continuous_search,
+    search_all,
+    streamed_search,
+)
 from weft.decoding.shortlist import Shortlist
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine
@@ -40,7 +47,9 @@ R = TypeVar("R")
 
 
 class TranslationModel(Protocol[C]):
-    """What a translator asks of a model: source rows end with eos, target rows start with bos, padding is 0."""
+    """What a translator asks of a model: source rows end with eos, target rows start with bos,
+    padding is 0.
+    """
 
     training: bool
 
@@ -57,7 +66,9 @@ class TranslationModel(Protocol[C]):
         """Read the source."""
         ...
 
-    def decode(self, ids: Int[Tensor, "N L"], cache: C, /) -> tuple[Float[Tensor, "N L D"], C]:
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: C, /
+    ) -> tuple[Float[Tensor, "N L D"], C]:
         """States of the newest target positions."""
         ...
 
@@ -68,7 +79,9 @@ class TranslationModel(Protocol[C]):
 
 @dataclass(frozen=True)
 class Member:
-    """A model, an engine that has the same one and searches in its place, and what gives its attention."""
+    """A model, an engine that has the same one and searches in its place, and what gives its
+    attention.
+    """
 
     model: TranslationModel[Any]
     device: torch.device
@@ -79,7 +92,9 @@ class Member:
         """Return the model's cache for rows of source ids."""
         return self.model.prefill(_padded(rows).to(self.device))
 
-    def step(self, newest: Int[Tensor, "N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
+    def step(
+        self, newest: Int[Tensor, "N"], cache: Any
+    ) -> tuple[Float[Tensor, "N V"], Any]:
         """Logits after one more token of each row, and the longer cache."""
         states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
         return self.model.output(states[:, -1]), cache
@@ -92,7 +107,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Settled:
-    """What was asked for, the search that it means, the ids of the prefix, and whether the shortlist is used."""
+    """What was asked for, the search that it means, the ids of the prefix, and whether the
+    shortlist is used.
+    """
 
     asked: DecodingSettings
     beams: Beams
@@ -102,10 +119,11 @@ class Settled:
 
 @dataclass(frozen=True)
 class RowSearch:
-    """Searches with the models of `members`, `max_len` positions each, by so many `workers` at once.
+    """Searches with the models of `members`, `max_len` positions each, by so many `workers` at
+    once.
 
-    Every method raises OutOfMemoryError where a single row does not fit into memory, DivergedError for a model
-    whose output is not a number.
+    Every method raises OutOfMemoryError where a single row does not fit into memory, DivergedError
+    for a model whose output is not a number.
     """
 
     members: tuple[Member, ...]
@@ -117,17 +135,23 @@ class RowSearch:
     @cached_property
     def engine(self) -> Engine | None:
         """The models' engines, if all have one."""
-        engines = [member.engine for member in self.members if member.engine is not None]
+        engines = [
+            member.engine for member in self.members if member.engine is not None
+        ]
         return _as_one(engines) if len(engines) == len(self.members) else None
 
     def find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
         """Return the hypotheses of every row, best first; of samples, by their numbers."""
         if self.engine is not None and settings.asked.exhaustive is None:
-            return self._find_with(self.engine, rows, settings, settings.asked.batch_tokens)
+            return self._find_with(
+                self.engine, rows, settings, settings.asked.batch_tokens
+            )
         found: dict[Row, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
-                found |= zip(batch, _in_halves(batch, self._search, settings), strict=True)
+                found |= zip(
+                    batch, _in_halves(batch, self._search, settings), strict=True
+                )
         return found
 
     def tokens(self, row: Row, settings: Settled) -> Iterator[int]:
@@ -144,7 +168,9 @@ class RowSearch:
     def look_at(
         self, found: Mapping[Row, list[Hypothesis]], settings: Settled
     ) -> dict[Row, list[Float[Tensor, "T S"]]]:
-        """The attention while each hypothesis was written, the mean over the models: one forced pass of each."""
+        """The attention while each hypothesis was written, the mean over the models: one forced
+        pass of each.
+        """
         looked: dict[Row, list[Tensor]] = {}
 
         def look(batch: list[Row], settings: Settled) -> list[list[Tensor]]:
@@ -155,13 +181,28 @@ class RowSearch:
                 looked |= zip(batch, _in_halves(batch, look, settings), strict=True)
         return looked
 
-    def _look(self, found: Mapping[Row, list[Hypothesis]]) -> list[list[Float[Tensor, "T S"]]]:
-        pairs = [(row.ids, _fed(hypothesis)) for row, ranked in found.items() for hypothesis in ranked]
+    def _look(
+        self, found: Mapping[Row, list[Hypothesis]]
+    ) -> list[list[Float[Tensor, "T S"]]]:
+        pairs = [
+            (row.ids, _fed(hypothesis))
+            for row, ranked in found.items()
+            for hypothesis in ranked
+        ]
         src, tgt = (_padded(side) for side in zip(*pairs, strict=True))
-        looks = [(member.look, member.device) for member in self.members if member.look is not None]
-        maps = [look(src.to(device), tgt.to(device)).float().cpu() for look, device in looks]
+        looks = [
+            (member.look, member.device)
+            for member in self.members
+            if member.look is not None
+        ]
+        maps = [
+            look(src.to(device), tgt.to(device)).float().cpu() for look, device in looks
+        ]
         attention = torch.stack(maps).mean(0)  # B T S
-        parts = (part[: len(fed), : len(ids)] for part, (ids, fed) in zip(attention, pairs, strict=True))
+        parts = (
+            part[: len(fed), : len(ids)]
+            for part, (ids, fed) in zip(attention, pairs, strict=True)
+        )
         return [list(islice(parts, len(ranked))) for ranked in found.values()]
 
     @contextmanager
@@ -179,7 +220,9 @@ class RowSearch:
     def _find_with(
         self, engine: Engine, rows: list[Row], settings: Settled, budget: int
     ) -> dict[Row, list[Hypothesis]]:
-        """With so many padded tokens at a time; where memory does not suffice for them, half as many."""
+        """With so many padded tokens at a time; where memory does not suffice for them, half as
+        many.
+        """
         sentences = self._sentences(rows, settings)
         try:
             found = search_all(engine, sentences, settings.beams, self.workers, budget)
@@ -192,7 +235,12 @@ class RowSearch:
 
     def _search(self, rows: list[Row], settings: Settled) -> list[list[Hypothesis]]:
         if settings.asked.exhaustive is not None:
-            return [self._search_exhaustively(row, settings.asked.exhaustive, settings.beams) for row in rows]
+            return [
+                self._search_exhaustively(
+                    row, settings.asked.exhaustive, settings.beams
+                )
+                for row in rows
+            ]
         decoder = self._own_steps().session(len(rows), settings.beams.beam_size)
         waiting = Waiting(self._sentences(rows, settings))
         found = dict(continuous_search(decoder, waiting, settings.beams, sys.maxsize))
@@ -202,14 +250,18 @@ class RowSearch:
         """Return the models' own, where there is no engine."""
         return _as_one([member.steps for member in self.members])
 
-    def _search_exhaustively(self, row: Row, max_len: int, beams: Beams) -> list[Hypothesis]:
+    def _search_exhaustively(
+        self, row: Row, max_len: int, beams: Beams
+    ) -> list[Hypothesis]:
         (member,) = self.members
         return exhaustive_search(
             member.step,
             member.prefill([row.ids]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
-            max_len=min(max_len, output_limit(self.decoding, len(row.ids), self.max_len)),
+            max_len=min(
+                max_len, output_limit(self.decoding, len(row.ids), self.max_len)
+            ),
             length_penalty=beams.length_penalty,
             n_best=beams.n_best,
             banned_ids=BANNED,
@@ -218,7 +270,13 @@ class RowSearch:
 
     def _sentences(self, rows: Sequence[Row], settings: Settled) -> list[Sentence]:
         return [
-            Sentence(i, row.ids, self._limit_of(row), row.prefix, self._allowed(row) if settings.is_short else ())
+            Sentence(
+                i,
+                row.ids,
+                self._limit_of(row),
+                row.prefix,
+                self._allowed(row) if settings.is_short else (),
+            )
             for i, row in enumerate(rows)
         ]
 
@@ -230,11 +288,16 @@ class RowSearch:
 
     def _limit_of(self, row: Row) -> int:
         """New tokens, eos and prefix counted, which leaves the rest its room."""
-        return min(output_limit(self.decoding, len(row.ids), self.max_len) + len(row.prefix), self.max_len - 1)
+        return min(
+            output_limit(self.decoding, len(row.ids), self.max_len) + len(row.prefix),
+            self.max_len - 1,
+        )
 
 
 def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:
-    """New tokens, eos counted, for a source row of `src_len`, eos counted, of a model with `max_len` positions."""
+    """New tokens, eos counted, for a source row of `src_len`, eos counted, of a model with
+    `max_len` positions.
+    """
     wanted = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
     return max(1, min(max_len - 1, wanted))
 
@@ -253,21 +316,34 @@ def _fed(hypothesis: Hypothesis) -> list[int]:
     return [BOS_ID, *written(hypothesis)[:-1]]
 
 
-def _in_halves(rows: list[Row], work: Callable[[list[Row], Settled], list[R]], settings: Settled) -> list[R]:
-    """What the work gives for each row; where memory does not suffice for all, half of them at a time."""
+def _in_halves(
+    rows: list[Row], work: Callable[[list[Row], Settled], list[R]], settings: Settled
+) -> list[R]:
+    """What the work gives for each row; where memory does not suffice for all, half of them at a
+    time.
+    """
     try:
         return work(rows, settings)
     except torch.OutOfMemoryError:
         if len(rows) == 1:
             raise _too_large(len(rows[0].ids), settings) from None
-    half = len(rows) // 2  # outside of the handler, which would keep the failed attempt's tensors alive
-    return _in_halves(rows[:half], work, settings) + _in_halves(rows[half:], work, settings)
+    # outside of the handler, which would keep the failed attempt's tensors alive
+    half = len(rows) // 2
+    return _in_halves(rows[:half], work, settings) + _in_halves(
+        rows[half:], work, settings
+    )
 
 
 def _too_large(src_len: int, settings: Settled) -> OutOfMemoryError:
     size, is_drawn = settings.beams.beam_size, settings.asked.sampling is not None
     found = f"{size} samples" if is_drawn else f"beam_size = {size}"
-    less = "" if size == 1 else "fewer samples or " if is_drawn else "a smaller beam_size or "
+    less = (
+        ""
+        if size == 1
+        else "fewer samples or "
+        if is_drawn
+        else "a smaller beam_size or "
+    )
     return OutOfMemoryError(
         f"no memory to translate {src_len} source tokens with {found}; use {less}shorter texts"
     )
@@ -278,7 +354,11 @@ def _batches(rows: Iterable[Row], settings: Settled) -> Iterator[list[Row]]:
     batch: list[Row] = []
     for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
         longest = len((batch[0] if batch else row).ids)
-        if batch and (len(batch) + 1) * longest * settings.beams.beam_size > settings.asked.batch_tokens:
+        if (
+            batch
+            and (len(batch) + 1) * longest * settings.beams.beam_size
+            > settings.asked.batch_tokens
+        ):
             yield batch
             batch = []
         batch.append(row)

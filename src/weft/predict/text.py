@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import torch
 
-# A run of white space with a line break in it. It begins where the white space does: else a long run without a
-# break would be searched anew from each of its spaces, in quadratic time.
+# A run of white space with a line break in it. It begins where the white space does: else a long
+# run without a break would be searched anew from each of its spaces, in quadratic time.
 LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n]\s*")
 
 
-_SENTENCE, _LETTERS = 4, 0.7  # characters of a sentence at least, and their share that are letters
+# characters of a sentence at least, and their share that are letters
+_SENTENCE, _LETTERS = 4, 0.7
 
 
 class Trainable(Protocol):
@@ -44,7 +45,8 @@ def looks_like_sentence(text: str) -> bool:
 def evaluating(model: Trainable) -> Iterator[None]:
     """No dropout and no gradients; a model in training goes on training afterwards.
 
-    Never around a `yield` to a caller: until the next piece is asked for, the caller's own code runs.
+    Never around a `yield` to a caller: until the next piece is asked for, the caller's own code
+    runs.
     """
     was_training = model.training
     if was_training:

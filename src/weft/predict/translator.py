@@ -1,7 +1,7 @@
 """Text in, text out: the one place where ids and text meet after training.
 
-A translator loads nothing; it is given a built model and its tokenizers. What a text becomes depends on that text
-and the settings alone, never on the other texts beside it.
+A translator loads nothing; it is given a built model and its tokenizers. What a text becomes
+depends on that text and the settings alone, never on the other texts beside it.
 """
 
 import codecs
@@ -30,7 +30,8 @@ from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
 
 LONG_SOURCE = 10  # ids from which on a source says how long its translation should be
-FAR_BELOW = 0.7  # times the least ratio of lengths in training: a translation below it has left something out
+# times the least ratio of lengths in training: a translation below it has left something out
+FAR_BELOW = 0.7
 
 
 class Translator:
@@ -61,12 +62,13 @@ class Translator:
     ) -> None:
         """`max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
 
-        A text of more than `usual_src_len` ids, eos counted, is read in rows of no more where its sentences allow.
-        `engine` has the same model, and searches in its place, by so many `workers` at once. `utilities` are
-        what minimum Bayes risk can compare translations by; `look` gives the model's attention. A `shortlist` is
-        used where `is_short`, unless asked otherwise. `by_sentence`, each sentence is a row of its own. Hardly a
-        pair that the model was trained on has fewer target ids for each source id than `least_ratio`. `known` are
-        the words of its training text; a translation less sure than `low_confidence` is `unsure`.
+        A text of more than `usual_src_len` ids, eos counted, is read in rows of no more where its
+        sentences allow. `engine` has the same model, and searches in its place, by so many
+        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by;
+        `look` gives the model's attention. A `shortlist` is used where `is_short`, unless asked
+        otherwise. `by_sentence`, each sentence is a row of its own. Hardly a pair that the model
+        was trained on has fewer target ids for each source id than `least_ratio`. `known` are the
+        words of its training text; a translation less sure than `low_confidence` is `unsure`.
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -91,12 +93,14 @@ class Translator:
     def ensemble(self, *others: "Translator") -> "Translator":
         """This model and others as one: every next token by the mean of their probabilities.
 
-        Settings of the recipe are this model's. By engines, if all have one. Raises UsageError where a model has
-        other languages or tokenizers than this one.
+        Settings of the recipe are this model's. By engines, if all have one. Raises UsageError
+        where a model has other languages or tokenizers than this one.
         """
         for number, other in enumerate(others, start=2):
             if not isinstance(other, Translator):
-                raise UsageError(f"model {number} of the ensemble is a {type(other).__name__}, not a Translator")
+                raise UsageError(
+                    f"model {number} of the ensemble is a {type(other).__name__}, not a Translator"
+                )
             if reason := self.difference(other):
                 raise UsageError(f"model {number} of the ensemble: {reason}")
         together, models = copy(self), (self, *others)
@@ -110,7 +114,9 @@ class Translator:
     def difference(self, other: "Translator") -> str:
         """Why another model cannot translate together with this one; empty where it can."""
         needs = "the models of an ensemble need the same"
-        mine, theirs = (f"{model.src_lang} to {model.tgt_lang}" for model in (self, other))
+        mine, theirs = (
+            f"{model.src_lang} to {model.tgt_lang}" for model in (self, other)
+        )
         if mine != theirs:
             return f"it translates {theirs}, not {mine}; {needs} languages"
         if self.src_tokenizer.sha256 != other.src_tokenizer.sha256:
@@ -120,17 +126,22 @@ class Translator:
         return ""
 
     def translate(
-        self, texts: str | Iterable[str], settings: DecodingSettings | None = None, **options: Any
+        self,
+        texts: str | Iterable[str],
+        settings: DecodingSettings | None = None,
+        **options: Any,
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
-        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text longer than the model
-        has learned from is translated in segments that end where sentences end. Raises UsageError for impossible
-        settings, DivergedError for a model whose output is not a number, OutOfMemoryError where a single row does
-        not fit into memory.
+        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text longer
+        than the model has learned from is translated in segments that end where sentences end.
+        Raises UsageError for impossible settings, DivergedError for a model whose output is not a
+        number, OutOfMemoryError where a single row does not fit into memory.
         """
         settled = self._settle(_asked(settings, options))
-        return self._translate([texts] if isinstance(texts, str) else list(texts), settled)
+        return self._translate(
+            [texts] if isinstance(texts, str) else list(texts), settled
+        )
 
     def translate_stream(
         self,
@@ -140,7 +151,9 @@ class Translator:
         chunk: int = 1024,
         **options: Any,
     ) -> Iterator[Prediction]:
-        """As `translate`, `chunk` texts at a time: any number of texts in the memory of one chunk."""
+        """As `translate`, `chunk` texts at a time: any number of texts in the memory of one
+        chunk.
+        """
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
         settled = self._settle(_asked(settings, options))
@@ -148,29 +161,42 @@ class Translator:
         chunks = iter(lambda: list(islice(rest, chunk)), [])
         return chain.from_iterable(self._translate(some, settled) for some in chunks)
 
-    def stream(self, text: str, settings: DecodingSettings | None = None, **options: Any) -> Iterator[str]:
-        """As `translate` of one text, piece by piece as it is written; the pieces joined are its text.
+    def stream(
+        self, text: str, settings: DecodingSettings | None = None, **options: Any
+    ) -> Iterator[str]:
+        """As `translate` of one text, piece by piece as it is written; the pieces joined are its
+        text.
 
-        (But for bytes that are no UTF-8: here each is shown by itself.) Greedy, or with a temperature a sample.
-        What is impossible is refused at the call, before the first piece.
+        (But for bytes that are no UTF-8: here each is shown by itself.) Greedy, or with a
+        temperature a sample. What is impossible is refused at the call, before the first piece.
         """
         asked = _asked(settings, options)
         if asked.sampling is None and asked.beam_size is None:
             asked = replace(asked, beam_size=1)
         settled = self._settle(asked)
         if settled.beams.beam_size > 1 or asked.exhaustive or asked.alignments:
-            raise UsageError("a stream is one hypothesis, greedy or drawn; leave out what needs more than that")
+            raise UsageError(
+                "a stream is one hypothesis, greedy or drawn; leave out what needs more than that"
+            )
         (plan,) = self._plan([text], settled.prefix).values()
         return self._pieces(plan, settled)
 
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
-        """Return the best hypothesis for each row of source ids, eos at its end, that the texts become."""
+        """Return the best hypothesis for each row of source ids, eos at its end, that the texts
+        become.
+        """
         settings = self._settle(DecodingSettings())
-        rows = dict.fromkeys(row for plan in self._plan(list(texts)).values() for row in plan.rows)
-        return {row.ids: found[0] for row, found in self._find(list(rows), settings).items()}
+        rows = dict.fromkeys(
+            row for plan in self._plan(list(texts)).values() for row in plan.rows
+        )
+        return {
+            row.ids: found[0] for row, found in self._find(list(rows), settings).items()
+        }
 
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
-        """Return the best hypothesis for one row of source ids, eos at its end, as `translate` finds it."""
+        """Return the best hypothesis for one row of source ids, eos at its end, as `translate`
+        finds it.
+        """
         settings = self._settle(DecodingSettings(beam_size, batch_tokens=len(row)))
         (found,) = self._find([Row(tuple(row))], settings).values()
         return found[0]
@@ -182,15 +208,25 @@ class Translator:
             raise UsageError(
                 f"prefix: it has {len(forced)} tokens, and the model writes {self.max_len - 1}; shorten it"
             )
-        if (asked.alignments or asked.coverage_penalty) and not all(member.look for member in members):
-            raise UsageError("alignments and coverage_penalty need the attention of a model, which was not given")
+        if (asked.alignments or asked.coverage_penalty) and not all(
+            member.look for member in members
+        ):
+            raise UsageError(
+                "alignments and coverage_penalty need the attention of a model, which was not given"
+            )
         if asked.exhaustive is not None and len(members) > 1:
-            raise UsageError("exhaustive is for one model; leave it out, or translate without an ensemble")
+            raise UsageError(
+                "exhaustive is for one model; leave it out, or translate without an ensemble"
+            )
         if asked.mbr is not None and _utility(asked) not in self.utilities:
-            raise UsageError(f"utility = {_utility(asked)}: it must be one of {', '.join(self.utilities)}")
+            raise UsageError(
+                f"utility = {_utility(asked)}: it must be one of {', '.join(self.utilities)}"
+            )
         is_short = self.is_short if asked.shortlist is None else asked.shortlist
         if is_short and self._rows.shortlist is None:
-            raise UsageError("this model has no shortlist; weft quantize --shortlist learns one")
+            raise UsageError(
+                "this model has no shortlist; weft quantize --shortlist learns one"
+            )
         return Settled(asked, asked.beams(self.decoding), forced, is_short)
 
     def _translate(self, texts: Sequence[str], settings: Settled) -> list[Prediction]:
@@ -199,27 +235,42 @@ class Translator:
         rows = dict.fromkeys(row for plan in plans.values() for row in plan.rows)
         found = self._find(list(rows), settings)
         best = {row: ranked[:1] for row, ranked in found.items()}
-        looked = self._rows.look_at(best, settings) if settings.asked.alignments else None
+        looked = (
+            self._rows.look_at(best, settings) if settings.asked.alignments else None
+        )
         predictions = {
-            text: self._with_doubts(text, self._assemble(plan, found, looked)) for text, plan in plans.items()
+            text: self._with_doubts(text, self._assemble(plan, found, looked))
+            for text, plan in plans.items()
         }
         return [predictions[text] for text in texts]
 
     def _with_doubts(self, text: str, found: Prediction) -> Prediction:
-        """With the words of the text that training never had, and whether the model is less sure than on dev."""
+        """With the words of the text that training never had, and whether the model is less sure
+        than on dev.
+        """
         unknown = self.known.unknown(text) if self.known is not None else []
         sure, low = found.confidence, self.low_confidence
         unsure = sure is not None and low is not None and sure < low
-        return replace(found, unknown_words=unknown, unsure=unsure) if unknown or unsure else found
+        return (
+            replace(found, unknown_words=unknown, unsure=unsure)
+            if unknown or unsure
+            else found
+        )
 
     def _find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
         """Return the hypotheses of every row, ranked."""
         found = self._rows.find(rows, settings)
         if settings.asked.mbr is not None:
-            found = {row: self._least_risk(samples, settings.asked) for row, samples in found.items()}
+            found = {
+                row: self._least_risk(samples, settings.asked)
+                for row, samples in found.items()
+            }
         if settings.asked.coverage_penalty:
             looked = self._rows.look_at(found, settings)
-            found = {row: _by_coverage(ranked, looked[row], settings.asked) for row, ranked in found.items()}
+            found = {
+                row: _by_coverage(ranked, looked[row], settings.asked)
+                for row, ranked in found.items()
+            }
         return found
 
     def _pieces(self, plan: Plan, settings: Settled) -> Iterator[str]:
@@ -234,7 +285,9 @@ class Translator:
         """What each token adds to the text, held back while it is no whole character."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text, shown = "", 0
-        for number, token in enumerate(chain(self._rows.tokens(row, settings), [EOS_ID])):
+        for number, token in enumerate(
+            chain(self._rows.tokens(row, settings), [EOS_ID])
+        ):
             spelled = self.tgt_tokenizer.spell([token], begins=number == 0)
             text += decoder.decode(spelled, final=token == EOS_ID)
             whole = one_line(text)
@@ -242,11 +295,20 @@ class Translator:
                 yield whole[shown:]
                 shown = len(whole)
 
-    def _least_risk(self, samples: list[Hypothesis], asked: DecodingSettings) -> list[Hypothesis]:
+    def _least_risk(
+        self, samples: list[Hypothesis], asked: DecodingSettings
+    ) -> list[Hypothesis]:
         """Those most like the others, their mean utility as their score."""
         texts = [self._text_of(sample) for sample in samples]
-        ranked = rank_by_utility(texts, [sample.log_prob for sample in samples], self.utilities[_utility(asked)])
-        return [replace(samples[number], score=mean) for number, mean in ranked[: asked.n_best]]
+        ranked = rank_by_utility(
+            texts,
+            [sample.log_prob for sample in samples],
+            self.utilities[_utility(asked)],
+        )
+        return [
+            replace(samples[number], score=mean)
+            for number, mean in ranked[: asked.n_best]
+        ]
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
         lens = self.max_src_len, self.usual_src_len
@@ -262,9 +324,16 @@ class Translator:
         segments = [found[row] for row in plan.rows]
         if not segments:
             nothing: list[Link] | None = None if looked is None else []
-            return Prediction("", None, plan.cut, 0, [], [], source_cut=plan.cut, alignments=nothing)
+            return Prediction(
+                "", None, plan.cut, 0, [], [], source_cut=plan.cut, alignments=nothing
+            )
         places = range(max(map(len, segments)))
-        n_best = [self._join(plan, [segment[min(j, len(segment) - 1)] for segment in segments]) for j in places]
+        n_best = [
+            self._join(
+                plan, [segment[min(j, len(segment) - 1)] for segment in segments]
+            )
+            for j in places
+        ]
         best = [segment[0] for segment in segments]
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
         return Prediction(
@@ -273,39 +342,62 @@ class Translator:
             truncated=plan.cut or not all(hypothesis.finished for hypothesis in best),
             segments=len(segments),
             n_best=n_best,
-            token_log_probs=list(chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)),
+            token_log_probs=list(
+                chain.from_iterable(hypothesis.token_log_probs for hypothesis in best)
+            ),
             tokens=list(chain.from_iterable(tokens)),
             source_cut=plan.cut,
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
-            short=any(self._is_short(row, found) for row, found in zip(plan.rows, best, strict=True)),
-            alignments=None if looked is None else self._links(plan.rows, tokens, looked),
+            short=any(
+                self._is_short(row, found)
+                for row, found in zip(plan.rows, best, strict=True)
+            ),
+            alignments=None
+            if looked is None
+            else self._links(plan.rows, tokens, looked),
         )
 
     def _links(
-        self, rows: list[Row], tokens: list[list[str]], looked: dict[Row, list[Float[Tensor, "T S"]]]
+        self,
+        rows: list[Row],
+        tokens: list[list[str]],
+        looked: dict[Row, list[Float[Tensor, "T S"]]],
     ) -> list[Link]:
         """Those of all segments; `tokens` are the target's."""
         found: list[Link] = []
         num_src = 0
         for row, tgt in zip(rows, tokens, strict=True):
-            found += links(looked[row][0], tgt, self.src_tokenizer.pieces(row.ids), (len(found), num_src))
+            found += links(
+                looked[row][0],
+                tgt,
+                self.src_tokenizer.pieces(row.ids),
+                (len(found), num_src),
+            )
             num_src += len(row.ids)
         return found
 
     def _is_short(self, row: Row, found: Hypothesis) -> bool:
         """Return whether a translation is so short for its source as none in training."""
         num_src = len(row.ids) - 1
-        return num_src >= LONG_SOURCE and len(found.ids) < FAR_BELOW * self.least_ratio * num_src
+        return (
+            num_src >= LONG_SOURCE
+            and len(found.ids) < FAR_BELOW * self.least_ratio * num_src
+        )
 
     def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
         score = sum(segment.score for segment in segments) / len(segments)
-        return Alternative(plan.join([self._text_of(segment) for segment in segments], self.tgt_lang), score)
+        return Alternative(
+            plan.join([self._text_of(segment) for segment in segments], self.tgt_lang),
+            score,
+        )
 
     def _text_of(self, hypothesis: Hypothesis) -> str:
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
 
 
-def _asked(settings: DecodingSettings | None, options: Mapping[str, Any]) -> DecodingSettings:
+def _asked(
+    settings: DecodingSettings | None, options: Mapping[str, Any]
+) -> DecodingSettings:
     """Return the settings with what the options change."""
     if not isinstance(settings, DecodingSettings | None):
         raise UsageError(
@@ -315,14 +407,20 @@ def _asked(settings: DecodingSettings | None, options: Mapping[str, Any]) -> Dec
 
 
 def _by_coverage(
-    found: list[Hypothesis], attention: Sequence[Float[Tensor, "T S"]], asked: DecodingSettings
+    found: list[Hypothesis],
+    attention: Sequence[Float[Tensor, "T S"]],
+    asked: DecodingSettings,
 ) -> list[Hypothesis]:
     """Return the `n_best` by score and coverage, those that were cut after all others."""
     scored = [
-        replace(hypothesis, score=hypothesis.score + asked.coverage_penalty * coverage(part))
+        replace(
+            hypothesis, score=hypothesis.score + asked.coverage_penalty * coverage(part)
+        )
         for hypothesis, part in zip(found, attention, strict=True)
     ]
-    return sorted(scored, key=lambda other: (not other.finished, -other.score))[: asked.n_best]
+    return sorted(scored, key=lambda other: (not other.finished, -other.score))[
+        : asked.n_best
+    ]
 
 
 def _utility(asked: DecodingSettings) -> str:

@@ -1,7 +1,7 @@
 """Recipes read: from TOML, from settings, from what a run has saved.
 
-Every problem in one is listed at once, and an unknown key names its nearest neighbour. TOML has no null: the word
-"none" stands for it.
+Every problem in one is listed at once, and an unknown key names its nearest neighbour. TOML has no
+null: the word "none" stands for it.
 """
 
 import difflib
@@ -25,11 +25,18 @@ R = TypeVar("R", bound=Recipe)
 def recipe_names() -> list[str]:
     """Return the packaged recipes, sorted."""
     folder = resources.files("weft") / "recipes"
-    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+    return sorted(
+        p.name.removesuffix(".toml")
+        for p in folder.iterdir()
+        if p.name.endswith(".toml")
+    )
 
 
-def load_recipe(name_or_file: str | None = None, settings: Sequence[str] = ()) -> Recipe:
-    """Read a packaged recipe by name, a TOML file or a run's recipe.json; apply `section.key=value` settings.
+def load_recipe(
+    name_or_file: str | None = None, settings: Sequence[str] = ()
+) -> Recipe:
+    """Read a packaged recipe by name, a TOML file or a run's recipe.json; apply `section.key=value`
+    settings.
 
     Its `task` decides which recipe it is; without one it is a translation.
 
@@ -46,7 +53,9 @@ def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     try:
         recipe, problems = _validated(_without_none(tree))
     except (ValueError, RecursionError):
-        raise UsageError(f"{where}: nested too deeply, or a number of too many digits") from None
+        raise UsageError(
+            f"{where}: nested too deeply, or a number of too many digits"
+        ) from None
     if recipe is None:
         raise UsageError("\n".join(f"{where}: {problem}" for problem in problems))
     return recipe
@@ -69,8 +78,12 @@ def _read_recipe(name_or_file: str) -> dict[str, Any]:
         return tree
     base = tree.pop("extends")
     if not isinstance(base, str):
-        raise UsageError(f"{name_or_file}: extends = {base!r:.60}: must be the name or the file of a recipe")
-    below = _read_tree(base if base in recipe_names() else str(Path(name_or_file).parent / base))
+        raise UsageError(
+            f"{name_or_file}: extends = {base!r:.60}: must be the name or the file of a recipe"
+        )
+    below = _read_tree(
+        base if base in recipe_names() else str(Path(name_or_file).parent / base)
+    )
     if "extends" in below:
         raise UsageError(
             f"{name_or_file}: extends {base!r:.80}, which extends a recipe itself; name one that does not"
@@ -98,19 +111,26 @@ def _read_tree(name_or_file: str) -> dict[str, Any]:
         ValueError,
         RecursionError,
     ) as error:  # not only TOMLDecodeError: an endless number, endless nesting
-        raise UsageError(f"{name_or_file}: not valid {'JSON' if is_json else 'TOML'}: {error}") from None
+        raise UsageError(
+            f"{name_or_file}: not valid {'JSON' if is_json else 'TOML'}: {error}"
+        ) from None
     if is_json:
         tree = tree.get("recipe") if isinstance(tree, dict) else None
     if not isinstance(tree, dict):
-        raise UsageError(f"{name_or_file}: not the recipe.json of a run; a recipe of your own is a TOML file")
+        raise UsageError(
+            f"{name_or_file}: not the recipe.json of a run; a recipe of your own is a TOML file"
+        )
     return tree
 
 
 def _text_of(name_or_file: str) -> str:
     if name_or_file in recipe_names():
-        text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(encoding="utf-8")
+        text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(
+            encoding="utf-8"
+        )
     else:
-        if not os.path.isfile(name_or_file):  # unlike Path.is_file, False for a name that is too long
+        # unlike Path.is_file, False for a name that is too long
+        if not os.path.isfile(name_or_file):
             near = difflib.get_close_matches(name_or_file, recipe_names(), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             known = ", ".join(recipe_names())
@@ -124,7 +144,9 @@ def _text_of(name_or_file: str) -> str:
                 f"{name_or_file}: not UTF-8 at byte {error.start}; save the recipe as UTF-8"
             ) from None
         except OSError as error:
-            raise UsageError(f"{name_or_file}: cannot be read ({error.strerror})") from None
+            raise UsageError(
+                f"{name_or_file}: cannot be read ({error.strerror})"
+            ) from None
     return text
 
 
@@ -132,7 +154,9 @@ def _apply_setting(tree: dict[str, Any], setting: str) -> None:
     """Place one `section.key=value`; the value is TOML, or else a bare word taken as a string."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"--set {setting!r}: write section.key=value, for example training.max_steps=2000")
+        raise UsageError(
+            f"--set {setting!r}: write section.key=value, for example training.max_steps=2000"
+        )
     _place(tree, key.strip(), _parse_value(text.strip()))
 
 
@@ -141,7 +165,8 @@ def _parse_value(text: str) -> Any:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    return parsed["value"] if len(parsed) == 1 else text  # a second line would be a second key
+    # a second line would be a second key
+    return parsed["value"] if len(parsed) == 1 else text
 
 
 def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
@@ -163,10 +188,12 @@ def _without_none(value: Any) -> Any:
 def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
     """Return the recipe, or else every problem in it.
 
-    How the keys of a section fit together is checked only where all are known: hence once more without
-    the unknown ones.
+    How the keys of a section fit together is checked only where all are known: hence once more
+    without the unknown ones.
     """
-    task = tree.get("task", "translation") if isinstance(tree, Mapping) else "translation"
+    task = (
+        tree.get("task", "translation") if isinstance(tree, Mapping) else "translation"
+    )
     if not isinstance(task, str) or task not in RECIPES:
         return None, [f"task = {task!r:.60}: known tasks: {', '.join(RECIPES)}"]
     try:
@@ -177,9 +204,13 @@ def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
     return None, [*problems, *(problem for problem in more if problem not in problems)]
 
 
-def _without_keys(tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] = ()) -> Any:
+def _without_keys(
+    tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] = ()
+) -> Any:
     if not isinstance(tree, Mapping):
         return tree
     return {
-        key: _without_keys(inner, paths, (*here, key)) for key, inner in tree.items() if (*here, key) not in paths
+        key: _without_keys(inner, paths, (*here, key))
+        for key, inner in tree.items()
+        if (*here, key) not in paths
     }

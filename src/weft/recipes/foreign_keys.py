@@ -1,7 +1,9 @@
-"""What other programs call the settings that a recipe has: a guess for whoever brings their words along."""
+"""What other programs call the settings that a recipe has: a guess for whoever brings their words
+along.
+"""
 
-# The words for a key elsewhere; of several keys before the colon, the first that the recipe has is meant. A word
-# in several lines means a key of each.
+# The words for a key elsewhere; of several keys before the colon, the first that the recipe has is
+# meant. A word in several lines means a key of each.
 _LINES = """
 training.max_steps: epochs epoch num_epochs n_epochs max_epochs max_epoch num_train_epochs training_epochs \
     steps num_steps n_steps train_steps training_steps max_train_steps num_train_steps iterations iters \
@@ -69,5 +71,6 @@ decoding.temperature: temp sampling_temperature
 decoding.repetition_penalty: rep_penalty repeat_penalty
 """
 OUR_KEYS = [
-    (ours.split(), theirs.split()) for ours, _, theirs in (x.partition(":") for x in _LINES.split("\n") if x)
+    (ours.split(), theirs.split())
+    for ours, _, theirs in (x.partition(":") for x in _LINES.split("\n") if x)
 ]

@@ -1,6 +1,8 @@
-"""What is wrong with a recipe, a line for each problem: the key, what was given, what it takes, what was meant.
+"""What is wrong with a recipe, a line for each problem: the key, what was given, what it takes,
+what was meant.
 
-What a key takes is told from the recipe's own schema, so that every kind of wrong value is answered alike.
+What a key takes is told from the recipe's own schema, so that every kind of wrong value is answered
+alike.
 """
 
 import difflib
@@ -22,21 +24,35 @@ Path = tuple[str, ...]
 Schema = Mapping[str, Any]
 
 
-def problems_of(error: ValidationError, recipe: type[BaseModel], tree: Any) -> list[str]:
+def problems_of(
+    error: ValidationError, recipe: type[BaseModel], tree: Any
+) -> list[str]:
     """Every problem of a tree that the recipe, or another closed schema, refuses, each once."""
     fields = _fields_of(recipe, tree)
-    return list(dict.fromkeys(_problem(found, fields, tree) for found in error.errors()))
+    return list(
+        dict.fromkeys(_problem(found, fields, tree) for found in error.errors())
+    )
 
 
 def unknown_keys(error: ValidationError) -> set[Path]:
     """Where the keys stand that the recipe does not have."""
-    return {_path(found) for found in error.errors() if found["type"] == "extra_forbidden"}
+    return {
+        _path(found) for found in error.errors() if found["type"] == "extra_forbidden"
+    }
 
 
 def keys_named(leaf: str) -> list[str]:
-    """Return the dotted keys of any task's recipe whose last word is this, or that other programs call so."""
-    keys = list(dict.fromkeys(key for recipe in RECIPES.values() for key in _keys(_fields_of(recipe, {}))))
-    return [key for key in keys if key.rsplit(".", 1)[-1] == leaf] or _called_elsewhere(leaf, keys)
+    """Return the dotted keys of any task's recipe whose last word is this, or that other programs
+    call so.
+    """
+    keys = list(
+        dict.fromkeys(
+            key for recipe in RECIPES.values() for key in _keys(_fields_of(recipe, {}))
+        )
+    )
+    return [key for key in keys if key.rsplit(".", 1)[-1] == leaf] or _called_elsewhere(
+        leaf, keys
+    )
 
 
 def as_written(value: Any) -> str:
@@ -62,12 +78,20 @@ def takes(schema: Schema, given: Any = None) -> str:
 
 
 def _either(choices: Sequence[str]) -> str:
-    return " or ".join([", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices)
+    return " or ".join(
+        [", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices
+    )
 
 
 def _number(schema: Schema, given: Any) -> str:
     is_endless = isinstance(given, float) and not math.isfinite(given)
-    kind = "a whole number" if schema["type"] == "integer" else "a finite number" if is_endless else "a number"
+    kind = (
+        "a whole number"
+        if schema["type"] == "integer"
+        else "a finite number"
+        if is_endless
+        else "a number"
+    )
     return " ".join([kind, *_bounds(schema, given)])
 
 
@@ -79,7 +103,11 @@ def _bounds(schema: Schema, given: Any) -> list[str]:
         "exclusiveMaximum": "below",
     }
     passed = isinstance(given, int | float) and given >= HUGE
-    named = {key: schema[key] for key in words if key in schema and (schema[key] < HUGE or passed)}
+    named = {
+        key: schema[key]
+        for key in words
+        if key in schema and (schema[key] < HUGE or passed)
+    }
     said = [f"{words[key]} {_plain(bound)}" for key, bound in named.items()]
     if {"minimum", "maximum"} <= named.keys():
         return [f"from {_plain(named['minimum'])} to {_plain(named['maximum'])}"]
@@ -92,9 +120,7 @@ def _plain(number: float) -> str:
 
 def _text(schema: Schema, given: Any) -> str:
     if "pattern" in schema:
-        return (
-            "a short name of Latin letters, digits, spaces, dots, hyphens and underscores, a letter or digit first"
-        )
+        return "a short name of Latin letters, digits, spaces, dots, hyphens and underscores, a letter or digit first"
     if "maxLength" in schema:
         return f"a text of {schema['minLength']} to {schema['maxLength']} characters"
     return "a text"
@@ -108,7 +134,11 @@ def _list(schema: Schema, given: Any) -> str:
 
 def _table(schema: Schema, given: Any) -> str:
     inner = schema.get("additionalProperties")
-    return f"for each name {takes(inner)}" if isinstance(inner, Mapping) else "a section with keys of its own"
+    return (
+        f"for each name {takes(inner)}"
+        if isinstance(inner, Mapping)
+        else "a section with keys of its own"
+    )
 
 
 _WORDS = {
@@ -123,7 +153,9 @@ _WORDS = {
 
 
 def _fields_of(recipe: type[BaseModel], tree: Any) -> Mapping[str, Schema]:
-    """Of each section and key, dotted, its schema; of the model's, those of the kind that the tree asks for."""
+    """Of each section and key, dotted, its schema; of the model's, those of the kind that the tree
+    asks for.
+    """
     model = tree.get("model") if isinstance(tree, Mapping) else None
     is_recurrent = isinstance(model, Mapping) and model.get("kind") == "recurrent"
     return _fields(recipe, "recurrent" if is_recurrent else "transformer")
@@ -135,7 +167,9 @@ def _fields(recipe: type[BaseModel], kind: str) -> Mapping[str, Schema]:
     return dict(_walk(whole, whole["$defs"], kind))
 
 
-def _walk(schema: Schema, defined: Schema, kind: str, prefix: str = "") -> Iterator[tuple[str, Schema]]:
+def _walk(
+    schema: Schema, defined: Schema, kind: str, prefix: str = ""
+) -> Iterator[tuple[str, Schema]]:
     for name, field in schema["properties"].items():
         options = [_resolved(option, defined) for option in field.get("oneOf", [field])]
         of_kind = [option for option in options if _kind_of(option) == kind]
@@ -146,7 +180,9 @@ def _walk(schema: Schema, defined: Schema, kind: str, prefix: str = "") -> Itera
 
 
 def _resolved(schema: Schema, defined: Schema) -> Schema:
-    found: Schema = defined[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+    found: Schema = (
+        defined[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+    )
     return found
 
 
@@ -162,7 +198,9 @@ def _keys(fields: Mapping[str, Schema]) -> list[str]:
 def _path(problem: Any) -> Path:
     """Where a problem is, without the tag that is added for the kind of model."""
     path = tuple(str(part) for part in problem["loc"])
-    tagged = len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
+    tagged = (
+        len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
+    )
     return path[:1] + path[2:] if tagged else path
 
 
@@ -170,15 +208,23 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     path, kind = _path(problem), problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
-    if kind == "missing" and ".".join(path) in fields:  # else it is one of a list's numbers
+    # else it is one of a list's numbers
+    if kind == "missing" and ".".join(path) in fields:
         return f"lacks {'.'.join(path)}"
     if kind == "json_invalid":
-        return "holds a character that is no text; write it as UTF-8" if _is_broken(tree) else "nested too deeply"
-    while path and ".".join(path) not in fields:  # within a list, or one of several forms of a value
+        return (
+            "holds a character that is no text; write it as UTF-8"
+            if _is_broken(tree)
+            else "nested too deeply"
+        )
+    # within a list, or one of several forms of a value
+    while path and ".".join(path) not in fields:
         path = path[:-1]
     key, schema = ".".join(path), fields.get(".".join(path), {})
     # Keys that do not fit together, or the parts of a list: our own validators say it.
-    if kind == "value_error" and (not path or "properties" in schema or "items" in schema):
+    if kind == "value_error" and (
+        not path or "properties" in schema or "items" in schema
+    ):
         message = problem["msg"].removeprefix("Value error, ")
         return f"{key}: {message}" if key else message
     given = _at(tree, path)
@@ -200,12 +246,19 @@ def _is_broken(tree: Any) -> bool:
         return any(_is_broken(part) for pair in tree.items() for part in pair)
     if isinstance(tree, list):
         return any(map(_is_broken, tree))
-    return isinstance(tree, str) and any("\ud800" <= character <= "\udfff" for character in tree)
+    return isinstance(tree, str) and any(
+        "\ud800" <= character <= "\udfff" for character in tree
+    )
 
 
 def meant(schema: Schema, given: Any) -> str:
     """Return the nearest of the words that a key takes, behind a semicolon; empty without any."""
-    words = [word for form in _forms(schema) for word in form.get("enum", []) if isinstance(word, str)]
+    words = [
+        word
+        for form in _forms(schema)
+        for word in form.get("enum", [])
+        if isinstance(word, str)
+    ]
     close = difflib.get_close_matches(str(given).lower(), words, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -213,7 +266,11 @@ def meant(schema: Schema, given: Any) -> str:
 def _unquoted(schema: Schema, given: Any) -> str:
     """What to do about a number in quotes."""
     wants_number = {form.get("type") for form in _forms(schema)} & {"integer", "number"}
-    return "; write it without quotes" if wants_number and isinstance(given, str) and _is_number(given) else ""
+    return (
+        "; write it without quotes"
+        if wants_number and isinstance(given, str) and _is_number(given)
+        else ""
+    )
 
 
 def _forms(schema: Schema) -> list[Schema]:
@@ -232,19 +289,27 @@ def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
     keys = _keys(fields)
     key, meant = ".".join(path), _same_or_called(path, keys)
     shown = key if key.isprintable() and key else repr(key)
-    owners = [task for task, recipe in RECIPES.items() if key in _keys(_fields_of(recipe, {}))]
+    owners = [
+        task for task, recipe in RECIPES.items() if key in _keys(_fields_of(recipe, {}))
+    ]
     if owners:
         return f"unknown key {shown}, which is for {' and '.join(owners)}; {meant or 'leave it out'}"
     return f"unknown key {shown}; {meant or _alike(path, keys) or f'{_known(path, keys)}; {PAGE}'}"
 
 
 def _same_or_called(path: Path, keys: Sequence[str]) -> str:
-    """Return the key of that word in another section, or that other programs call so; empty without any."""
+    """Return the key of that word in another section, or that other programs call so; empty without
+    any.
+    """
     wanted = ".".join(path)
     if same := [key for key in keys if key.endswith(f".{path[-1]}")]:
         return f"did you mean {max(same, key=lambda key: difflib.SequenceMatcher(None, wanted, key).ratio())}?"
     called = _called_elsewhere(path[-1], keys)
-    steps = ", in steps, of which a reading of the text takes many" if "epoch" in path[-1] else ""
+    steps = (
+        ", in steps, of which a reading of the text takes many"
+        if "epoch" in path[-1]
+        else ""
+    )
     return f"did you mean {' or '.join(called)}{steps}?" if called else ""
 
 
@@ -252,14 +317,21 @@ def _alike(path: Path, keys: Sequence[str]) -> str:
     """Return the key written most like this one; empty without any."""
     leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
     close = difflib.get_close_matches(".".join(path), keys, n=1, cutoff=0.75)
-    close = close or [leaves[leaf] for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)]
+    close = close or [
+        leaves[leaf]
+        for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)
+    ]
     return f"did you mean {close[0]}?" if close else ""
 
 
 def _known(path: Path, keys: Sequence[str]) -> str:
     sections = dict.fromkeys(key.split(".")[0] for key in keys)
     section = path[0] if path[0] in sections and len(path) > 1 else None
-    known = [key for key in keys if key.startswith(f"{section}.")] if section else list(sections)
+    known = (
+        [key for key in keys if key.startswith(f"{section}.")]
+        if section
+        else list(sections)
+    )
     return f"known {'keys' if section else 'sections'}: {', '.join(known)}"
 
 

@@ -9,7 +9,12 @@ from typing import Any
 from weft.config import RecurrentSection
 from weft.data.check.finding import counted
 from weft.data.languages import direction
-from weft.folder.model_folder import ClassificationConfig, FolderConfig, LanguageConfig, TranslationConfig
+from weft.folder.model_folder import (
+    ClassificationConfig,
+    FolderConfig,
+    LanguageConfig,
+    TranslationConfig,
+)
 
 ABOUT_RUN = """\
 The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
@@ -17,12 +22,13 @@ before the folder is handed on.
 """
 
 
-_FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")  # of a path from the root
+# of a path from the root
+_FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")
 
 
 def without_folders(text: str, files: Iterable[str] = ()) -> str:
-    """Return the text with paths cut to their last names: who gets a model need not learn where its maker keeps
-    things.
+    """Return the text with paths cut to their last names: who gets a model need not learn where its
+    maker keeps things.
 
     Cut are `files`, as they were named, and all paths from the root.
     """
@@ -59,11 +65,11 @@ def model_card(
     command: str,
     computed: str = "",
 ) -> str:
-    """Return the card as Markdown, without the folders that its files lay in; `judged` says what the model is good
-    for.
+    """Return the card as Markdown, without the folders that its files lay in; `judged` says what
+    the model is good for.
 
-    `test_lines` are the scores of the test set as a person reads them; `computed` says in which precision and by
-    which kernels the run computed.
+    `test_lines` are the scores of the test set as a person reads them; `computed` says in which
+    precision and by which kernels the run computed.
     """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "
@@ -71,12 +77,19 @@ def model_card(
         for name, part in facts["texts"].items()
     ]
     overridden = facts["texts"]["train"].get("overridden", ())
-    texts += [f"trained in spite of: {', '.join(overridden)} (--allow-bad-data)"] if overridden else []
+    texts += (
+        [f"trained in spite of: {', '.join(overridden)} (--allow-bad-data)"]
+        if overridden
+        else []
+    )
     texts += [_teacher_line(facts["teacher"])] if "teacher" in facts else []
     title, shape, use = _portrait(config)
     best = verdict["best_step"]
     which = f"those of step {best:,}, the best on dev" if best else "the last"
-    dev = [f"{name.replace('_', ' ')}: {value:.4g}" for name, value in verdict["dev"].items()]
+    dev = [
+        f"{name.replace('_', ' ')}: {value:.4g}"
+        for name, value in verdict["dev"].items()
+    ]
     test = "\n".join(f"    {line}" for line in test_lines) or "No test set."
     files = [name for part in facts["texts"].values() for name in part["files"]]
     card = f"""# {title}
@@ -133,11 +146,22 @@ def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
             'weft translate THIS_FOLDER "A sentence."',
             f"weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}",
         ]
-        return f"Translation, {direction(config.src_lang, config.tgt_lang)}", _translation_shape(config), use
+        return (
+            f"Translation, {direction(config.src_lang, config.tgt_lang)}",
+            _translation_shape(config),
+            use,
+        )
     if isinstance(config, LanguageConfig):
         layers = config.model.num_decoder_layers
-        use = ['weft generate THIS_FOLDER --prompt "A beginning"', "weft score THIS_FOLDER text.txt"]
-        return "Language model", f"A causal Transformer of {layers} layers (width {config.model.d_model})", use
+        use = [
+            'weft generate THIS_FOLDER --prompt "A beginning"',
+            "weft score THIS_FOLDER text.txt",
+        ]
+        return (
+            "Language model",
+            f"A causal Transformer of {layers} layers (width {config.model.d_model})",
+            use,
+        )
     assert isinstance(config, ClassificationConfig)
     use = ['weft classify THIS_FOLDER "A text."', "weft evaluate THIS_FOLDER rows.tsv"]
     title = f"Classification: {', '.join(config.labels[:10])}"
@@ -154,12 +178,22 @@ def _translation_shape(config: TranslationConfig) -> str:
 
 def _classifier_shape(config: ClassificationConfig) -> str:
     shape = config.model
-    layers = f"A Transformer encoder of {shape.num_encoder_layers} layers" if shape.num_encoder_layers else ""
+    layers = (
+        f"A Transformer encoder of {shape.num_encoder_layers} layers"
+        if shape.num_encoder_layers
+        else ""
+    )
     mean = "the mean" if shape.ngram_weights == "equal" else "the weighted mean"
-    bag = f"{mean} of n-grams of up to {shape.ngrams} tokens" if shape.ngrams > 1 else f"{mean} of tokens"
+    bag = (
+        f"{mean} of n-grams of up to {shape.ngrams} tokens"
+        if shape.ngrams > 1
+        else f"{mean} of tokens"
+    )
     if not layers:
         return f"{bag.capitalize()} (width {shape.d_model})"
-    return f"{layers} (width {shape.d_model})" + (f" beside {bag}" if shape.ngrams > 1 else "")
+    return f"{layers} (width {shape.d_model})" + (
+        f" beside {bag}" if shape.ngrams > 1 else ""
+    )
 
 
 def _indented(lines: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """A run that was interrupted becomes a model of what there is: `weft finish`.
 
-Nothing of what going on needs is touched: the command that trains goes on afterwards as if this had never been,
-and puts its own model in the place of this one.
+Nothing of what going on needs is touched: the command that trains goes on afterwards as if this had
+never been, and puts its own model in the place of this one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,10 +35,11 @@ from weft.training.log import Log
 
 
 def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict:
-    """Make a model in the folder `out` of what its run has saved: the best step on dev, else the newest.
+    """Make a model in the folder `out` of what its run has saved: the best step on dev, else the
+    newest.
 
-    A run that has ended is left as it is. Raises FolderError where there is no run, or nothing saved yet;
-    UsageError where it is still going on.
+    A run that has ended is left as it is. Raises FolderError where there is no run, or nothing
+    saved yet; UsageError where it is still going on.
     """
     log, files = log or Log(quiet=quiet), run_files(out)
     record = _record_of(out)
@@ -47,7 +48,8 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
         if earlier.outcome in ENDED and model_folder.is_finished(out):
             log.note(f"{out} is finished already ({earlier.reason})")
             return earlier
-        checkpoints = Checkpoints(files.checkpoints, 1_000_000, checkpoint_facts(files))  # none is removed
+        # none is removed
+        checkpoints = Checkpoints(files.checkpoints, 1_000_000, checkpoint_facts(files))
         state = checkpoints.load_latest()
         if state is None:
             raise FolderError(
@@ -60,27 +62,48 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             enter_stage(files.verdict, verdict, "scoring")
             task = _model_of(files, recipe)
             texts, doubt = _texts_again(record, recipe)
-            verdict.notes = list(dict.fromkeys([*verdict.notes, *_doubts(earlier, doubt)]))
+            verdict.notes = list(
+                dict.fromkeys([*verdict.notes, *_doubts(earlier, doubt)])
+            )
             for note in _doubts(earlier, doubt):
                 log.note(f"note: {note}")
-            facts = {key: record[key] for key in ("texts", "teacher") if record.get(key)}
+            facts = {
+                key: record[key] for key in ("texts", "teacher") if record.get(key)
+            }
             publish(
-                out, task, checkpoints, verdict, texts, facts, str(record.get("command", "")), log, goes_on=True
+                out,
+                task,
+                checkpoints,
+                verdict,
+                texts,
+                facts,
+                str(record.get("command", "")),
+                log,
+                goes_on=True,
             )
-            verdict.exit_code, verdict.outcome, verdict.reason = 0, FINISHED_EARLY, _how_far(verdict)
+            verdict.exit_code, verdict.outcome, verdict.reason = (
+                0,
+                FINISHED_EARLY,
+                _how_far(verdict),
+            )
     return verdict
 
 
 def held_out(folder: Path) -> tuple[str, Any]:
-    """What the run in a folder holds out, read once more: its test text, or else dev; and which of them.
+    """What the run in a folder holds out, read once more: its test text, or else dev; and which of
+    them.
 
     Raises UsageError, with the reason, where there is none.
     """
     files = run_files(folder)
     if not files.recipe.is_file():
-        raise UsageError(f"{folder} holds no run whose held-out text could be taken; give text")
+        raise UsageError(
+            f"{folder} holds no run whose held-out text could be taken; give text"
+        )
     record = read_record(files)
-    texts, doubt = _texts_again(record, build_recipe(record["recipe"], str(files.recipe)))
+    texts, doubt = _texts_again(
+        record, build_recipe(record["recipe"], str(files.recipe))
+    )
     parts = {} if texts is None else {"test": texts.test, "dev": texts.dev}
     for name, part in parts.items():
         if part is not None and len(part):
@@ -104,7 +127,11 @@ def _how_far(verdict: Verdict) -> str:
 
 def _doubts(earlier: Verdict, doubt: str) -> list[str]:
     """What a reader of the scores should know: that training failed, that the text is not there."""
-    failed = [f"training had failed: {earlier.reason}"] if earlier.outcome == "failed" else []
+    failed = (
+        [f"training had failed: {earlier.reason}"]
+        if earlier.outcome == "failed"
+        else []
+    )
     return [*failed, *([doubt] if doubt else [])]
 
 
@@ -116,7 +143,9 @@ def _model_of(files: RunFiles, recipe: Recipe) -> Task[Any, Any, Any]:
             "--set training.max_steps=N, N being the step that it has reached"
         )
     config = model_folder.read_config(files.config)
-    return TASKS[recipe.task].untrained(config, read_tokenizers(files.tokenizers), _machine_of(files))
+    return TASKS[recipe.task].untrained(
+        config, read_tokenizers(files.tokenizers), _machine_of(files)
+    )
 
 
 def _machine_of(files: RunFiles) -> Machine:
@@ -131,7 +160,9 @@ def _machine_of(files: RunFiles) -> Machine:
     return machine_for_use()
 
 
-def _texts_again(record: Mapping[str, Any], recipe: Recipe) -> tuple[Texts[Any] | None, str]:
+def _texts_again(
+    record: Mapping[str, Any], recipe: Recipe
+) -> tuple[Texts[Any] | None, str]:
     """Return the run's text, read once more from where it was; else why not, in a sentence."""
     why = "where they lay is not known"
     for sources in _sources(record):
@@ -153,14 +184,21 @@ def _sources(record: Mapping[str, Any]) -> Iterator[Sources]:
         return
     for folder in (Path(), Path(str(named.get("directory", "")))):
         train = tuple(_within(folder, name) for name in named.get("train", ()))
-        dev, test = (_within(folder, named[part]) if named.get(part) else None for part in ("dev", "test"))
+        dev, test = (
+            _within(folder, named[part]) if named.get(part) else None
+            for part in ("dev", "test")
+        )
         yield Sources(train, dev, test)
 
 
 def _within(folder: Path, name: str) -> str:
     """Return a name of one file, or of two joined by a comma, as it stands in a folder."""
     whole = folder / name
-    return str(whole) if whole.is_file() else ",".join(str(folder / part) for part in name.split(","))
+    return (
+        str(whole)
+        if whole.is_file()
+        else ",".join(str(folder / part) for part in name.split(","))
+    )
 
 
 def _hashes(facts: Mapping[str, Any]) -> dict[str, str]:

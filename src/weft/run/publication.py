@@ -1,4 +1,6 @@
-"""How a run becomes a model: the best weights, scored on test where there is one, with card and verdict."""
+"""How a run becomes a model: the best weights, scored on test where there is one, with card and
+verdict.
+"""
 
 import re
 import time
@@ -40,8 +42,9 @@ def publish(
 ) -> None:
     """Write the model folder from the best checkpoint; its scores go into the verdict.
 
-    `facts` have what is to be known of the `texts`, and of a teacher; without the texts themselves nothing is
-    scored. `command` is what trains the model; `goes_on` says that the run is not at its end.
+    `facts` have what is to be known of the `texts`, and of a teacher; without the texts themselves
+    nothing is scored. `command` is what trains the model; `goes_on` says that the run is not at its
+    end.
     """
     files, began = run_files(out), time.monotonic()
     enter_stage(files.verdict, verdict, "scoring")
@@ -49,8 +52,14 @@ def publish(
     task = task.as_used()  # so that `weft evaluate` gives the scores of the card
     test_lines: list[str] = []
     if texts is not None and texts.test is not None:
-        scored = task.scored(texts.test, task.evaluate(texts.test), TextHashes.load(files.train_hashes))
-        verdict.test, verdict.test_summary, test_lines = scored.to_json(), scored.summary(), scored.lines()
+        scored = task.scored(
+            texts.test, task.evaluate(texts.test), TextHashes.load(files.train_hashes)
+        )
+        verdict.test, verdict.test_summary, test_lines = (
+            scored.to_json(),
+            scored.summary(),
+            scored.lines(),
+        )
         verdict.notes += scored.contamination
     enter_stage(files.verdict, verdict, "judging")
     judged = judge_run(out, task, texts, verdict.dev, goes_on)
@@ -59,17 +68,31 @@ def publish(
     enter_stage(files.verdict, verdict, "publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
     computed = machine_in_words(files)
-    card = model_card(task.config, known, asdict(verdict), judged.summary(), test_lines, command, computed)
+    card = model_card(
+        task.config,
+        known,
+        asdict(verdict),
+        judged.summary(),
+        test_lines,
+        command,
+        computed,
+    )
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(files.metrics))
         seconds = seconds * _share_ahead(verdict, goes_on) + time.monotonic() - began
-    for line in [*judged.lines(), *_next(out, task, judged, verdict, command, goes_on, seconds)]:
+    for line in [
+        *judged.lines(),
+        *_next(out, task, judged, verdict, command, goes_on, seconds),
+    ]:
         log.note(line)
 
 
-def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Verdict) -> float:
-    """Give the model the weights of the best checkpoint; where that is damaged, of the newest sound one.
+def _take_best(
+    task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Verdict
+) -> float:
+    """Give the model the weights of the best checkpoint; where that is damaged, of the newest sound
+    one.
 
     Gives the seconds that the run's steps have taken, as far as is known.
     """
@@ -80,7 +103,10 @@ def _take_best(task: Task[Any, Any, Any], checkpoints: Checkpoints, verdict: Ver
             for name, parameter in task.model.named_parameters():
                 parameter.copy_(best.best_weights[name])
         if verdict.best_step and best.progress.step != verdict.best_step:
-            verdict.best_step, verdict.dev = best.progress.best_step, dict(best.progress.best_scores)
+            verdict.best_step, verdict.dev = (
+                best.progress.best_step,
+                dict(best.progress.best_scores),
+            )
     verdict.notes += checkpoints.notes
     task.model.eval()
     return seconds
@@ -96,16 +122,30 @@ def machine_in_words(files: RunFiles) -> str:
 
 
 def _share_ahead(verdict: Verdict, goes_on: bool) -> float:
-    """What is still to be trained, as a share of what has been: as long again, or what a stopped run has left."""
-    return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1) if goes_on else 1.0
+    """What is still to be trained, as a share of what has been: as long again, or what a stopped
+    run has left.
+    """
+    return (
+        max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
+        if goes_on
+        else 1.0
+    )
 
 
-def _known_words(task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None) -> KnownWords | None:
-    """Return the words that the model reads in its training text, and in that of the model that it starts from."""
+def _known_words(
+    task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None
+) -> KnownWords | None:
+    """Return the words that the model reads in its training text, and in that of the model that it
+    starts from.
+    """
     if texts is None or isinstance(task, LanguageModelling):
         return None
-    before = KnownWords(read_words(files.words).numpy()) if files.words.is_file() else None
-    return KnownWords.of(row[0] for row in task.overlap_rows(texts.train)).joined(before)
+    before = (
+        KnownWords(read_words(files.words).numpy()) if files.words.is_file() else None
+    )
+    return KnownWords.of(row[0] for row in task.overlap_rows(texts.train)).joined(
+        before
+    )
 
 
 def _next(
@@ -123,14 +163,20 @@ def _next(
         is_known = seconds and (verdict.max_steps or not goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
         yield f"  {_longer(command, verdict, goes_on, planned)}"
-    instead = ", or hand on what weft quantize writes" if isinstance(task, Translation) else ""
+    instead = (
+        ", or hand on what weft quantize writes"
+        if isinstance(task, Translation)
+        else ""
+    )
     yield (
         f"{run_files(out).folder} holds the checkpoints and your training text: delete it before you hand the "
         f"folder on{instead}"
     )
 
 
-def _longer(command: str, verdict: Verdict, goes_on: bool, planned: TimePlan | None = None) -> str:
+def _longer(
+    command: str, verdict: Verdict, goes_on: bool, planned: TimePlan | None = None
+) -> str:
     """What goes on with a run that was stopped, or trains as long again."""
     command = command.replace(" --fresh", "")
     if goes_on:
@@ -139,7 +185,12 @@ def _longer(command: str, verdict: Verdict, goes_on: bool, planned: TimePlan | N
     if verdict.step < verdict.max_steps:  # it ran out of patience
         key, value = "training.patience", 2 * max(verdict.evaluations_since_best, 1)
     elif planned is not None:  # a number of steps takes the place of the clock
-        command, without = re.sub(r" --minutes[ =]\S+", "", command), " without minutes and"
+        command, without = (
+            re.sub(r" --minutes[ =]\S+", "", command),
+            " without minutes and",
+        )
     if not command:
         return f"the same call{without} with {key}={value}"
-    return re.sub(rf" --set {re.escape(key)}=\S+", "", command) + f" --set {key}={value}"
+    return (
+        re.sub(rf" --set {re.escape(key)}=\S+", "", command) + f" --set {key}={value}"
+    )

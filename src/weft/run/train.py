@@ -1,4 +1,5 @@
-"""A training run from text to model folder: the whole slope in one readable function, the same for every task.
+"""A training run from text to model folder: the whole slope in one readable function, the same for
+every task.
 
 Everything that a run needs lies in its folder, so that the same command goes on where it stopped.
 """
@@ -56,7 +57,12 @@ from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.training.budget import more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
-from weft.training.distributed import World, is_lost_process, joined_world, refuse_shares
+from weft.training.distributed import (
+    World,
+    is_lost_process,
+    joined_world,
+    refuse_shares,
+)
 from weft.training.log import Log, in_words
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.optimizer import build_optimizer
@@ -71,10 +77,11 @@ AnyTask = Task[Any, Any, Any]
 class Request:
     """What was asked: a recipe, the text beside it, where to write, and an own model to start from.
 
-    `fresh` begins anew where the folder holds a run, which is set aside; `allow_data_change` goes on with other
-    text. `teacher` says what wrote the text (`weft.run.distillation`), and is kept with the run and the model;
-    `notes` are said and kept beside those of the text. `minutes` is when the run shall end, counted from `began`
-    (time.monotonic): its steps and schedule are then planned by the clock (`weft.training.budget`).
+    `fresh` begins anew where the folder holds a run, which is set aside; `allow_data_change` goes
+    on with other text. `teacher` says what wrote the text (`weft.run.distillation`), and is kept
+    with the run and the model; `notes` are said and kept beside those of the text. `minutes` is
+    when the run shall end, counted from `began` (time.monotonic): its steps and schedule are then
+    planned by the clock (`weft.training.budget`).
     """
 
     recipe: Recipe
@@ -93,18 +100,29 @@ class Request:
     began: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def by_name(cls, recipe: str | None, settings: Sequence[str], **asked: Any) -> "Request":
-        """Make a request for a recipe by name or file, with `section.key=value` settings. Raises UsageError."""
+    def by_name(
+        cls, recipe: str | None, settings: Sequence[str], **asked: Any
+    ) -> "Request":
+        """Make a request for a recipe by name or file, with `section.key=value` settings. Raises
+        UsageError.
+        """
         return cls(load_recipe(recipe, settings), **asked)
 
 
-def train(request: Request, log: Log | None = None, *, quiet: bool = False, verbose: bool = False) -> Verdict:
+def train(
+    request: Request,
+    log: Log | None = None,
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+) -> Verdict:
     """Train, or go on training, and leave a model folder at `request.out`.
 
-    Events go to `log`, else to one of the run's own, which says nothing if `quiet` and more if `verbose`.
+    Events go to `log`, else to one of the run's own, which says nothing if `quiet` and more if
+    `verbose`.
 
-    A run that has ended is left as it is. Under `torchrun` the processes train one model together. Raises
-    WeftError by kind; verdict.json then says the same.
+    A run that has ended is left as it is. Under `torchrun` the processes train one model together.
+    Raises WeftError by kind; verdict.json then says the same.
     """
     files, request = run_files(request.out), _as_begun(request)
     kind = TASKS[request.recipe.task]
@@ -117,13 +135,26 @@ def train(request: Request, log: Log | None = None, *, quiet: bool = False, verb
         own = Log(files.metrics, quiet=quiet, verbose=verbose)
         log = (log or own) if world.is_first else Log(quiet=True)
         start = _open_start(request.start_from, kind)
-        texts = kind.gather(request.recipe, Sources(request.train, request.dev, request.test))
+        texts = kind.gather(
+            request.recipe, Sources(request.train, request.dev, request.test)
+        )
         texts = texts.accepted(request.allow_bad_data)
-        recipe = kind.resolve(request.recipe, texts, start.config if start else None, str(request.start_from))
+        recipe = kind.resolve(
+            request.recipe,
+            texts,
+            start.config if start else None,
+            str(request.start_from),
+        )
         refuse_shares(recipe.training.grad_accum_steps, world)
-        origin = {"texts": texts.facts(), "from": _weights_sha256(request.start_from), **_teacher(request)}
+        origin = {
+            "texts": texts.facts(),
+            "from": _weights_sha256(request.start_from),
+            **_teacher(request),
+        }
         with world.in_turn():
-            goes_on = world.is_first and _take_folder(request, recipe, origin, locks, log)
+            goes_on = world.is_first and _take_folder(
+                request, recipe, origin, locks, log
+            )
             if (ended := _ended(request.out, recipe)) is not None:
                 log.note(_how_to_extend(request, ended))
                 return ended
@@ -133,12 +164,16 @@ def train(request: Request, log: Log | None = None, *, quiet: bool = False, verb
             enter_stage(record, verdict, "learning the tokenizers")
             tokenizers = _settle_tokenizers(files, kind, request, recipe, texts)
             enter_stage(record, verdict, "encoding the text")
-            task = _begin(kind.build(recipe, texts, tokenizers, machine), recipe, start, files)
+            task = _begin(
+                kind.build(recipe, texts, tokenizers, machine), recipe, start, files
+            )
             prepared = task.prepare(files.stores, texts, recipe)
             evaluate = task.dev_evaluation(files, texts, recipe)
             parts = _settle_parts(files, task, prepared.batches, world, log)
             asked = Asked(request.out, request.minutes, request.began, goes_on)
-            planned = settle_plan(asked, recipe, task, prepared.batches, texts, parts, world)
+            planned = settle_plan(
+                asked, recipe, task, prepared.batches, texts, parts, world
+            )
         verdict.max_steps = planned.plan.max_steps
         verdict.notes += (
             *_start_notes(request, kind, texts),
@@ -151,10 +186,15 @@ def train(request: Request, log: Log | None = None, *, quiet: bool = False, verb
         log.note(prepared.description)
         log.trackers = _trackers(request.out, recipe, log) if world.is_first else []
 
-        checkpoints = Checkpoints(files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files))
+        checkpoints = Checkpoints(
+            files.checkpoints, recipe.training.keep_checkpoints, checkpoint_facts(files)
+        )
         verdict.saved_step = checkpoints.newest_step
         enter_stage(record, verdict, "training")
-        length = planned.length(verdict.saved_step, log.metrics, evaluate is not None) + world.describe()
+        length = (
+            planned.length(verdict.saved_step, log.metrics, evaluate is not None)
+            + world.describe()
+        )
         _announce(log, task, planned, length, verdict.notes)
         world.shard(task.model)
         trainer = Trainer(
@@ -164,7 +204,9 @@ def train(request: Request, log: Log | None = None, *, quiet: bool = False, verb
             optimizer=build_optimizer(task.model, recipe.training),
             settings=planned.settings,
             plan=planned.plan,
-            rate=lambda step: learning_rate(planned.settings, recipe.model.d_model, step, trainer.plan.last),
+            rate=lambda step: learning_rate(
+                planned.settings, recipe.model.d_model, step, trainer.plan.last
+            ),
             checkpoints=checkpoints,
             log=log,
             evaluate=evaluate,
@@ -182,21 +224,33 @@ def train(request: Request, log: Log | None = None, *, quiet: bool = False, verb
             verdict.max_steps = trainer.plan.max_steps
         _tell_settings(files, recipe, machine, verdict, log)
         if world.is_first:
-            published = task if world.size == 1 else kind.build(recipe, texts, tokenizers, machine)
+            published = (
+                task
+                if world.size == 1
+                else kind.build(recipe, texts, tokenizers, machine)
+            )
             _publish(request, published, checkpoints, verdict, texts, log)
         verdict.ends(outcome)
     return verdict
 
 
 def _take_folder(
-    request: Request, recipe: Recipe, origin: Mapping[str, Any], locks: contextlib.ExitStack, log: Log
+    request: Request,
+    recipe: Recipe,
+    origin: Mapping[str, Any],
+    locks: contextlib.ExitStack,
+    log: Log,
 ) -> bool:
-    """Hold the run's folder for this process; set an earlier run aside where asked; begin, or go on: True."""
+    """Hold the run's folder for this process; set an earlier run aside where asked; begin, or go
+    on: True.
+    """
     refuse_missing(recipe.training.trackio)
     out, files, overrides = request.out, run_files(request.out), []
     if request.fresh and files.recipe.is_file():
         with durable.held(files.lock, out):
-            overrides.append(f"--fresh: an earlier run was set aside as {set_aside(out)}")
+            overrides.append(
+                f"--fresh: an earlier run was set aside as {set_aside(out)}"
+            )
         log.note(overrides[0])
     durable.make_folder(files.folder)
     if not locks.enter_context(durable.held(files.lock, out)):
@@ -222,32 +276,51 @@ def _take_folder(
 
 @contextlib.contextmanager
 def ending_clearly(verdict: Verdict, command: str, out: Path) -> Iterator[None]:
-    """Say what memory did not suffice for; stop on SIGTERM wherever the run stands; name what goes on."""
+    """Say what memory did not suffice for; stop on SIGTERM wherever the run stands; name what goes
+    on.
+    """
     try:
         with _terminable():
             yield
     except Interrupted as error:
-        raise Interrupted(f"{error}; {going_on(command, out, verdict.saved_step > 0)}") from error
+        raise Interrupted(
+            f"{error}; {going_on(command, out, verdict.saved_step > 0)}"
+        ) from error
     except Exception as error:
         if is_out_of_memory(error):
             remedy = "give it less text, a smaller model, or more memory"
-            raise OutOfMemoryError(f"out of memory while {verdict.stage}; {remedy}") from error
+            raise OutOfMemoryError(
+                f"out of memory while {verdict.stage}; {remedy}"
+            ) from error
         if is_lost_process(error):
             again = going_on(command, out, verdict.saved_step > 0)
-            raise Interrupted(f"another process of the run has gone; {again}") from error
+            raise Interrupted(
+                f"another process of the run has gone; {again}"
+            ) from error
         raise
 
 
 def _publish(
-    request: Request, task: AnyTask, checkpoints: Checkpoints, verdict: Verdict, texts: Texts[Any], log: Log
+    request: Request,
+    task: AnyTask,
+    checkpoints: Checkpoints,
+    verdict: Verdict,
+    texts: Texts[Any],
+    log: Log,
 ) -> None:
-    """What follows the last step; where Ctrl-C ends it, say that no step is lost and what goes on."""
+    """What follows the last step; where Ctrl-C ends it, say that no step is lost and what goes
+    on.
+    """
     facts = {"texts": texts.facts(), **_teacher(request)}
     try:
-        publish(request.out, task, checkpoints, verdict, texts, facts, request.command, log)
+        publish(
+            request.out, task, checkpoints, verdict, texts, facts, request.command, log
+        )
     except KeyboardInterrupt:
         steps = f"all {verdict.step:,} steps are saved"
-        log.note(f"left while {verdict.stage}; {steps}; {going_on(request.command, request.out, is_saved=True)}")
+        log.note(
+            f"left while {verdict.stage}; {steps}; {going_on(request.command, request.out, is_saved=True)}"
+        )
         raise
 
 
@@ -274,7 +347,9 @@ def _open_start(folder: Path | None, kind: type[AnyTask]) -> StoredModel | None:
         return None
     stored = model_folder.open_model_folder(folder)
     if stored.config.task != kind.name:
-        raise UsageError(f"--from {folder}: holds a model for {stored.config.task}, the recipe is for {kind.name}")
+        raise UsageError(
+            f"--from {folder}: holds a model for {stored.config.task}, the recipe is for {kind.name}"
+        )
     return stored
 
 
@@ -287,20 +362,34 @@ def _weights_sha256(folder: Path | None) -> str | None:
 def _as_begun(request: Request) -> Request:
     """Return the request, with the split of the folder's run.
 
-    Raises UsageError where the folder holds something else than a run, or what a teacher wrote for another.
+    Raises UsageError where the folder holds something else than a run, or what a teacher wrote for
+    another.
     """
     refuse_foreign(request.out)
     files = run_files(request.out)
-    if request.teacher is None and files.distilled.is_dir() and not files.recipe.is_file():
+    if (
+        request.teacher is None
+        and files.distilled.is_dir()
+        and not files.recipe.is_file()
+    ):
         where = f"{request.out} holds a teacher's translations"
         raise UsageError(f"{where}; go on with weft distill, or give another --output")
-    return request if request.fresh else replace(request, recipe=with_own_split(request.out, request.recipe))
+    return (
+        request
+        if request.fresh
+        else replace(request, recipe=with_own_split(request.out, request.recipe))
+    )
 
 
 def _sources(request: Request) -> dict[str, Any]:
     """Return the files and the folder that the run reads, as they were named, and from where."""
     start = None if request.start_from is None else str(request.start_from)
-    named = {"train": [*request.train], "dev": request.dev, "test": request.test, "from": start}
+    named = {
+        "train": [*request.train],
+        "dev": request.dev,
+        "test": request.test,
+        "from": start,
+    }
     return {**named, "directory": os.getcwd()}
 
 
@@ -315,7 +404,11 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
         return None
     if verdict.outcome == STOPPED_EARLY:
         patience = recipe.training.patience
-        return None if patience is None or patience > verdict.evaluations_since_best else verdict
+        return (
+            None
+            if patience is None or patience > verdict.evaluations_since_best
+            else verdict
+        )
     planned, steps = read_time_plan(run_files(out).plan), recipe.training.max_steps
     if planned is not None and steps == planned.recipe_steps:  # the clock has decided
         return verdict
@@ -324,17 +417,33 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
 
 
 def _refuse_lost_checkpoints(request: Request) -> None:
-    """Raise FolderError where a run that has saved steps has no checkpoint any more: it would begin anew."""
-    out, anew = request.out, "give another --output" if request.teacher else "begin anew with --fresh"
-    before, finished = read_verdict(run_files(out).verdict), model_folder.is_finished(out)
+    """Raise FolderError where a run that has saved steps has no checkpoint any more: it would begin
+    anew.
+    """
+    out, anew = (
+        request.out,
+        "give another --output" if request.teacher else "begin anew with --fresh",
+    )
+    before, finished = (
+        read_verdict(run_files(out).verdict),
+        model_folder.is_finished(out),
+    )
     saved = finished or (before is not None and before.saved_step > 0)
     if saved and not Checkpoints(run_files(out).checkpoints, 1).holds_any:
-        further = f", or train its model further with --from {out} and another --output" if finished else ""
-        raise FolderError(f"{out}: its checkpoints are gone; restore them, {anew}{further}")
+        further = (
+            f", or train its model further with --from {out} and another --output"
+            if finished
+            else ""
+        )
+        raise FolderError(
+            f"{out}: its checkpoints are gone; restore them, {anew}{further}"
+        )
 
 
 def _is_sound(out: Path) -> bool:
-    """Return whether the published model is whole; else it is published again, from its checkpoint."""
+    """Return whether the published model is whole; else it is published again, from its
+    checkpoint.
+    """
     try:
         durable.read_manifest(out)
     except FolderError:
@@ -354,7 +463,8 @@ def _how_to_extend(request: Request, verdict: Verdict) -> str:
 
 
 def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> Machine:
-    """What the run's first start chose, else choose now and write it down; processes share this machine's cores.
+    """What the run's first start chose, else choose now and write it down; processes share this
+    machine's cores.
 
     Raises UsageError where the first start had a GPU and this machine has none.
     """
@@ -363,7 +473,9 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> 
         try:
             machine = Machine(**durable.read_json(files.machine))
         except TypeError:
-            raise FolderError(f"{files.machine}: does not describe a machine; restore the file") from None
+            raise FolderError(
+                f"{files.machine}: does not describe a machine; restore the file"
+            ) from None
         if machine.device == "cuda" and not torch.cuda.is_available():
             raise UsageError(
                 f"{files.folder.parent}: was begun on a GPU, and this machine has none; go on where there is one"
@@ -371,18 +483,26 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> 
         if world.size == 1:
             return _with_threads(files, machine, recipe, log)
         threads = min(machine.threads, mine)
-        return machine if threads == machine.threads else replace(machine, threads=threads, peak_flops=0.0)
+        return (
+            machine
+            if threads == machine.threads
+            else replace(machine, threads=threads, peak_flops=0.0)
+        )
     shared, settings = mine if world.size > 1 else None, recipe.training
     stages.enter("measuring this machine")
-    machine = choose_machine(settings.precision, settings.threads or shared, settings.kernels).measured()
+    machine = choose_machine(
+        settings.precision, settings.threads or shared, settings.kernels
+    ).measured()
     machine = replace(machine, parts=0)
     durable.write_json(files.machine, asdict(machine))
     return machine
 
 
-def _with_threads(files: RunFiles, machine: Machine, recipe: Recipe, log: Log) -> Machine:
-    """Return the machine of the run's first start, with as many threads as are asked for now, or as there are
-    cores.
+def _with_threads(
+    files: RunFiles, machine: Machine, recipe: Recipe, log: Log
+) -> Machine:
+    """Return the machine of the run's first start, with as many threads as are asked for now, or as
+    there are cores.
 
     Others than before are noted and written down: sums are then made in another order.
     """
@@ -391,15 +511,21 @@ def _with_threads(files: RunFiles, machine: Machine, recipe: Recipe, log: Log) -
     if threads == machine.threads or machine.device == "cuda":
         return machine
     before, now = counted_threads(machine.threads), counted_threads(threads)
-    log.note(f"note: goes on with {now}, begun with {before}: the last bits of its sums may differ")
+    log.note(
+        f"note: goes on with {now}, begun with {before}: the last bits of its sums may differ"
+    )
     machine = replace(machine, threads=threads)
     machine = machine.measured() if machine.peak_flops else machine
     durable.write_json(files.machine, asdict(machine))
     return machine
 
 
-def _settle_parts(files: RunFiles, task: AnyTask, batches: Batches[Any], world: World, log: Log) -> int:
-    """Into how many parts the run's first start cut each batch; else what memory asks for now, written down."""
+def _settle_parts(
+    files: RunFiles, task: AnyTask, batches: Batches[Any], world: World, log: Log
+) -> int:
+    """Into how many parts the run's first start cut each batch; else what memory asks for now,
+    written down.
+    """
     if task.machine.parts:
         return task.machine.parts
     free = free_bytes(torch.device(task.machine.device)) // world.local_size
@@ -415,12 +541,18 @@ def _settle_parts(files: RunFiles, task: AnyTask, batches: Batches[Any], world: 
         ) from error
     durable.write_json(files.machine, asdict(replace(task.machine, parts=parts)))
     if parts > 1:
-        log.note(f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free")
+        log.note(
+            f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free"
+        )
     return parts
 
 
 def _settle_tokenizers(
-    files: RunFiles, kind: type[AnyTask], request: Request, recipe: Recipe, texts: Texts[Any]
+    files: RunFiles,
+    kind: type[AnyTask],
+    request: Request,
+    recipe: Recipe,
+    texts: Texts[Any],
 ) -> tuple[Tokenizer, ...]:
     """Return the run's own tokenizers once it has begun.
 
@@ -433,7 +565,9 @@ def _settle_tokenizers(
             _write_hashes(files.train_hashes, known.joined(own) if known else own)
         return read_tokenizers(files.tokenizers)
     if request.start_from is not None:
-        tokenizers = kind.load(request.start_from, Machine("cpu", "float32", 1, "")).tokenizers
+        tokenizers = kind.load(
+            request.start_from, Machine("cpu", "float32", 1, "")
+        ).tokenizers
     else:
         tokenizers = kind.learn_tokenizers(recipe, texts)
     hashes = _trained_on(request, kind.overlap_rows(texts.train))
@@ -443,7 +577,9 @@ def _settle_tokenizers(
 
 
 def _known_hashes(path: Path) -> TextHashes | None:
-    """Those of the text so far; None where they are lost, for the text that the run goes on with has them too."""
+    """Those of the text so far; None where they are lost, for the text that the run goes on with
+    has them too.
+    """
     try:
         return TextHashes.load(path)
     except FolderError:
@@ -456,17 +592,27 @@ def _write_hashes(path: Path, hashes: TextHashes) -> None:
 
 
 def _trained_on(request: Request, rows: Iterable[Sequence[str]]) -> TextHashes:
-    """The training text's rows, and those of the model that the run starts from: its weights have seen them."""
+    """The training text's rows, and those of the model that the run starts from: its weights have
+    seen them.
+    """
     own = TextHashes.of(rows)
-    before = None if request.start_from is None else _known_hashes(run_files(request.start_from).train_hashes)
+    before = (
+        None
+        if request.start_from is None
+        else _known_hashes(run_files(request.start_from).train_hashes)
+    )
     return own if before is None else own.joined(before)
 
 
 def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> list[str]:
-    """What the run starts from, and how much of the text that is to judge it was trained on there already."""
+    """What the run starts from, and how much of the text that is to judge it was trained on there
+    already.
+    """
     if request.start_from is None:
         return []
-    notes = [f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"]
+    notes = [
+        f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"
+    ]
     before = _known_hashes(run_files(request.start_from).train_hashes)
     for name, part in (("dev", texts.dev), ("test", texts.test)):
         if before is None or part is None:
@@ -480,8 +626,12 @@ def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> li
     return notes
 
 
-def _tell_settings(files: RunFiles, recipe: Recipe, machine: Machine, verdict: Verdict, log: Log) -> None:
-    """Say and keep what repeats a run by the clock without one: its plan, and what the machine chose."""
+def _tell_settings(
+    files: RunFiles, recipe: Recipe, machine: Machine, verdict: Verdict, log: Log
+) -> None:
+    """Say and keep what repeats a run by the clock without one: its plan, and what the machine
+    chose.
+    """
     planned = read_time_plan(files.plan)
     if planned is not None and planned.repeats:
         asked = recipe.training
@@ -490,37 +640,50 @@ def _tell_settings(files: RunFiles, recipe: Recipe, machine: Machine, verdict: V
         log.note(f"note: {verdict.notes[-1]}")
 
 
-def _announce(log: Log, task: AnyTask, planned: Planned, length: str, notes: list[str]) -> None:
+def _announce(
+    log: Log, task: AnyTask, planned: Planned, length: str, notes: list[str]
+) -> None:
     """Say what will be trained and how long, and what is doubtful, before the first step."""
     log.foreseen = planned.costs
     log.time_left = planned.keeper.time_left if planned.keeper else None
     numbers = in_words(task.num_parameters)
     steps = f"{'about ' if planned.plan.is_open else ''}{counted(planned.plan.max_steps, 'steps')}"
-    log.note(f"{numbers} numbers to learn, {steps}, {length} on {task.machine.in_short()}")
+    log.note(
+        f"{numbers} numbers to learn, {steps}, {length} on {task.machine.in_short()}"
+    )
     if log.verbose:
         log.note(f"{task.num_parameters:,} parameters on {task.machine.describe()}")
     tokenizers = dict.fromkeys(task.tokenizers)
-    for note in [*(note for tokenizer in tokenizers for note in tokenizer.notes), *notes]:
+    for note in [
+        *(note for tokenizer in tokenizers for note in tokenizer.notes),
+        *notes,
+    ]:
         log.note(f"note: {note}")
 
 
 def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
     """What draws the run's curves, if anything; said in a line each."""
-    found = find_trackers(run_files(out).tensorboard, recipe.training.trackio, run_name(out))
+    found = find_trackers(
+        run_files(out).tensorboard, recipe.training.trackio, run_name(out)
+    )
     for tracker in found:
         log.note(tracker.describe())
     return found
 
 
-def _begin(task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFiles) -> AnyTask:
-    """Return the task ready for its first step: with the weights to start from, its layers computed twice where
-    asked.
+def _begin(
+    task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFiles
+) -> AnyTask:
+    """Return the task ready for its first step: with the weights to start from, its layers computed
+    twice where asked.
 
     What the model is stands in the run's folder from here on.
     """
     durable.write_json(files.config, task.config.model_dump(mode="json"))
     if start is not None and start.config.known_words:
-        durable.write_bytes(files.words, (start.folder / model_folder.WORDS).read_bytes())
+        durable.write_bytes(
+            files.words, (start.folder / model_folder.WORDS).read_bytes()
+        )
     if start is not None:
         start.load_weights(task.model)
     if recipe.training.activation_checkpointing:

@@ -1,4 +1,5 @@
-"""One model from several: the mean of the weights of a run's last checkpoints, or of models that are alike.
+"""One model from several: the mean of the weights of a run's last checkpoints, or of models that
+are alike.
 
 Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are averaged.
 """
@@ -28,16 +29,20 @@ from weft.training.checkpoint import Checkpoints, load_state
 
 
 def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list[str]:
-    """Write `out`, a model with the mean of several models' weights; the names of those that went into it.
+    """Write `out`, a model with the mean of several models' weights; the names of those that went
+    into it.
 
-    Of one folder these are the checkpoints that its run keeps, the newest `last` of them (None: all); of several
-    folders their own weights. Everything else is the first folder's. Raises UsageError where there are not two
-    to take the mean of, or `out` holds something; FolderError where a folder is damaged, or unlike the first.
+    Of one folder these are the checkpoints that its run keeps, the newest `last` of them (None:
+    all); of several folders their own weights. Everything else is the first folder's. Raises
+    UsageError where there are not two to take the mean of, or `out` holds something; FolderError
+    where a folder is damaged, or unlike the first.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     if last is not None and (len(folders) > 1 or last < 2):
-        raise UsageError("--last is how many checkpoints of one run are averaged, at least 2")
+        raise UsageError(
+            "--last is how many checkpoints of one run are averaged, at least 2"
+        )
     models = [_opened(folder) for folder in folders]
     if len(folders) == 1:
         paths = _checkpoints(folders[0], last)
@@ -83,33 +88,53 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
             f"{other.folder}: has {key} = {theirs}, {first.folder} has {mine}; only like models can be averaged"
         )
     if first.tokenizers != other.tokenizers:
-        raise FolderError(f"{other.folder}: has another tokenizer than {first.folder}; give models that share one")
+        raise FolderError(
+            f"{other.folder}: has another tokenizer than {first.folder}; give models that share one"
+        )
 
 
-def _mean(models: Iterable[Mapping[str, Tensor]], stored: StoredModel) -> dict[str, Tensor]:
+def _mean(
+    models: Iterable[Mapping[str, Tensor]], stored: StoredModel
+) -> dict[str, Tensor]:
     """One model in memory at a time; added up in float64."""
     sums: dict[str, Tensor] = {}
     count = 0
     for weights in _alike(models, stored):
         for name, tensor in weights.items():
-            sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
+            sums[name] = (
+                sums[name] + tensor.double() if name in sums else tensor.double()
+            )
         count += 1
     return {name: (total / count).float() for name, total in sums.items()}
 
 
-def _alike(models: Iterable[Mapping[str, Tensor]], stored: StoredModel) -> Iterator[Mapping[str, Tensor]]:
+def _alike(
+    models: Iterable[Mapping[str, Tensor]], stored: StoredModel
+) -> Iterator[Mapping[str, Tensor]]:
     """Raises FolderError for weights of other names or shapes than the model's own."""
-    expected = {name: tensor.shape for name, tensor in load_file(stored.folder / WEIGHTS).items()}
+    expected = {
+        name: tensor.shape
+        for name, tensor in load_file(stored.folder / WEIGHTS).items()
+    }
     for weights in models:
         if {name: tensor.shape for name, tensor in weights.items()} != expected:
-            raise FolderError(f"{stored.folder}: what is to be averaged has other weights than its model")
+            raise FolderError(
+                f"{stored.folder}: what is to be averaged has other weights than its model"
+            )
         yield weights
 
 
-def _write(stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Sequence[str]) -> None:
-    card = (stored.folder / CARD).read_text("utf-8") if (stored.folder / CARD).is_file() else "# A model\n"
+def _write(
+    stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Sequence[str]
+) -> None:
+    card = (
+        (stored.folder / CARD).read_text("utf-8")
+        if (stored.folder / CARD).is_file()
+        else "# A model\n"
+    )
     listed = "\n".join(f"- {Path(name).name}" for name in names)
-    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    # nothing of that comes along
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")
     card += f"""
 
 ## Averaged
@@ -120,7 +145,12 @@ The weights are the mean of those of:
 
 The scores above are not of it.
 """
-    facts = {"averaged": len(names), "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest()}
+    facts = {
+        "averaged": len(names),
+        "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest(),
+    }
     words = read_words(stored.folder / WORDS) if stored.config.known_words else None
-    save_model_folder(out, stored.config, weights, stored.tokenizers, card, facts, words=words)
+    save_model_folder(
+        out, stored.config, weights, stored.tokenizers, card, facts, words=words
+    )
     keep_train_hashes(stored.folder, out)

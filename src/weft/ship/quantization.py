@@ -1,7 +1,8 @@
-"""A translator in int8: a quarter of the weights' size, and faster; made only where it translates as well.
+"""A translator in int8: a quarter of the weights' size, and faster; made only where it translates
+as well.
 
-`quantize` compares the model before and after on text of the user's own, writes the report into the new folder,
-and writes no folder where too much is lost.
+`quantize` compares the model before and after on text of the user's own, writes the report into the
+new folder, and writes no folder where too much is lost.
 """
 
 import math
@@ -50,19 +51,21 @@ REPORT = "parity.json"
 _TIMED = 500  # texts
 _AT_A_TIME = 256  # texts that are translated before they are counted
 _FEW = 100  # pairs below which scores prove nothing
-_WORTHWHILE, _ENOUGH = 1.1, 200  # how much faster a shortlist must be, on how many pairs, to be used unasked
+# how much faster a shortlist must be, on how many pairs, to be used unasked
+_WORTHWHILE, _ENOUGH = 1.1, 200
 
 
 @dataclass(frozen=True)
 class Parity:
     """What int8 changes, on a text of `sentences` pairs.
 
-    `token_agreement` is the share of positions in the original's own translations at which both find the same
-    token most probable; `largest_error` the largest difference of log-probabilities there, in nats, over all
-    entries of the vocabulary, `mean_error` their mean difference for the token that stands there.
-    `same_translations` is the share of sentences that both translate alike. Sizes are of the weights, in bytes.
-    `shortlist` is what a shortlist changes for the int8 model, if one was learned. `notes` say what stands against
-    the figures: pairs that were trained on, or left out, or too few.
+    `token_agreement` is the share of positions in the original's own translations at which both
+    find the same token most probable; `largest_error` the largest difference of log-probabilities
+    there, in nats, over all entries of the vocabulary, `mean_error` their mean difference for the
+    token that stands there. `same_translations` is the share of sentences that both translate
+    alike. Sizes are of the weights, in bytes. `shortlist` is what a shortlist changes for the int8
+    model, if one was learned. `notes` say what stands against the figures: pairs that were trained
+    on, or left out, or too few.
     """
 
     sentences: int
@@ -85,7 +88,9 @@ class Parity:
         return self.bleu - self.bleu_int8
 
     def card_lines(self) -> list[str]:
-        """For the card, whose reader takes a score for the model's quality: without those of too few pairs."""
+        """For the card, whose reader takes a score for the model's quality: without those of too
+        few pairs.
+        """
         if self.sentences >= _FEW:
             return self.lines()
         return [*self._about_weights(), *self._notes()]
@@ -115,10 +120,11 @@ class Parity:
 
 @dataclass(frozen=True)
 class ShortlistParity:
-    """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number of its ids.
+    """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number
+    of its ids.
 
-    It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text, both forms in
-    turns, was so much faster that one notices.
+    It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text,
+    both forms in turns, was so much faster that one notices.
     """
 
     bleu: float
@@ -131,7 +137,9 @@ class ShortlistParity:
     def lines(self) -> list[str]:
         """For a person to read."""
         verdict = (
-            "used, unless --no-shortlist is given" if self.is_used else "not used, unless --shortlist is given"
+            "used, unless --no-shortlist is given"
+            if self.is_used
+            else "not used, unless --shortlist is given"
         )
         same = f"{100 * self.same_translations:.1f} % of translations the same"
         size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
@@ -149,23 +157,30 @@ def quantize(
     max_bleu_loss: float = 0.5,
     shortlist: Sequence[str] = (),
 ) -> Parity:
-    """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of texts.
+    """Write `out`, the int8 form of the translator in `folder`, with the report on `data`, pairs of
+    texts.
 
-    Without data it is on what the folder's own run holds out.
-    From the pairs in `shortlist` a lexical shortlist is learned, which is on where it pays on `data`.
-    Raises UsageError for a model or machine that has no int8 form, or a folder `out` that holds something;
-    FolderError, with nothing written, where more than `max_bleu_loss` BLEU would be lost.
+    Without data it is on what the folder's own run holds out. From the pairs in `shortlist` a
+    lexical shortlist is learned, which is on where it pays on `data`. Raises UsageError for a model
+    or machine that has no int8 form, or a folder `out` that holds something; FolderError, with
+    nothing written, where more than `max_bleu_loss` BLEU would be lost.
     """
     if not math.isfinite(max_bleu_loss):
-        raise UsageError(f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number")
+        raise UsageError(
+            f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number"
+        )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     stages.enter("loading the model")
     exact = Translation.load(folder, replace(machine, device="cpu"))
     if not isinstance(exact.model, Seq2SeqTransformer):
-        raise UsageError(f"{folder}: holds a recurrent model; only Transformers have an int8 form")
+        raise UsageError(
+            f"{folder}: holds a recurrent model; only Transformers have an int8 form"
+        )
     if exact.config.weights == "int8":
-        raise UsageError(f"{folder}: is in int8 already; give the folder that it was made from")
+        raise UsageError(
+            f"{folder}: is in int8 already; give the folder that it was made from"
+        )
     if missing := exact.why_no_engine():
         raise UsageError(f"int8 needs the native engine: {missing}")
     part, text = ("", exact.read(data)) if data else held_out(folder)
@@ -184,8 +199,12 @@ def quantize(
     small = replace(exact, model=_read_back(exact.model, weights), config=config)
     after, int8_engine = _translated(small, text.src, "in int8")
     stages.enter("comparing probabilities")
-    agreement, largest, mean, tokens = _compared(engine, int8_engine, exact.predictor().hypotheses(text.src))
-    scores, int8_scores = (exact.scores_of_texts(text, translations) for translations in (before, after))
+    agreement, largest, mean, tokens = _compared(
+        engine, int8_engine, exact.predictor().hypotheses(text.src)
+    )
+    scores, int8_scores = (
+        exact.scores_of_texts(text, translations) for translations in (before, after)
+    )
     found = Parity(
         sentences=len(before),
         tokens=tokens,
@@ -202,7 +221,9 @@ def quantize(
     )
     if shortlist:
         stages.enter("learning the shortlist, and trying it")
-        small, gain = _with_shortlist(small, exact.read(shortlist), text, after, int8_scores.bleu)
+        small, gain = _with_shortlist(
+            small, exact.read(shortlist), text, after, int8_scores.bleu
+        )
         found = replace(found, shortlist=gain)
     if found.bleu_loss > max_bleu_loss:
         raise FolderError(
@@ -214,7 +235,9 @@ def quantize(
 
 
 def contents(out: Path) -> str:
-    """What a folder that `quantize` wrote holds, and what of the training text its receiver could learn."""
+    """What a folder that `quantize` wrote holds, and what of the training text its receiver could
+    learn.
+    """
     about = "no training text, but README.md names its files"
     if not run_files(out).train_hashes.is_file() and not (out / WORDS).is_file():
         return f"weights and vocabularies; {about}"
@@ -225,18 +248,28 @@ def contents(out: Path) -> str:
 def _whose(part: str, pairs: int) -> list[str]:
     """What the report is on, where nobody said it; dev has chosen the weights."""
     chose = ", which chose the weights" if part == "dev" else ""
-    return [f"compared on the run's own {part} text ({counted(pairs, 'pairs')}){chose}"] if part else []
+    return (
+        [f"compared on the run's own {part} text ({counted(pairs, 'pairs')}){chose}"]
+        if part
+        else []
+    )
 
 
 def _too_few(pairs: int) -> list[str]:
     if pairs >= _FEW:
         return []
     which = "1 pair proves" if pairs == 1 else f"{pairs:,} pairs prove"
-    return [f"{which} nothing: whether int8 translates as well takes {_FEW} or more to tell"]
+    return [
+        f"{which} nothing: whether int8 translates as well takes {_FEW} or more to tell"
+    ]
 
 
 def _with_shortlist(
-    task: Translation, pairs: ParallelText, text: ParallelText, before: Sequence[str], bleu: float
+    task: Translation,
+    pairs: ParallelText,
+    text: ParallelText,
+    before: Sequence[str],
+    bleu: float,
 ) -> tuple[Translation, ShortlistParity]:
     """Return the task with what the pairs teach, and what that changes on the text."""
     src, tgt = task.tokenizers
@@ -245,7 +278,11 @@ def _with_shortlist(
     fitting = (pair for pair in ids if max(map(len, pair)) < longest)
     sizes = (task.config.src_vocab_size, task.config.tgt_vocab_size)
     learned = learn_shortlist(fitting, *sizes, always=[EOS_ID])
-    listed = replace(task, shortlist=learned, config=task.config.model_copy(update={"shortlist": "on"}))
+    listed = replace(
+        task,
+        shortlist=learned,
+        config=task.config.model_copy(update={"shortlist": "on"}),
+    )
     predictor = listed.predictor()
     after = [prediction.text for prediction in predictor.translate(text.src)]
     gain = _times_as_fast(predictor, text.src[:_TIMED])
@@ -259,7 +296,9 @@ def _with_shortlist(
         vocab_size=sizes[1],
         is_used=score >= bleu and gain >= _WORTHWHILE and len(after) >= _ENOUGH,
     )
-    config = task.config.model_copy(update={"shortlist": "on" if found.is_used else "off"})
+    config = task.config.model_copy(
+        update={"shortlist": "on" if found.is_used else "off"}
+    )
     return replace(listed, config=config), found
 
 
@@ -282,28 +321,43 @@ def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
     return weights
 
 
-def _read_back(model: Seq2SeqTransformer, weights: Mapping[str, Tensor]) -> Seq2SeqTransformer:
-    """The model that loading these weights gives: embeddings that share an int8 matrix are rounded as well."""
+def _read_back(
+    model: Seq2SeqTransformer, weights: Mapping[str, Tensor]
+) -> Seq2SeqTransformer:
+    """The model that loading these weights gives: embeddings that share an int8 matrix are rounded
+    as well.
+    """
     copy = deepcopy(model)
     with torch.no_grad():
         for name, parameter in copy.named_parameters():
             scales = weights.get(name + SCALES)
-            parameter.copy_(weights[name] if scales is None else weights[name] * scales[:, None])
+            parameter.copy_(
+                weights[name] if scales is None else weights[name] * scales[:, None]
+            )
     return copy
 
 
-def _translated(task: Translation, texts: Sequence[str], how: str) -> tuple[list[str], Engine]:
+def _translated(
+    task: Translation, texts: Sequence[str], how: str
+) -> tuple[list[str], Engine]:
     stages.enter(f"translating {len(texts):,} pairs {how}")
     predictor = task.predictor()
     assert isinstance(predictor.engine, Engine)
     found = predictor.translate_stream(texts, chunk=_AT_A_TIME)
-    return [prediction.text for prediction in stages.counted(found, "pairs", every=1)], predictor.engine
+    return [
+        prediction.text for prediction in stages.counted(found, "pairs", every=1)
+    ], predictor.engine
 
 
 def _compared(
-    exact: Engine, small: Engine, outputs: Mapping[tuple[int, ...], Hypothesis], size: int = 32
+    exact: Engine,
+    small: Engine,
+    outputs: Mapping[tuple[int, ...], Hypothesis],
+    size: int = 32,
 ) -> tuple[float, float, float, int]:
-    """Over the positions of outputs: the share with the same best token, the largest and mean error, how many."""
+    """Over the positions of outputs: the share with the same best token, the largest and mean
+    error, how many.
+    """
     same, largest, errors, tokens = 0, 0.0, 0.0, 0
     sessions = [engine.session(size, 1) for engine in (exact, small)]
     for some in _some_at_a_time(outputs, size):
@@ -331,14 +385,26 @@ def _finished(hypothesis: Hypothesis) -> NDArray[np.int64]:
     return np.array([*hypothesis.ids, *[EOS_ID] * hypothesis.finished], np.int64)
 
 
-def _all_log_probs(session: Session, some: Sequence[tuple[tuple[int, ...], Hypothesis]]) -> NDArray[np.float32]:
+def _all_log_probs(
+    session: Session, some: Sequence[tuple[tuple[int, ...], Hypothesis]]
+) -> NDArray[np.float32]:
     """Of every token of every output, all of the outputs read in one step."""
     session.read(range(len(some)), [row for row, _ in some])
     lens = [len(_finished(hypothesis)) for _, hypothesis in some]
-    slots, times = np.repeat(np.arange(len(some)), lens), np.concatenate([np.arange(n) for n in lens])
-    inputs = np.concatenate([[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]).astype(np.int32)
-    places, ancestors = np.zeros(len(slots), np.int64), np.zeros((len(slots), max(lens)), np.int32)
-    _, _, found = session.step(Rows(slots, places, times, inputs, ancestors), 0, whole=True)
+    slots, times = (
+        np.repeat(np.arange(len(some)), lens),
+        np.concatenate([np.arange(n) for n in lens]),
+    )
+    inputs = np.concatenate(
+        [[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]
+    ).astype(np.int32)
+    places, ancestors = (
+        np.zeros(len(slots), np.int64),
+        np.zeros((len(slots), max(lens)), np.int32),
+    )
+    _, _, found = session.step(
+        Rows(slots, places, times, inputs, ancestors), 0, whole=True
+    )
     assert found is not None
     return found
 
@@ -351,13 +417,22 @@ def _write(
     found: Parity,
     data: Sequence[str],
 ) -> None:
-    """Write the folder, and the report beside it; both name files without the folders that they lie in."""
+    """Write the folder, and the report beside it; both name files without the folders that they lie
+    in.
+    """
     stored = open_model_folder(folder)
     files = [name for item in data for name in item.split(",")]
-    about = without_folders("\n".join(f"- {line}" for line in found.card_lines()), files)
+    about = without_folders(
+        "\n".join(f"- {line}" for line in found.card_lines()), files
+    )
     origin = sha256((folder / WEIGHTS).read_bytes()).hexdigest()
-    card = (folder / CARD).read_text("utf-8") if (folder / CARD).is_file() else f"# {task.name}\n"
-    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")  # nothing of that comes along
+    card = (
+        (folder / CARD).read_text("utf-8")
+        if (folder / CARD).is_file()
+        else f"# {task.name}\n"
+    )
+    # nothing of that comes along
+    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")
     card += f"""
 
 ## int8
@@ -368,9 +443,15 @@ above, by rounding its weights to int8 after training. On {found.sentences:,} se
 {about}
 """
     facts = {"quantized_from": origin}
-    tensors = {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()} if task.shortlist else None
+    tensors = (
+        {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()}
+        if task.shortlist
+        else None
+    )
     words = None if task.known is None else torch.from_numpy(task.known.hashes)
-    save_model_folder(out, task.config, weights, stored.tokenizers, card, facts, tensors, words)
+    save_model_folder(
+        out, task.config, weights, stored.tokenizers, card, facts, tensors, words
+    )
     keep_train_hashes(folder, out)
     notes = [without_folders(note, files) for note in found.notes]
     durable.write_json(out / REPORT, {**asdict(found), "notes": notes})

@@ -15,11 +15,17 @@ TASKS: dict[str, type[Task[Any, Any, Any]]] = {
 }
 
 
-def load_predictor(folder: Path, precision: str = "float32", kernels: str = "auto") -> Any:
+def load_predictor(
+    folder: Path, precision: str = "float32", kernels: str = "auto"
+) -> Any:
     """Load a folder's Translator, LanguageModel or Classifier. Raises as `weft.load` does."""
     return load_task(folder, machine_for_use(precision, kernels)).predictor()
 
 
 def load_task(folder: Path, machine: Machine) -> Task[Any, Any, Any]:
-    """Return the model in a folder, as its own task. Raises FolderError where it is missing or damaged."""
-    return TASKS[model_folder.open_model_folder(folder).config.task].load(folder, machine)
+    """Return the model in a folder, as its own task. Raises FolderError where it is missing or
+    damaged.
+    """
+    return TASKS[model_folder.open_model_folder(folder).config.task].load(
+        folder, machine
+    )

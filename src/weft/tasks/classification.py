@@ -70,30 +70,47 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     known: KnownWords | None = None
 
     @classmethod
-    def gather(cls, recipe: ClassificationRecipe, given: Sources) -> Texts[LabelledText]:
+    def gather(
+        cls, recipe: ClassificationRecipe, given: Sources
+    ) -> Texts[LabelledText]:
         texts = gather_rows(recipe.data, given)
         refuse_untrainable(texts.train)
-        parts = ((part, name) for part, name in ((texts.dev, "dev"), (texts.test, "test")) if part is not None)
+        parts = (
+            (part, name)
+            for part, name in ((texts.dev, "dev"), (texts.test, "test"))
+            if part is not None
+        )
         known = known_labels(texts.train)
-        notes = [note for part, name in parts for note in check_against(known, part, name)]
+        notes = [
+            note for part, name in parts for note in check_against(known, part, name)
+        ]
         return replace(texts, notes=(*texts.notes, *notes))
 
     @classmethod
     def resolve(
-        cls, recipe: ClassificationRecipe, texts: Texts[LabelledText], start: FolderConfig | None, where: str
+        cls,
+        recipe: ClassificationRecipe,
+        texts: Texts[LabelledText],
+        start: FolderConfig | None,
+        where: str,
     ) -> ClassificationRecipe:
-        class_weights(recipe, texts.train)  # refused before anything of the run is written
+        # refused before anything of the run is written
+        class_weights(recipe, texts.train)
         if start is None:
             return recipe
         assert isinstance(start, ClassificationConfig)
         given = known_labels(texts.train)
         if difference := _difference(start.labels, given):
             remedy = _for_other_labels(start.labels, given)
-            raise UsageError(f"--from {where}: a model's labels are fixed, and the text {difference}; {remedy}")
+            raise UsageError(
+                f"--from {where}: a model's labels are fixed, and the text {difference}; {remedy}"
+            )
         return keep_model_of(recipe, start, where)
 
     @classmethod
-    def learn_tokenizers(cls, recipe: ClassificationRecipe, texts: Texts[LabelledText]) -> tuple[Tokenizer, ...]:
+    def learn_tokenizers(
+        cls, recipe: ClassificationRecipe, texts: Texts[LabelledText]
+    ) -> tuple[Tokenizer, ...]:
         return (build_tokenizer(recipe.tokenizer, texts.train.texts),)
 
     @classmethod
@@ -124,15 +141,30 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         )
         weights = class_weights(recipe, texts.train)
         settings = recipe.training
-        loss = ClassLoss(settings.label_smoothing, config.multi_label, weights, settings.r_drop)
+        loss = ClassLoss(
+            settings.label_smoothing, config.multi_label, weights, settings.r_drop
+        )
         torch.manual_seed(recipe.training.seed)
-        return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, loss)
+        return cls(
+            config,
+            (tokenizer,),
+            _build_model(config).to(machine.prepare()),
+            machine,
+            loss,
+        )
 
     @classmethod
-    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
-        config, (tokenizer,) = refuse_other_kind(config, ClassificationConfig), tokenizers
+    def untrained(
+        cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine
+    ) -> Self:
+        config, (tokenizer,) = (
+            refuse_other_kind(config, ClassificationConfig),
+            tokenizers,
+        )
         model = _build_model(config).to(machine.prepare())
-        return cls(config, (tokenizer,), model, machine, ClassLoss(0.0, config.multi_label))
+        return cls(
+            config, (tokenizer,), model, machine, ClassLoss(0.0, config.multi_label)
+        )
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
@@ -148,30 +180,54 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         self, stores: Path, texts: Texts[LabelledText], recipe: ClassificationRecipe
     ) -> Prepared[LabelBatch]:
         store = self._store(stores, "train", texts.train, texts)
-        size, labels, seed = recipe.batches, self._truth(texts.train), recipe.training.seed
+        size, labels, seed = (
+            recipe.batches,
+            self._truth(texts.train),
+            recipe.training.seed,
+        )
         noise = noise_of(size, self.tokenizers, seed, self.config.max_len)
         if self.model.bag is not None and self.model.bag.lacks_weights:
             self._weigh(self.model.bag, store, texts.train)
         batches = LabelBatches(
-            store, labels, size.tokens_per_batch, size.batch_size, seed, first_id=self._first_id, noise=noise
+            store,
+            labels,
+            size.tokens_per_batch,
+            size.batch_size,
+            seed,
+            first_id=self._first_id,
+            noise=noise,
         )
-        return Prepared(batches, self._describe(store, texts.train), tuple(self._lost(store)))
+        return Prepared(
+            batches, self._describe(store, texts.train), tuple(self._lost(store))
+        )
 
     def _weigh(self, bag: NgramBag, store: TextStore, text: LabelledText) -> None:
         """Set the weights of a bag's rows by the text that it is trained on."""
         num_labels = len(self.config.labels)
 
         def texts() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-            for batch in padded_label_batches(store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id):
-                has = batch.labels if self.config.multi_label else one_hot(batch.labels, num_labels)
+            for batch in padded_label_batches(
+                store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id
+            ):
+                has = (
+                    batch.labels
+                    if self.config.multi_label
+                    else one_hot(batch.labels, num_labels)
+                )
                 yield batch.ids, has.bool()
 
         bag.weigh(texts)
 
     def compute_loss(self, batch: LabelBatch) -> LossSums:
         device = torch.device(self.machine.device)
-        ids, labels = twice(batch.ids, batch.labels) if self.loss.r_drop else (batch.ids, batch.labels)
-        packing = Packing.of(ids != PAD_ID, device=device) if self.machine.packs else None
+        ids, labels = (
+            twice(batch.ids, batch.labels)
+            if self.loss.r_drop
+            else (batch.ids, batch.labels)
+        )
+        packing = (
+            Packing.of(ids != PAD_ID, device=device) if self.machine.packs else None
+        )
         with self.machine.autocast():
             states = self.model.states(ids.to(device), packing=packing)
             return self.loss(states, self.model.output, labels.to(device))
@@ -190,15 +246,21 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         if texts.dev is None:
             return None
         store = self._store(files.stores, "dev", texts.dev, texts)
-        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+        return DevEvaluation(
+            self, texts.dev, store, files.samples, recipe.training.num_samples
+        )
 
     def mean_loss(self, store: TextStore, text: LabelledText) -> float:
         """Unweighted, unsmoothed cross-entropy in nats a text."""
         plain = replace(self, loss=ClassLoss(0.0, self.config.multi_label))
-        batches = padded_label_batches(store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id)
+        batches = padded_label_batches(
+            store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id
+        )
         with torch.inference_mode():
             sums = [plain.compute_loss(batch) for batch in batches]
-        return sum(float(s.nll_sum) for s in sums) / max(sum(s.num_tokens for s in sums), 1)
+        return sum(float(s.nll_sum) for s in sums) / max(
+            sum(s.num_tokens for s in sums), 1
+        )
 
     def read(self, data: Sequence[str]) -> LabelledText:
         config = self.config
@@ -206,23 +268,37 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         return read_labelled(data, *columns, settable=False)
 
     def evaluate(self, text: LabelledText) -> ClassificationScores:
-        """Classify the texts and score the answers. Raises DataError for a label that the model does not know."""
+        """Classify the texts and score the answers. Raises DataError for a label that the model
+        does not know.
+        """
         check_against(self.config.labels, text, "the text")
         return self.score(text)[0]
 
-    def score(self, text: LabelledText, num_samples: int = 0) -> tuple[ClassificationScores, list[Answer]]:
-        """As `evaluate`, and the answers to the first texts; of the others only probabilities are kept."""
+    def score(
+        self, text: LabelledText, num_samples: int = 0
+    ) -> tuple[ClassificationScores, list[Answer]]:
+        """As `evaluate`, and the answers to the first texts; of the others only probabilities are
+        kept.
+        """
         config = self.config
         found = np.empty((len(text), len(config.labels)))
         samples: list[Answer] = []
         num_cut = 0
-        for row, answer in zip(found, self.predictor().classify_stream(text.texts), strict=True):
+        for row, answer in zip(
+            found, self.predictor().classify_stream(text.texts), strict=True
+        ):
             row[:] = list(answer.probabilities.values())
             num_cut += answer.truncated
             if len(samples) < num_samples:
                 samples.append(answer)
-        scores = classification_scores(found, self._truth(text), config.labels, config.multi_label)
-        cut = [f"{counted(num_cut, 'texts')} cut at {config.max_len} tokens"] if num_cut else []
+        scores = classification_scores(
+            found, self._truth(text), config.labels, config.multi_label
+        )
+        cut = (
+            [f"{counted(num_cut, 'texts')} cut at {config.max_len} tokens"]
+            if num_cut
+            else []
+        )
         return replace(scores, notes=(*scores.notes, *cut)), samples
 
     @staticmethod
@@ -230,7 +306,9 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         return [(one,) for one in text.texts]
 
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        return replace(self, config=config_knowing(self.config, known, low_confidence), known=known)
+        return replace(
+            self, config=config_knowing(self.config, known, low_confidence), known=known
+        )
 
     def predictor(self) -> Classifier:
         return Classifier(
@@ -253,7 +331,9 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     def _truth(self, text: LabelledText) -> npt.NDArray[Any]:
         return truth(text, self.config.labels, self.config.multi_label)
 
-    def _store(self, stores: Path, name: str, text: LabelledText, texts: Texts[LabelledText]) -> TextStore:
+    def _store(
+        self, stores: Path, name: str, text: LabelledText, texts: Texts[LabelledText]
+    ) -> TextStore:
         return prepare_text_store(
             stores,
             name,
@@ -265,19 +345,30 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         )
 
     def _describe(self, store: TextStore, text: LabelledText) -> str:
-        config, counts = self.config, Counter(label for labels in text.labels for label in labels)
+        config, counts = (
+            self.config,
+            Counter(label for labels in text.labels for label in labels),
+        )
         shown = ", ".join(f"{label} {counts[label]:,}" for label in config.labels[:10])
-        more = f" and {len(config.labels) - 10:,} more" if len(config.labels) > 10 else ""
+        more = (
+            f" and {len(config.labels) - 10:,} more" if len(config.labels) > 10 else ""
+        )
         return (
             f"{counted(len(text), 'texts')}, {store.num_tokens:,} tokens ({config.tokenizer.kind}, "
             f"{config.vocab_size:,} entries); {counted(len(config.labels), 'labels')}: {shown}{more}"
         )
 
     def _lost(self, store: TextStore) -> list[str]:
-        notes = [f"left out of training: {counted(n, 'texts')} ({why})" for why, n in store.dropped.items() if n]
+        notes = [
+            f"left out of training: {counted(n, 'texts')} ({why})"
+            for why, n in store.dropped.items()
+            if n
+        ]
         if store.num_cut:
             how = "cut there" if self.config.too_long == "cut" else "read in windows"
-            notes.append(f"{counted(store.num_cut, 'texts')} longer than {self.config.max_len} tokens, {how}")
+            notes.append(
+                f"{counted(store.num_cut, 'texts')} longer than {self.config.max_len} tokens, {how}"
+            )
         return notes
 
 
@@ -299,10 +390,16 @@ class DevEvaluation:
             scores, answers = self.task.score(self.text, self.num_samples)
         keep_samples(self.samples, step, self._shown(answers))
         loss = self.task.mean_loss(self.store, self.text)
-        return {"dev_accuracy": scores.accuracy, "dev_loss": loss, "dev_macro_f1": scores.macro_f1}
+        return {
+            "dev_accuracy": scores.accuracy,
+            "dev_loss": loss,
+            "dev_macro_f1": scores.macro_f1,
+        }
 
     def _shown(self, answers: Sequence[Answer]) -> Iterator[Mapping[str, Any]]:
-        for text, labels, answer in zip(self.text.texts, self.text.labels, answers, strict=False):
+        for text, labels, answer in zip(
+            self.text.texts, self.text.labels, answers, strict=False
+        ):
             yield {
                 "text": replace_surrogates(text[:_SHOWN_CHARS]),
                 "label": list(labels),
@@ -316,7 +413,9 @@ def known_labels(text: LabelledText) -> list[str]:
     return sorted({label for labels in text.labels for label in labels})
 
 
-def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.NDArray[Any]:
+def truth(
+    text: LabelledText, labels: Sequence[str], multi_label: bool
+) -> npt.NDArray[Any]:
     """Return the class number of each text; for several labels, a row of zeros and ones each."""
     number = {label: i for i, label in enumerate(labels)}
     if not multi_label:
@@ -327,11 +426,15 @@ def truth(text: LabelledText, labels: Sequence[str], multi_label: bool) -> npt.N
     return hot
 
 
-def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Tensor | None:
-    """Return a factor for the loss of each label, 1 on average over the training text; None where all are alike.
+def class_weights(
+    recipe: ClassificationRecipe, text: LabelledText
+) -> torch.Tensor | None:
+    """Return a factor for the loss of each label, 1 on average over the training text; None where
+    all are alike.
 
-    "balanced" is the inverse of the square root of how many rows a label has. By the plain inverse all labels
-    together would count alike, one of two rows as much as one of a thousand, and those two rows would decide.
+    "balanced" is the inverse of the square root of how many rows a label has. By the plain inverse
+    all labels together would count alike, one of two rows as much as one of a thousand, and those
+    two rows would decide.
 
     Raises UsageError where the recipe's table does not name exactly the labels of the text.
     """
@@ -339,9 +442,15 @@ def class_weights(recipe: ClassificationRecipe, text: LabelledText) -> torch.Ten
     if asked is None:
         return None
     counts = Counter(label for some in text.labels for label in some)
-    table = {label: counts[label] ** -0.5 for label in labels} if asked == "balanced" else asked
+    table = (
+        {label: counts[label] ** -0.5 for label in labels}
+        if asked == "balanced"
+        else asked
+    )
     if difference := _difference(table, labels):
-        raise UsageError(f"training.class_weights: the text {difference}; give each of its labels a weight")
+        raise UsageError(
+            f"training.class_weights: the text {difference}; give each of its labels a weight"
+        )
     mean = sum(table[label] * counts[label] for label in labels) / sum(counts.values())
     return torch.tensor([table[label] / mean for label in labels])
 
@@ -350,7 +459,9 @@ def _difference(known: Collection[str], given: Sequence[str]) -> str:
     """In which labels a text differs from those that are known; nothing where they are the same."""
     more, fewer = sorted(set(given) - set(known)), sorted(set(known) - set(given))
     parts = [(more, "has {} as well"), (fewer, "has no {}")]
-    return " and ".join(words.format(named(labels)) for labels, words in parts if labels)
+    return " and ".join(
+        words.format(named(labels)) for labels, words in parts if labels
+    )
 
 
 def _for_other_labels(known: Sequence[str], given: Sequence[str]) -> str:
@@ -360,12 +471,29 @@ def _for_other_labels(known: Sequence[str], given: Sequence[str]) -> str:
         "holds a run)"
     )
     alike = alike_labels({**dict.fromkeys(known, 1), **dict.fromkeys(given, 0)})
-    own = [(label, group[0]) for group in alike for label in group if label not in known and group[0] in known]
+    own = [
+        (label, group[0])
+        for group in alike
+        for label in group
+        if label not in known and group[0] in known
+    ]
     ways = (
-        [f"write {', '.join(f'{quoted(new)} as {quoted(old)}' for new, old in own[:_MOST_NAMED])}"] if own else []
+        [
+            f"write {', '.join(f'{quoted(new)} as {quoted(old)}' for new, old in own[:_MOST_NAMED])}"
+        ]
+        if own
+        else []
     )
     return ", or ".join(
-        [*ways, *(["add rows with what is missing"] if set(known) - set(given) and not own else []), anew]
+        [
+            *ways,
+            *(
+                ["add rows with what is missing"]
+                if set(known) - set(given) and not own
+                else []
+            ),
+            anew,
+        ]
     )
 
 

@@ -1,4 +1,6 @@
-"""Language modelling: a causal Transformer, its tokenizer, its windows and its scores, bound plainly."""
+"""Language modelling: a causal Transformer, its tokenizer, its windows and its scores, bound
+plainly.
+"""
 
 import math
 import time
@@ -67,11 +69,18 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     @classmethod
     def resolve(
-        cls, recipe: LanguageRecipe, texts: Texts[Documents], start: FolderConfig | None, where: str
+        cls,
+        recipe: LanguageRecipe,
+        texts: Texts[Documents],
+        start: FolderConfig | None,
+        where: str,
     ) -> LanguageRecipe:
         if start is None:
             return recipe
-        kept, window_len = keep_model_of(recipe, start, where), recipe.batches.window_len
+        kept, window_len = (
+            keep_model_of(recipe, start, where),
+            recipe.batches.window_len,
+        )
         if window_len > kept.model.max_len:
             raise UsageError(
                 f"batches.window_len = {window_len} is longer than the {kept.model.max_len} positions of {where}; "
@@ -80,12 +89,18 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return kept
 
     @classmethod
-    def learn_tokenizers(cls, recipe: LanguageRecipe, texts: Texts[Documents]) -> tuple[Tokenizer, ...]:
+    def learn_tokenizers(
+        cls, recipe: LanguageRecipe, texts: Texts[Documents]
+    ) -> tuple[Tokenizer, ...]:
         return (build_tokenizer(recipe.tokenizer, texts.train.texts),)
 
     @classmethod
     def build(
-        cls, recipe: LanguageRecipe, texts: Texts[Documents], tokenizers: tuple[Tokenizer, ...], machine: Machine
+        cls,
+        recipe: LanguageRecipe,
+        texts: Texts[Documents],
+        tokenizers: tuple[Tokenizer, ...],
+        machine: Machine,
     ) -> Self:
         (tokenizer,) = tokenizers
         config = LanguageConfig(
@@ -110,25 +125,46 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return cls(config, (tokenizer,), model, machine, loss)
 
     @classmethod
-    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+    def untrained(
+        cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine
+    ) -> Self:
         config, (tokenizer,) = refuse_other_kind(config, LanguageConfig), tokenizers
-        return cls(config, (tokenizer,), _build_model(config).to(machine.prepare()), machine, CrossEntropy())
+        return cls(
+            config,
+            (tokenizer,),
+            _build_model(config).to(machine.prepare()),
+            machine,
+            CrossEntropy(),
+        )
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, LanguageConfig, "generate or score text; weft evaluate scores it")
+        config = refuse_other_task(
+            stored, LanguageConfig, "generate or score text; weft evaluate scores it"
+        )
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)
         return cls(config, (tokenizer,), model, machine, CrossEntropy())
 
-    def prepare(self, stores: Path, texts: Texts[Documents], recipe: LanguageRecipe) -> Prepared[WindowBatch]:
-        store = self._store(stores, "train", texts.train, texts.fingerprint(texts.train))
+    def prepare(
+        self, stores: Path, texts: Texts[Documents], recipe: LanguageRecipe
+    ) -> Prepared[WindowBatch]:
+        store = self._store(
+            stores, "train", texts.train, texts.fingerprint(texts.train)
+        )
         kind = StreamBatches if self.config.packing == "stream" else PackedBatches
-        batches = kind(store, self.config.window_len, recipe.batches.batch_size, recipe.training.seed)
+        batches = kind(
+            store,
+            self.config.window_len,
+            recipe.batches.batch_size,
+            recipe.training.seed,
+        )
         lost = (
-            f"left out of training: {counted(n, 'documents')} ({why})" for why, n in store.dropped.items() if n
+            f"left out of training: {counted(n, 'documents')} ({why})"
+            for why, n in store.dropped.items()
+            if n
         )
         return Prepared(batches, self._describe(store), tuple(lost))
 
@@ -149,8 +185,12 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     ) -> "DevEvaluation | None":
         if texts.dev is None:
             return None
-        store = self._store(files.stores, "dev", texts.dev, texts.fingerprint(texts.dev))
-        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+        store = self._store(
+            files.stores, "dev", texts.dev, texts.fingerprint(texts.dev)
+        )
+        return DevEvaluation(
+            self, texts.dev, store, files.samples, recipe.training.num_samples
+        )
 
     def read(self, data: Sequence[str]) -> Documents:
         return read_documents(data, self.config.documents, self.config.raw)
@@ -166,10 +206,16 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         texts = [part[:_TRIAL_CHARS] for part in text.texts[:4]]
         started = time.perf_counter()
         self.evaluate(from_documents(texts, "trial"))
-        seconds = (time.perf_counter() - started) * sum(map(len, text.texts)) / sum(map(len, texts))
+        seconds = (
+            (time.perf_counter() - started)
+            * sum(map(len, text.texts))
+            / sum(map(len, texts))
+        )
         if on_dev:
             started = time.perf_counter()
-            self.predictor().generate(texts[0][:_PROMPT_CHARS], max_new_tokens=60, seed=1)
+            self.predictor().generate(
+                texts[0][:_PROMPT_CHARS], max_new_tokens=60, seed=1
+            )
             seconds += 4 * (time.perf_counter() - started)
         self.model.train()
         return seconds
@@ -196,7 +242,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             packed=self.config.packing == "packed",
             window_len=self.config.window_len,
             device=torch.device(where.device),
-            writer=None if where.plain else build_writer(self.model, where.device, where.precision),
+            writer=None
+            if where.plain
+            else build_writer(self.model, where.device, where.precision),
         )
 
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:
@@ -209,17 +257,31 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         tgt_in, tgt_out = batch.tgt_in.to(device), batch.tgt_out.to(device)
         if self.machine.packs and torch.is_grad_enabled():
             packing = Packing.of(batch.tgt_out != PAD_ID, batch.lens(), device)
-            states, tgt_out = self.model.packed_states(tgt_in, segments, packing), packing.pack(tgt_out)
+            states, tgt_out = (
+                self.model.packed_states(tgt_in, segments, packing),
+                packing.pack(tgt_out),
+            )
         else:
             states = self.model.states(tgt_in, segments)
         return loss(states, self.model.output, tgt_out, self.model.projection)
 
     def _windows(self, store: TextStore) -> Iterator[WindowBatch]:
-        return scoring_windows(store, self.config.window_len, _SCORED_TOKENS, self.config.packing == "packed")
+        return scoring_windows(
+            store,
+            self.config.window_len,
+            _SCORED_TOKENS,
+            self.config.packing == "packed",
+        )
 
     def _store(self, stores: Path, name: str, text: Documents, key: str) -> TextStore:
         return prepare_text_store(
-            stores, name, text.texts, self.tokenizers[0], max_len=None, too_long="keep", text_key=key
+            stores,
+            name,
+            text.texts,
+            self.tokenizers[0],
+            max_len=None,
+            too_long="keep",
+            text_key=key,
         )
 
     def _describe(self, store: TextStore) -> str:
@@ -257,7 +319,10 @@ class DevEvaluation:
         model = self.task.predictor()
         for text in self.text.texts[: self.num_samples]:
             prompt = text[:_PROMPT_CHARS]
-            yield {"prompt": prompt, "text": model.generate(prompt, max_new_tokens=60, seed=1).text}
+            yield {
+                "prompt": prompt,
+                "text": model.generate(prompt, max_new_tokens=60, seed=1).text,
+            }
 
 
 def _build_model(config: LanguageConfig) -> CausalTransformer:

@@ -1,4 +1,6 @@
-"""What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a folder."""
+"""What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a
+folder.
+"""
 
 import json
 import time
@@ -30,7 +32,8 @@ from weft.model.transformer import count_parameters
 from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
 
-PIECES, TRIAL = (1, 8, 64), 0.5  # rows that are scored to foresee how long all take, and seconds that suffice
+# rows that are scored to foresee how long all take, and seconds that suffice
+PIECES, TRIAL = (1, 8, 64), 0.5
 
 
 class Scores(Protocol):
@@ -43,15 +46,18 @@ class Scores(Protocol):
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores with what their reader must know of the text: its signature, and whether it was trained on.
+    """Scores with what their reader must know of the text: its signature, and whether it was
+    trained on.
 
-    `contamination` is empty where no row of it was, and where nothing is known of the training text.
+    `contamination` is empty where no row of it was, and where nothing is known of the training
+    text.
     """
 
     scores: Scores
     signature: str
     contamination: tuple[str, ...] = ()
-    computed: Mapping[str, Any] = field(default_factory=dict)  # the precision, and how outputs were searched for
+    # the precision, and how outputs were searched for
+    computed: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> str:
         """One line."""
@@ -59,12 +65,16 @@ class Scored:
 
     def lines(self) -> list[str]:
         """For a person to read."""
-        how = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.computed.items())
+        how = ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in self.computed.items()
+        )
         marks = [f"note: {mark}" for mark in self.contamination]
         return [*self.scores.lines(), f"text  {self.signature}", f"by    {how}", *marks]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the scores' own dictionary, with `data_signature` and `contaminated` (a sentence or none)."""
+        """Return the scores' own dictionary, with `data_signature` and `contaminated` (a sentence
+        or none).
+        """
         return {
             **self.scores.to_json(),
             "data_signature": self.signature,
@@ -96,7 +106,8 @@ class Prepared(Generic[B]):
 
 
 class Task(ABC, Generic[R, C, B]):
-    """A model with its tokenizers, built for training from a recipe or loaded from a folder: the same object.
+    """A model with its tokenizers, built for training from a recipe or loaded from a folder: the
+    same object.
 
     R is its recipe, C its kind of text, B its batch.
     """
@@ -116,8 +127,12 @@ class Task(ABC, Generic[R, C, B]):
 
     @classmethod
     @abstractmethod
-    def resolve(cls, recipe: R, texts: Texts[C], start: FolderConfig | None, where: str) -> R:
-        """Return the recipe with what the text, or the model in folder `where` that it starts from, says."""
+    def resolve(
+        cls, recipe: R, texts: Texts[C], start: FolderConfig | None, where: str
+    ) -> R:
+        """Return the recipe with what the text, or the model in folder `where` that it starts from,
+        says.
+        """
 
     @classmethod
     @abstractmethod
@@ -126,13 +141,23 @@ class Task(ABC, Generic[R, C, B]):
 
     @classmethod
     @abstractmethod
-    def build(cls, recipe: R, texts: Texts[C], tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+    def build(
+        cls,
+        recipe: R,
+        texts: Texts[C],
+        tokenizers: tuple[Tokenizer, ...],
+        machine: Machine,
+    ) -> Self:
         """Return a new model with fresh weights, drawn from the recipe's seed."""
 
     @classmethod
     @abstractmethod
-    def untrained(cls, config: Any, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
-        """Return the model that a config describes, its weights still to come; its loss is the plain one."""
+    def untrained(
+        cls, config: Any, tokenizers: tuple[Tokenizer, ...], machine: Machine
+    ) -> Self:
+        """Return the model that a config describes, its weights still to come; its loss is the
+        plain one.
+        """
 
     @classmethod
     @abstractmethod
@@ -152,15 +177,21 @@ class Task(ABC, Generic[R, C, B]):
 
     @abstractmethod
     def flops(self, batch: B) -> float:
-        """Multiplications and additions of training on one micro-batch (`weft.model.flops`); 0: not counted."""
+        """Multiplications and additions of training on one micro-batch (`weft.model.flops`); 0: not
+        counted.
+        """
 
     def seconds_at_peak(self, batch: B) -> float:
-        """How long training on one micro-batch would take at the machine's matrix peak; 0 where not known."""
+        """How long training on one micro-batch would take at the machine's matrix peak; 0 where not
+        known.
+        """
         peak = self.machine.peak_flops
         return self.flops(batch) / peak if peak else 0.0
 
     @abstractmethod
-    def dev_evaluation(self, files: RunFiles, texts: Texts[C], recipe: R) -> Evaluate | None:
+    def dev_evaluation(
+        self, files: RunFiles, texts: Texts[C], recipe: R
+    ) -> Evaluate | None:
         """What scores the model on dev; None where there is no dev text."""
 
     @abstractmethod
@@ -172,7 +203,9 @@ class Task(ABC, Generic[R, C, B]):
         """Score the model on text that it was not trained on."""
 
     def scoring_seconds(self, text: C, on_dev: bool) -> float:
-        """About how long it takes to score a text, on dev while training or at the end, by small parts of it."""
+        """About how long it takes to score a text, on dev while training or at the end, by small
+        parts of it.
+        """
         self.model.eval()
         took: list[tuple[int, float]] = []
         for rows in (min(rows, len(text)) for rows in PIECES):
@@ -183,7 +216,11 @@ class Task(ABC, Generic[R, C, B]):
                 break
         self.model.train()
         (fewest, least), (rows, seconds) = took[0], took[-1]
-        a_row = max(seconds - least, 0.0) / (rows - fewest) if rows > fewest else seconds / rows
+        a_row = (
+            max(seconds - least, 0.0) / (rows - fewest)
+            if rows > fewest
+            else seconds / rows
+        )
         return seconds + (len(text) - rows) * a_row
 
     def score_piece(self, text: C, rows: int, on_dev: bool) -> None:
@@ -193,36 +230,60 @@ class Task(ABC, Generic[R, C, B]):
     @staticmethod
     @abstractmethod
     def overlap_rows(text: C) -> Sequence[Sequence[str]]:
-        """What must not occur in training as well, for a score to mean something: pairs, or texts."""
+        """What must not occur in training as well, for a score to mean something: pairs, or
+        texts.
+        """
 
     def scored(
-        self, text: C, scores: Scores, trained_on: TextHashes | None, asked: Mapping[str, Any] | None = None
+        self,
+        text: C,
+        scores: Scores,
+        trained_on: TextHashes | None,
+        asked: Mapping[str, Any] | None = None,
     ) -> Scored:
-        """Return the scores of a text with its signature and, where the training text is known, what they share.
+        """Return the scores of a text with its signature and, where the training text is known,
+        what they share.
 
         `asked` are settings of the search that take the place of the model's own.
         """
         marks = self.shared_rows(text, trained_on)
-        return Scored(scores, signature(text.rows(), self.tokenizers), tuple(marks), self.computed(asked or {}))
+        return Scored(
+            scores,
+            signature(text.rows(), self.tokenizers),
+            tuple(marks),
+            self.computed(asked or {}),
+        )
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return what scores depend on besides model and text."""
         return {"precision": self.machine.precision}
 
     def shared_rows(self, text: C, trained_on: TextHashes | None) -> list[str]:
-        """What to say of a text of which some was trained on; nothing where the training text is not known."""
+        """What to say of a text of which some was trained on; nothing where the training text is
+        not known.
+        """
         if trained_on is None:
             return []
-        return contamination_notes(trained_on, self.overlap_rows(text), text.where, self.unit)
+        return contamination_notes(
+            trained_on, self.overlap_rows(text), text.where, self.unit
+        )
 
     def doubts(self, text: C, trained_on: TextHashes | None) -> list[str]:
-        """What else stands against figures on a text: what reading changed or left out, what is not known."""
+        """What else stands against figures on a text: what reading changed or left out, what is not
+        known.
+        """
         notes = [
             *text.notes,
-            *(f"left out: {counted(n, self.unit)} ({why})" for why, n in text.dropped.items() if n),
+            *(
+                f"left out: {counted(n, self.unit)} ({why})"
+                for why, n in text.dropped.items()
+                if n
+            ),
         ]
         if trained_on is None:
-            notes.append("not checked for overlap with training: the folder has no run/train-hashes.npy")
+            notes.append(
+                "not checked for overlap with training: the folder has no run/train-hashes.npy"
+            )
         return notes
 
     @abstractmethod
@@ -232,10 +293,14 @@ class Task(ABC, Generic[R, C, B]):
     def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
         """Write the model folder."""
         weights = {name: p.detach() for name, p in self.model.named_parameters()}
-        contents = [tokenizer.to_json().encode() for tokenizer in dict.fromkeys(self.tokenizers)]
+        contents = [
+            tokenizer.to_json().encode() for tokenizer in dict.fromkeys(self.tokenizers)
+        ]
         files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
         words = None if self.known is None else torch.from_numpy(self.known.hashes)
-        model_folder.save_model_folder(folder, self.config, weights, files, card, facts, words=words)
+        model_folder.save_model_folder(
+            folder, self.config, weights, files, card, facts, words=words
+        )
 
     @property
     def num_parameters(self) -> int:
@@ -243,12 +308,16 @@ class Task(ABC, Generic[R, C, B]):
         return count_parameters(self.model)
 
     def as_used(self) -> Self:
-        """Return the same with products in float32, as `weft translate` and `weft evaluate` have them."""
+        """Return the same with products in float32, as `weft translate` and `weft evaluate` have
+        them.
+        """
         task: Any = self  # each task is a dataclass
         return replace(task, machine=self.machine.as_used())
 
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        """Return the same, with what it takes to say at use where it guesses; for tasks that say it."""
+        """Return the same, with what it takes to say at use where it guesses; for tasks that say
+        it.
+        """
         return self
 
 
@@ -256,34 +325,44 @@ def load_known(stored: StoredModel) -> KnownWords | None:
     """Return the words that a folder's model was trained on, where it has kept them."""
     if not stored.config.known_words:
         return None
-    return KnownWords(model_folder.read_words(stored.folder / model_folder.WORDS).numpy())
+    return KnownWords(
+        model_folder.read_words(stored.folder / model_folder.WORDS).numpy()
+    )
 
 
-def config_knowing(config: F, known: KnownWords | None, low_confidence: float | None) -> F:
+def config_knowing(
+    config: F, known: KnownWords | None, low_confidence: float | None
+) -> F:
     """Return the config of a model that keeps the words that it knows."""
-    return config.model_copy(update={"known_words": known is not None, "low_confidence": low_confidence})
+    return config.model_copy(
+        update={"known_words": known is not None, "low_confidence": low_confidence}
+    )
 
 
 def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:
-    """Return the tokenizers of a folder, one for each file. Raises FolderError where they are not its config's.
+    """Return the tokenizers of a folder, one for each file. Raises FolderError where they are not
+    its config's.
 
     Warns of OtherVersion where a package that they need is of another version than in training.
     """
     sides = stored.config.tokenizer_files()
     loaded = [
-        load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name)) for name, side in sides.items()
+        load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name))
+        for name, side in sides.items()
     ]
     known = stored.config.tokenizer_steps
-    steps = {name: version for tokenizer in loaded for name, version in tokenizer.steps.items()}
+    steps = {
+        name: version
+        for tokenizer in loaded
+        for name, version in tokenizer.steps.items()
+    }
     if steps.keys() != known.keys():
         raise FolderError(
             f"{stored.folder / model_folder.CONFIG}: tokenizer_steps are not those of its tokenizers"
         )
     for name in (name for name in steps if steps[name] != known[name]):
         said = f"{stored.folder}: trained with {name} {known[name]}, and {steps[name]} is installed"
-        remedy = (
-            "text may be cut into other words than the model knows; install that version if its results differ"
-        )
+        remedy = "text may be cut into other words than the model knows; install that version if its results differ"
         warnings.warn(f"{said}: {remedy}", OtherVersion, stacklevel=2)
     return loaded
 
@@ -299,7 +378,8 @@ def refuse_other_size(stored: StoredModel, tokenizer: Tokenizer, size: int) -> N
 
 def load_into(stored: StoredModel, build: Callable[[], M], machine: Machine) -> M:
     """Build the model that a config describes and fill it with its weights, ready to use."""
-    with torch.device("meta"):  # what the config claims is allocated only if the weights are that large
+    # what the config claims is allocated only if the weights are that large
+    with torch.device("meta"):
         stored.refuse_unfit(build())
     with _OwnNumbers():
         model = build()
@@ -312,7 +392,8 @@ def load_into(stored: StoredModel, build: Callable[[], M], machine: Machine) -> 
 class _OwnNumbers(TorchFunctionMode):
     """Draws the first weights, which are soon written over, from a generator of their own.
 
-    Torch's is the process's: a run in another thread would draw other dropout masks after it was used here.
+    Torch's is the process's: a run in another thread would draw other dropout masks after it was
+    used here.
     """
 
     def __init__(self) -> None:
@@ -320,9 +401,17 @@ class _OwnNumbers(TorchFunctionMode):
         self.generator = torch.Generator()
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        draws = {"generator": self.generator} if getattr(func, "__name__", "") in _DRAWING else {}
+        draws = (
+            {"generator": self.generator}
+            if getattr(func, "__name__", "") in _DRAWING
+            else {}
+        )
         return func(*args, **{**(kwargs or {}), **draws})
 
 
@@ -335,7 +424,9 @@ def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
     Raises UsageError where it holds a model of another task than `verb` needs.
     """
     if not isinstance(stored.config, wanted):
-        raise UsageError(f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}")
+        raise UsageError(
+            f"{stored.folder}: holds a model for {stored.config.task}, which cannot {verb}"
+        )
     return stored.config
 
 
@@ -344,7 +435,9 @@ def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
 
     Raises UsageError where the recipe sets a key to another value; a default asks for nothing.
     """
-    kept = recipe.model_copy(update={name: getattr(start, name) for name in ("model", "tokenizer")})
+    kept = recipe.model_copy(
+        update={name: getattr(start, name) for name in ("model", "tokenizer")}
+    )
     asked = recipe_difference(type(recipe)(), recipe)
     for key, (here, there) in recipe_difference(recipe, kept).items():
         if key in asked:
@@ -358,7 +451,9 @@ def keep_model_of(recipe: R, start: FolderConfig, where: str) -> R:
 def refuse_other_kind(config: FolderConfig, wanted: type[F]) -> F:
     """Return the config as one of the wanted task. Raises FolderError where it is another's."""
     if not isinstance(config, wanted):
-        raise FolderError(f"a config for {config.task} stands where another was expected; restore the folder")
+        raise FolderError(
+            f"a config for {config.task} stands where another was expected; restore the folder"
+        )
     return config
 
 
@@ -367,7 +462,9 @@ def write_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, ...]) -> None:
     different = list(dict.fromkeys(tokenizers))
     facts = {
         "order": [different.index(tokenizer) for tokenizer in tokenizers],
-        "settings": [tokenizer.settings.model_dump(mode="json") for tokenizer in different],
+        "settings": [
+            tokenizer.settings.model_dump(mode="json") for tokenizer in different
+        ],
     }
     with durable.writing_folder(folder, facts) as temporary:
         for number, tokenizer in enumerate(different):
@@ -379,19 +476,28 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
     manifest = durable.read_manifest(folder)
     sides = [SideSection.model_validate(side) for side in manifest["settings"]]
     paths = [folder / f"{number}.json" for number in range(len(sides))]
-    loaded = [load_tokenizer(p.read_bytes(), side, str(p)) for p, side in zip(paths, sides, strict=True)]
+    loaded = [
+        load_tokenizer(p.read_bytes(), side, str(p))
+        for p, side in zip(paths, sides, strict=True)
+    ]
     return tuple(loaded[i] for i in manifest["order"])
 
 
-def noise_of(section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max_len: int) -> Noise | None:
+def noise_of(
+    section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max_len: int
+) -> Noise | None:
     """Return the noise that a recipe asks for, of one tokenizer a side.
 
     Raises UsageError where none has merges.
     """
     if not section.bpe_dropout and not section.word_dropout:
         return None
-    if section.bpe_dropout and all(tokenizer.settings.kind != "bpe" for tokenizer in sides):
-        kinds = " and ".join(dict.fromkeys(tokenizer.settings.kind for tokenizer in sides))
+    if section.bpe_dropout and all(
+        tokenizer.settings.kind != "bpe" for tokenizer in sides
+    ):
+        kinds = " and ".join(
+            dict.fromkeys(tokenizer.settings.kind for tokenizer in sides)
+        )
         raise UsageError(
             f"batches.bpe_dropout needs a bpe tokenizer, not {kinds}; leave it out, or change the kind"
         )
@@ -400,8 +506,12 @@ def noise_of(section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max
 
 
 def keep_samples(path: Path, step: int, samples: Iterable[Mapping[str, Any]]) -> None:
-    """Add to the samples of earlier steps; what a run that was killed had said of later ones goes."""
+    """Add to the samples of earlier steps; what a run that was killed had said of later ones
+    goes.
+    """
     old = path.read_text("utf-8").split("\n")[:-1] if path.is_file() else []
     kept = [line for line in old if json.loads(line)["step"] < step]
-    new = [json.dumps({"step": step, **sample}, ensure_ascii=False) for sample in samples]
+    new = [
+        json.dumps({"step": step, **sample}, ensure_ascii=False) for sample in samples
+    ]
     durable.write_text(path, "".join(line + "\n" for line in [*kept, *new]))

@@ -27,7 +27,12 @@ from weft.decoding.shortlist import Shortlist
 from weft.engine.captured import CapturedEngine
 from weft.engine.weights import build_engine, is_sharded, weights_of, why_no_engine
 from weft.errors import UsageError
-from weft.evaluation.metrics import TranslationScores, pair_scores, perplexity, translation_scores
+from weft.evaluation.metrics import (
+    TranslationScores,
+    pair_scores,
+    perplexity,
+    translation_scores,
+)
 from weft.folder import model_folder
 from weft.folder.model_folder import FolderConfig, RunFiles, TranslationConfig
 from weft.kernels.machine import LOW, Machine
@@ -56,14 +61,18 @@ from weft.tasks.task import (
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
-_NEARLY_ALL, _ENOUGH_LONG = 0.95, 100  # share of single sentences; long pairs that say what is usual
+# share of single sentences; long pairs that say what is usual
+_NEARLY_ALL, _ENOUGH_LONG = 0.95, 100
 LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
-_MANY, _SAME = 20, 0.1  # so many sources or targets, of which so small a share differ, are rather labels
+# so many sources or targets, of which so small a share differ, are rather labels
+_MANY, _SAME = 20, 0.1
 
 
 @dataclass(frozen=True)
 class Translation(Task[TranslationRecipe, ParallelText, Batch]):
-    """Translation: an encoder-decoder, its two tokenizers (one object twice where joint), and its loss."""
+    """Translation: an encoder-decoder, its two tokenizers (one object twice where joint), and its
+    loss.
+    """
 
     name: ClassVar[str] = "translation"
     unit: ClassVar[str] = "pairs"
@@ -82,14 +91,22 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     @classmethod
     def resolve(
-        cls, recipe: TranslationRecipe, texts: Texts[ParallelText], start: FolderConfig | None, where: str
+        cls,
+        recipe: TranslationRecipe,
+        texts: Texts[ParallelText],
+        start: FolderConfig | None,
+        where: str,
     ) -> TranslationRecipe:
         langs = [texts.train.src_lang, texts.train.tgt_lang]
         if start is None:
-            return with_values(recipe, {"data.src_lang": langs[0], "data.tgt_lang": langs[1]})
+            return with_values(
+                recipe, {"data.src_lang": langs[0], "data.tgt_lang": langs[1]}
+            )
         assert isinstance(start, TranslationConfig)
         own = [start.src_lang, start.tgt_lang]
-        if any(lang not in (UNKNOWN, mine) for lang, mine in zip(langs, own, strict=True)):
+        if any(
+            lang not in (UNKNOWN, mine) for lang, mine in zip(langs, own, strict=True)
+        ):
             raise UsageError(
                 f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; "
                 "give text in its languages"
@@ -98,7 +115,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return keep_model_of(recipe, start, where)
 
     @classmethod
-    def learn_tokenizers(cls, recipe: TranslationRecipe, texts: Texts[ParallelText]) -> tuple[Tokenizer, ...]:
+    def learn_tokenizers(
+        cls, recipe: TranslationRecipe, texts: Texts[ParallelText]
+    ) -> tuple[Tokenizer, ...]:
         return build_tokenizers(recipe.tokenizer, texts.train.src, texts.train.tgt)
 
     @classmethod
@@ -137,28 +156,56 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return cls(config, (src, tgt), model, machine, loss)
 
     @classmethod
-    def untrained(cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine) -> Self:
+    def untrained(
+        cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine
+    ) -> Self:
         config, (src, tgt) = refuse_other_kind(config, TranslationConfig), tokenizers
-        return cls(config, (src, tgt), _build_model(config).to(machine.prepare()), machine, CrossEntropy())
+        return cls(
+            config,
+            (src, tgt),
+            _build_model(config).to(machine.prepare()),
+            machine,
+            CrossEntropy(),
+        )
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
         config = refuse_other_task(stored, TranslationConfig, "translate")
         loaded = load_tokenizers(stored)
-        for tokenizer, size in zip(loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False):
+        for tokenizer, size in zip(
+            loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False
+        ):
             refuse_other_size(stored, tokenizer, size)
         model = load_into(stored, lambda: _build_model(config), machine)
         found = model_folder.read_shortlist(folder, config)
-        shortlist = Shortlist(**{name: t.numpy() for name, t in found.items()}) if found else None
-        return cls(config, (loaded[0], loaded[-1]), model, machine, CrossEntropy(), shortlist, load_known(stored))
+        shortlist = (
+            Shortlist(**{name: t.numpy() for name, t in found.items()})
+            if found
+            else None
+        )
+        return cls(
+            config,
+            (loaded[0], loaded[-1]),
+            model,
+            machine,
+            CrossEntropy(),
+            shortlist,
+            load_known(stored),
+        )
 
-    def prepare(self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe) -> Prepared[Batch]:
+    def prepare(
+        self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe
+    ) -> Prepared[Batch]:
         store = self._store(stores, "train", texts.train, texts)
         size, seed = recipe.batches, recipe.training.seed
         noise = noise_of(size, self.tokenizers, seed, self.config.max_src_len - 1)
         batches = Batches(store, size.tokens_per_batch, size.batch_size, seed, noise)
-        lost = (f"left out of training: {counted(n, 'pairs')} ({why})" for why, n in store.dropped.items() if n)
+        lost = (
+            f"left out of training: {counted(n, 'pairs')} ({why})"
+            for why, n in store.dropped.items()
+            if n
+        )
         return Prepared(batches, self._describe(store), tuple(lost))
 
     def compute_loss(self, batch: Batch) -> LossSums:
@@ -170,26 +217,42 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         with self.machine.autocast():
             if self.machine.packs and isinstance(self.model, Seq2SeqTransformer):
                 mine, theirs = (Packing.of(kept, device=device) for kept in real)
-                states, tgt_out = self.model.packed_states(src, tgt_in, (mine, theirs)), theirs.pack(tgt_out)
+                states, tgt_out = (
+                    self.model.packed_states(src, tgt_in, (mine, theirs)),
+                    theirs.pack(tgt_out),
+                )
             else:
                 states = self.model.states(src, tgt_in)
             return self.loss(states, self.model.output, tgt_out, self.model.projection)
 
     def flops(self, batch: Batch) -> float:
-        cost = self._cost.of((batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1))
+        cost = self._cost.of(
+            (batch.src != PAD_ID).sum(1), (batch.tgt_out != PAD_ID).sum(1)
+        )
         return 2 * cost if self.loss.r_drop else cost
 
     @cached_property
     def _cost(self) -> Cost:
-        """Of a recurrent model nothing is counted: its layers take one token after another, far from any peak."""
-        return seq2seq_cost(self.model) if isinstance(self.model, Seq2SeqTransformer) else Cost()
+        """Of a recurrent model nothing is counted: its layers take one token after another, far
+        from any peak.
+        """
+        return (
+            seq2seq_cost(self.model)
+            if isinstance(self.model, Seq2SeqTransformer)
+            else Cost()
+        )
 
     def mean_loss(self, store: ParallelStore, tokens_per_batch: int = 4096) -> float:
         """Unsmoothed cross-entropy in nats a target token, the end symbol counted."""
         plain = replace(self, loss=CrossEntropy())
         with torch.inference_mode():
-            sums = [plain.compute_loss(batch) for batch in padded_batches(store, tokens_per_batch)]
-        return sum(float(s.nll_sum) for s in sums) / max(sum(s.num_tokens for s in sums), 1)
+            sums = [
+                plain.compute_loss(batch)
+                for batch in padded_batches(store, tokens_per_batch)
+            ]
+        return sum(float(s.nll_sum) for s in sums) / max(
+            sum(s.num_tokens for s in sums), 1
+        )
 
     def dev_evaluation(
         self, files: RunFiles, texts: Texts[ParallelText], recipe: TranslationRecipe
@@ -197,7 +260,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         if texts.dev is None:
             return None
         store = self._store(files.stores, "dev", texts.dev, texts)
-        return DevEvaluation(self, texts.dev, store, files.samples, recipe.training.num_samples)
+        return DevEvaluation(
+            self, texts.dev, store, files.samples, recipe.training.num_samples
+        )
 
     def read(self, data: Sequence[str]) -> ParallelText:
         return read_pairs(data, self.config.src_lang, self.config.tgt_lang)
@@ -208,21 +273,31 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def score_piece(self, text: ParallelText, rows: int, on_dev: bool) -> None:
         """As long as the sources: what a model writes that has learned nothing has no end."""
-        short = self.config.decoding.model_copy(update={"max_len_ratio": 1.0, "max_len_extra": 2})
+        short = self.config.decoding.model_copy(
+            update={"max_len_ratio": 1.0, "max_len_extra": 2}
+        )
         brief = replace(self, config=self.config.model_copy(update={"decoding": short}))
         brief.evaluate(text.select(range(rows)), **({"beam_size": 1} if on_dev else {}))
 
-    def scores_of(self, text: ParallelText, predictions: Sequence[Prediction]) -> TranslationScores:
+    def scores_of(
+        self, text: ParallelText, predictions: Sequence[Prediction]
+    ) -> TranslationScores:
         """Return the scores of translations of the sources."""
-        return self.scores_of_texts(text, [prediction.text for prediction in predictions])
+        return self.scores_of_texts(
+            text, [prediction.text for prediction in predictions]
+        )
 
-    def scores_of_texts(self, text: ParallelText, translations: Sequence[str]) -> TranslationScores:
+    def scores_of_texts(
+        self, text: ParallelText, translations: Sequence[str]
+    ) -> TranslationScores:
         """Return the scores of translations that are no more than text."""
         return translation_scores(translations, text.tgt, self.config.tgt_lang)
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the precision, and how translations are searched for."""
-        search = self.config.decoding.model_dump(include={"beam_size", "length_penalty"})
+        search = self.config.decoding.model_dump(
+            include={"beam_size", "length_penalty"}
+        )
         changed = {key: value for key, value in asked.items() if value is not None}
         return {"precision": self._kind, **search, **changed}
 
@@ -231,7 +306,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         notes = super().doubts(text, trained_on)
         for name, side in (("sources", text.src), ("targets", text.tgt)):
             if len(side) >= _MANY and (kinds := len(set(side))) <= _SAME * len(side):
-                notes.append(f"{len(side):,} {name} are but {kinds:,} different texts: are they labels?")
+                notes.append(
+                    f"{len(side):,} {name} are but {kinds:,} different texts: are they labels?"
+                )
         return notes
 
     @staticmethod
@@ -239,7 +316,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return list(zip(text.src, text.tgt, strict=True))
 
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        return replace(self, config=config_knowing(self.config, known, low_confidence), known=known)
+        return replace(
+            self, config=config_knowing(self.config, known, low_confidence), known=known
+        )
 
     def predictor(self) -> Translator:
         """By an engine where this machine has one for the model, else by the model's own steps."""
@@ -266,24 +345,38 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def _engine(self) -> Engine | None:
         """Of native kernels on a processor, of captured steps on a GPU."""
-        if not isinstance(self.model, Seq2SeqTransformer) or is_sharded(self.model) or self.machine.plain:
+        if (
+            not isinstance(self.model, Seq2SeqTransformer)
+            or is_sharded(self.model)
+            or self.machine.plain
+        ):
             return None
         if self.machine.device == "cpu":
             return build_engine(self.model, "cpu", self._kind)
         return CapturedEngine(
-            weights_of(self.model), self.machine.device, LOW.get(self.machine.precision, torch.float32)
+            weights_of(self.model),
+            self.machine.device,
+            LOW.get(self.machine.precision, torch.float32),
         )
 
-    def look(self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
-        """What the decoder's last layer looked at in the source after each target token, the mean of its heads."""
+    def look(
+        self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T S"]:
+        """What the decoder's last layer looked at in the source after each target token, the mean
+        of its heads.
+        """
         record = AttentionRecord()
         model: Any = self.model  # of two kinds, each with a cache of its own
         model.decode(tgt_in, model.prefill(src), record)
         return record.cross[-1].mean(1)  # B H T S -> B T S
 
     def why_no_engine(self) -> str:
-        """Why this processor translates without one, in words; empty where nothing is missing or wanted."""
-        would_have = isinstance(self.model, Seq2SeqTransformer) and not self.machine.plain
+        """Why this processor translates without one, in words; empty where nothing is missing or
+        wanted.
+        """
+        would_have = (
+            isinstance(self.model, Seq2SeqTransformer) and not self.machine.plain
+        )
         return why_no_engine(self.machine.device, self._kind) if would_have else ""
 
     @property
@@ -292,14 +385,24 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         is_int8 = self.config.weights == "int8" and self.machine.precision == "float32"
         return "int8" if is_int8 else self.machine.precision
 
-    def _store(self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]) -> ParallelStore:
+    def _store(
+        self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]
+    ) -> ParallelStore:
         max_len, key = self.config.max_src_len - 1, texts.fingerprint(text)
-        return prepare_store(stores, name, text.src, text.tgt, *self.tokenizers, max_len, key)
+        return prepare_store(
+            stores, name, text.src, text.tgt, *self.tokenizers, max_len, key
+        )
 
     def _describe(self, store: ParallelStore) -> str:
         config, side = self.config, self.config.tokenizer
-        kinds = f"joint {side.src.kind}" if config.joint else f"{side.src.kind} to {side.tgt.kind}"
-        sizes = f"{config.src_vocab_size:,}" + ("" if config.joint else f" and {config.tgt_vocab_size:,}")
+        kinds = (
+            f"joint {side.src.kind}"
+            if config.joint
+            else f"{side.src.kind} to {side.tgt.kind}"
+        )
+        sizes = f"{config.src_vocab_size:,}" + (
+            "" if config.joint else f" and {config.tgt_vocab_size:,}"
+        )
         langs = (config.src_lang, config.tgt_lang)
         return (
             f"{direction(*langs)}{how_to_name(*langs)}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
@@ -309,7 +412,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
 @dataclass(frozen=True)
 class DevEvaluation:
-    """Scores a translation model on dev while it trains: greedy BLEU, which decides, then loss and perplexity.
+    """Scores a translation model on dev while it trains: greedy BLEU, which decides, then loss and
+    perplexity.
 
     Each time, the first translations are added to `samples`, one JSON object a line.
     """
@@ -325,17 +429,27 @@ class DevEvaluation:
         with self.task.machine.autocast():
             predictions = self.task.predictor().translate(self.text.src, beam_size=1)
         hypotheses = [p.text for p in predictions]
-        # In the model's own normal form: traditional references must not count against simplified output.
+        # In the model's own normal form: traditional references must not count against simplified
+        # output.
         references = [self.task.tokenizers[1].normalize(text) for text in self.text.tgt]
         scores = translation_scores(hypotheses, references, self.task.config.tgt_lang)
         rows = zip(self.text.src, self.text.tgt, hypotheses, strict=True)
-        samples = ({"src": a, "reference": b, "translation": c} for a, b, c in islice(rows, self.num_samples))
+        samples = (
+            {"src": a, "reference": b, "translation": c}
+            for a, b, c in islice(rows, self.num_samples)
+        )
         keep_samples(self.samples, step, samples)
-        return {"dev_bleu": scores.bleu, "dev_loss": loss, "dev_perplexity": perplexity(loss, 1)}
+        return {
+            "dev_bleu": scores.bleu,
+            "dev_loss": loss,
+            "dev_perplexity": perplexity(loss, 1),
+        }
 
 
 def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
-    """Ids, eos counted, of all sources but one in a thousand, where they are no more than `most`."""
+    """Ids, eos counted, of all sources but one in a thousand, where they are no more than
+    `most`.
+    """
     some = tokenizer.encode_batch(sources[:: max(len(sources) // LOOKED_AT, 1)])
     lengths = sorted(len(ids) + 1 for ids in some)
     return max(2, min(most, lengths[-1 - len(lengths) // 1000]))
@@ -344,14 +458,24 @@ def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
 def _are_single(sources: Sequence[str]) -> bool:
     """Return whether nearly all sources are one sentence each, as far as punctuation tells."""
     some = sources[:: max(len(sources) // LOOKED_AT, 1)]
-    return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(some)
+    return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(
+        some
+    )
 
 
 def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
-    """Target ids for each source id, of all pairs but one in two hundred; 0 where too few sources are long."""
+    """Target ids for each source id, of all pairs but one in two hundred; 0 where too few sources
+    are long.
+    """
     every = max(len(text) // LOOKED_AT, 1)
-    both = zip(src.encode_batch(text.src[::every]), tgt.encode_batch(text.tgt[::every]), strict=True)
-    ratios = sorted(len(theirs) / len(mine) for mine, theirs in both if len(mine) >= LONG_SOURCE)
+    both = zip(
+        src.encode_batch(text.src[::every]),
+        tgt.encode_batch(text.tgt[::every]),
+        strict=True,
+    )
+    ratios = sorted(
+        len(theirs) / len(mine) for mine, theirs in both if len(mine) >= LONG_SOURCE
+    )
     return ratios[len(ratios) // 200] if len(ratios) >= _ENOUGH_LONG else 0.0
 
 

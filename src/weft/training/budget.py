@@ -1,8 +1,9 @@
 """A run that ends at a time that was asked for: the clock decides, once, when its decay begins.
 
-While the plateau of the schedule (warm-up, stable, decay) lasts, its length is open. After each step the rest is
-foreseen from the speed that was measured; as soon as the rest of the time is just enough for the decay, the decay
-begins, and the number of steps is fixed and written down. From there on nothing depends on the clock.
+While the plateau of the schedule (warm-up, stable, decay) lasts, its length is open. After each
+step the rest is foreseen from the speed that was measured; as soon as the rest of the time is just
+enough for the decay, the decay begins, and the number of steps is fixed and written down. From
+there on nothing depends on the clock.
 """
 
 import math
@@ -20,13 +21,16 @@ from weft.training.trainer import OPEN, Plan
 
 EVALUATIONS, SHARE = 15, 0.15  # at most so many, and at most so much of the time
 LEAST_STEPS = 20
-WINDOW, WINDOW_SHARE = 20, 0.25  # the latest steps that tell the speed: so many, or this share of all
+# the latest steps that tell the speed: so many, or this share of all
+WINDOW, WINDOW_SHARE = 20, 0.25
 PUBLISHING = 2.0  # seconds, for files
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What is foreseen, in seconds: a step, an evaluation on dev, and what comes after the last step."""
+    """What is foreseen, in seconds: a step, an evaluation on dev, and what comes after the last
+    step.
+    """
 
     step: float
     evaluation: float = 0.0
@@ -37,8 +41,9 @@ class Costs:
 class TimePlan:
     """A run's plan by the clock, as it is kept in its folder.
 
-    `recipe_steps` is what the recipe said when the run began; `max_steps` is None until the decay begins.
-    `decisions` says when what was decided: `step`, `seconds` since the command began, `decay_begins`, `max_steps`.
+    `recipe_steps` is what the recipe said when the run began; `max_steps` is None until the decay
+    begins. `decisions` says when what was decided: `step`, `seconds` since the command began,
+    `decay_begins`, `max_steps`.
     """
 
     minutes: float
@@ -53,19 +58,29 @@ class TimePlan:
 
     def applied(self, settings: TrainingSection) -> TrainingSection:
         """Return the settings with the plan's schedule."""
-        planned = {"schedule": "wsd", "warmup_steps": self.warmup_steps, "learning_rate": self.learning_rate}
+        planned = {
+            "schedule": "wsd",
+            "warmup_steps": self.warmup_steps,
+            "learning_rate": self.learning_rate,
+        }
         return settings.model_copy(update=planned)
 
     def plan(self) -> Plan:
         """Open while the number of steps is."""
         steps = self.max_steps or self.expected_steps
-        return Plan(steps, self.eval_every, self.save_every, is_open=self.max_steps is None)
+        return Plan(
+            steps, self.eval_every, self.save_every, is_open=self.max_steps is None
+        )
 
     @property
     def repeats(self) -> bool:
-        """Whether a run without a clock comes to the same: its length is fixed, and the decay was for it."""
+        """Whether a run without a clock comes to the same: its length is fixed, and the decay was
+        for it.
+        """
         decided = [one["max_steps"] for one in self.decisions if one["max_steps"]]
-        return self.max_steps is not None and all(steps == self.max_steps for steps in decided)
+        return self.max_steps is not None and all(
+            steps == self.max_steps for steps in decided
+        )
 
     def as_settings(self, recipe: TrainingSection) -> str:
         """What repeats the run without a clock."""
@@ -76,32 +91,49 @@ class TimePlan:
             "max_steps": self.max_steps,
             "eval_every": self.eval_every,
         }
-        return " ".join(f"--set training.{k}={v}" for k, v in wanted.items() if getattr(recipe, k) != v)
+        return " ".join(
+            f"--set training.{k}={v}"
+            for k, v in wanted.items()
+            if getattr(recipe, k) != v
+        )
 
 
 def read_time_plan(path: Path) -> TimePlan | None:
-    """What an earlier start planned by the clock; None where none did. Raises FolderError where it is damaged."""
+    """What an earlier start planned by the clock; None where none did. Raises FolderError where it
+    is damaged.
+    """
     if not path.is_file():
         return None
     try:
         return TimePlan(**durable.read_json(path))
     except TypeError:
-        raise FolderError(f"{path}: does not hold a plan; restore the file, or begin anew with --fresh") from None
+        raise FolderError(
+            f"{path}: does not hold a plan; restore the file, or begin anew with --fresh"
+        ) from None
 
 
 def more_steps(plan: TimePlan | None, steps: int) -> int:
-    """Twice as many; not what the recipe said when a run by the clock began, for that leaves it to the clock."""
+    """Twice as many; not what the recipe said when a run by the clock began, for that leaves it to
+    the clock.
+    """
     twice = 2 * steps
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
 
 
 def settle_time_plan(
-    path: Path, settings: TrainingSection, d_model: int, costs: Costs, minutes: float | None, elapsed: float
+    path: Path,
+    settings: TrainingSection,
+    d_model: int,
+    costs: Costs,
+    minutes: float | None,
+    elapsed: float,
 ) -> TimePlan | None:
-    """Return the plan of the run's first start, or a new one, written down; None where no time is asked for.
+    """Return the plan of the run's first start, or a new one, written down; None where no time is
+    asked for.
 
-    More or less time may be given while the plateau lasts; another `training.max_steps` than the recipe had when
-    the run began takes the place of the clock. Raises UsageError where the time does not suffice.
+    More or less time may be given while the plateau lasts; another `training.max_steps` than the
+    recipe had when the run began takes the place of the clock. Raises UsageError where the time
+    does not suffice.
     """
     old = read_time_plan(path)
     if old is None and minutes is None:
@@ -112,14 +144,24 @@ def settle_time_plan(
     elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
         made = replace(old, max_steps=settings.max_steps)
     else:
-        made = old if minutes is None or old.max_steps else replace(old, minutes=minutes)
+        made = (
+            old if minutes is None or old.max_steps else replace(old, minutes=minutes)
+        )
     durable.write_json(path, asdict(made))
     return made
 
 
-def _first_plan(settings: TrainingSection, d_model: int, costs: Costs, minutes: float, elapsed: float) -> TimePlan:
+def _first_plan(
+    settings: TrainingSection,
+    d_model: int,
+    costs: Costs,
+    minutes: float,
+    elapsed: float,
+) -> TimePlan:
     free = 60 * minutes - elapsed - costs.ending
-    evaluations = max(min(int(SHARE * free / max(costs.evaluation, 1e-9)), EVALUATIONS), 1)
+    evaluations = max(
+        min(int(SHARE * free / max(costs.evaluation, 1e-9)), EVALUATIONS), 1
+    )
     steps = int((free - evaluations * costs.evaluation) / max(costs.step, 1e-9))
     if steps < LEAST_STEPS:
         beside = elapsed + costs.ending + costs.evaluation
@@ -130,14 +172,16 @@ def _first_plan(settings: TrainingSection, d_model: int, costs: Costs, minutes: 
             "smaller model"
         )
     rate = settings.learning_rate
-    if settings.schedule == "noam":  # whose learning_rate is a factor: its highest rate is kept
+    # whose learning_rate is a factor: its highest rate is kept
+    if settings.schedule == "noam":
         rate *= (d_model * max(settings.warmup_steps, 1)) ** -0.5
     eval_every = math.ceil(steps / evaluations)
     return TimePlan(
         minutes=minutes,
         recipe_steps=settings.max_steps,
         eval_every=eval_every,
-        save_every=settings.save_every or max(min(eval_every, 500, math.ceil(60 / costs.step)), 1),
+        save_every=settings.save_every
+        or max(min(eval_every, 500, math.ceil(60 / costs.step)), 1),
         warmup_steps=min(settings.warmup_steps, steps // 5),
         learning_rate=rate,
         expected_steps=steps,
@@ -145,7 +189,9 @@ def _first_plan(settings: TrainingSection, d_model: int, costs: Costs, minutes: 
 
 
 class Budget:
-    """Decides by the clock when the decay begins, and writes that down before a step is taken by it."""
+    """Decides by the clock when the decay begins, and writes that down before a step is taken by
+    it.
+    """
 
     def __init__(
         self,
@@ -165,7 +211,9 @@ class Budget:
         self._paused = 0.0
 
     def begin(self, used: float, evaluations: list[float]) -> None:
-        """Count the seconds that earlier starts of the run have used; from now on steps are taken."""
+        """Count the seconds that earlier starts of the run have used; from now on steps are
+        taken.
+        """
         self._began -= used
         self._evaluations = [*evaluations]
         self._marks = [self._clock()]
@@ -179,7 +227,10 @@ class Budget:
         """Return the number of steps in all, where the decay has to begin after `step`; else 0."""
         self._marks.append(self._clock() - self._paused)
         steps = self._steps_if_now(step)
-        if step < self.settings.warmup_steps or self.elapsed + self._left(step, steps) < 60 * self.plan.minutes:
+        if (
+            step < self.settings.warmup_steps
+            or self.elapsed + self._left(step, steps) < 60 * self.plan.minutes
+        ):
             return 0
         self._write(step, steps)
         return steps
@@ -205,7 +256,9 @@ class Budget:
         return steps
 
     def _steps_if_now(self, step: int) -> int:
-        """So many that the plateau reaches `step` and no further, and the rate of all steps so far is its own."""
+        """So many that the plateau reaches `step` and no further, and the rate of all steps so far
+        is its own.
+        """
         steps = max(math.ceil(step / (1 - self.settings.decay_fraction)), step + 1)
         while self._rate(step, steps) != self._rate(step, OPEN):
             steps += 1
@@ -227,7 +280,11 @@ class Budget:
         return sum(latest) / len(latest) if latest else self.costs.evaluation
 
     def _ending(self) -> float:
-        slower = self._evaluation() / self.costs.evaluation if self._evaluations and self.costs.evaluation else 1
+        slower = (
+            self._evaluation() / self.costs.evaluation
+            if self._evaluations and self.costs.evaluation
+            else 1
+        )
         return PUBLISHING + max(self.costs.ending - PUBLISHING, 0.0) * slower
 
     def _left(self, step: int, max_steps: int) -> float:
@@ -240,7 +297,9 @@ class Budget:
         self.plan = replace(self.plan, max_steps=steps)
         self._note(step, step + 1, steps)
 
-    def _note(self, step: int, decay_begins: int | None, max_steps: int | None, **more: Any) -> None:
+    def _note(
+        self, step: int, decay_begins: int | None, max_steps: int | None, **more: Any
+    ) -> None:
         facts: dict[str, Any] = {
             "step": step,
             "seconds": round(self.elapsed, 1),

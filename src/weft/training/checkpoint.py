@@ -1,9 +1,11 @@
-"""A run's state on disk: one file for each kind, whole or not at all, and never the last good one lost.
+"""A run's state on disk: one file for each kind, whole or not at all, and never the last good one
+lost.
 
-A checkpoint is the folder `step-<n>`: model and optimizer as safetensors, progress as JSON, and a manifest with
-their SHA-256. `latest` is a file with the newest one's name, for people; it moves only when that is on disk, and
-old ones go only after that. Which one is the best stands in the progress. Learning rates, random numbers and the
-order of the batches are functions of the progress and the recipe, and need no file.
+A checkpoint is the folder `step-<n>`: model and optimizer as safetensors, progress as JSON, and a
+manifest with their SHA-256. `latest` is a file with the newest one's name, for people; it moves
+only when that is on disk, and old ones go only after that. Which one is the best stands in the
+progress. Learning rates, random numbers and the order of the batches are functions of the progress
+and the recipe, and need no file.
 """
 
 import shutil
@@ -19,10 +21,16 @@ from torch import Tensor
 from weft.errors import FolderError
 from weft.folder import durable
 
-MODEL, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.safetensors", "progress.json"
+MODEL, OPTIMIZER, PROGRESS = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "progress.json",
+)
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
-FORMAT, OLDEST_FORMAT = 4, 3  # of the files above, kept in the manifest; all from the oldest on are read
-SINCE = {"unlogged_loss": 4, "unlogged_steps": 4}  # fields of the progress that came with a later format
+# of the files above, kept in the manifest; all from the oldest on are read
+FORMAT, OLDEST_FORMAT = 4, 3
+# fields of the progress that came with a later format
+SINCE = {"unlogged_loss": 4, "unlogged_steps": 4}
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -30,9 +38,10 @@ LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 class Progress:
     """Where a run stands: what a checkpoint keeps beside weights and optimizer.
 
-    `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation that belongs to
-    `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is what gradients in float16 are
-    multiplied with; else 1. `unlogged_loss` is the sum over the `unlogged_steps` since the last logged mean.
+    `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation
+    that belongs to `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is
+    what gradients in float16 are multiplied with; else 1. `unlogged_loss` is the sum over the
+    `unlogged_steps` since the last logged mean.
     """
 
     step: int = 0
@@ -71,16 +80,20 @@ class State:
 class Checkpoints:
     """The checkpoints of one run, in one folder.
 
-    `facts` (what the run is trained from) are written into every manifest. One of them, `run`, is the run's own
-    mark, by which a checkpoint that was put here from another run is told.
+    `facts` (what the run is trained from) are written into every manifest. One of them, `run`, is
+    the run's own mark, by which a checkpoint that was put here from another run is told.
     """
 
-    def __init__(self, folder: Path, keep: int, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: Path, keep: int, facts: Mapping[str, Any] | None = None
+    ) -> None:
         self.folder, self.keep, self.facts = folder, keep, dict(facts or {})
         self.notes: list[str] = []
 
     def save(self, state: State) -> Path:
-        """Write a checkpoint, then remove what is needed no longer: not the best one, nor the newest `keep`."""
+        """Write a checkpoint, then remove what is needed no longer: not the best one, nor the
+        newest `keep`.
+        """
         durable.make_folder(self.folder)
         step = state.progress.step
         path = self.folder / f"step-{step}"
@@ -97,8 +110,9 @@ class Checkpoints:
     def load_latest(self) -> State | None:
         """Return the newest sound checkpoint; None where the run has none at all.
 
-        A damaged one is set aside under another name and noted, and the one before it is used. Raises
-        FolderError where there are checkpoints and none is sound: a run is never silently begun anew.
+        A damaged one is set aside under another name and noted, and the one before it is used.
+        Raises FolderError where there are checkpoints and none is sound: a run is never silently
+        begun anew.
         """
         durable.remove_leftovers(self.folder)
         state = self._first_sound(self.newest_first())
@@ -107,9 +121,13 @@ class Checkpoints:
         return state
 
     def load_best(self, step: int) -> State | None:
-        """Return the checkpoint of the best step; where there is none, or a damaged one, the newest sound one."""
+        """Return the checkpoint of the best step; where there is none, or a damaged one, the newest
+        sound one.
+        """
         best = self.folder / f"step-{step}"
-        return self._first_sound([*([best] if best.is_dir() else []), *self.newest_first()])
+        return self._first_sound(
+            [*([best] if best.is_dir() else []), *self.newest_first()]
+        )
 
     @property
     def newest_step(self) -> int:
@@ -127,7 +145,9 @@ class Checkpoints:
         durable.write_json(self.folder / FAILURE, facts)
 
     def _settle(self, progress: Progress) -> None:
-        """Point to the newest checkpoint, and remove those that are neither among the newest nor the best."""
+        """Point to the newest checkpoint, and remove those that are neither among the newest nor
+        the best.
+        """
         durable.write_text(self.folder / LATEST, f"step-{progress.step}")
         for old in self.newest_first()[self.keep :]:
             if old != self.folder / f"step-{progress.best_step}":
@@ -140,43 +160,72 @@ class Checkpoints:
                 return self._load(path)
             except FolderError as error:
                 aside = path.with_name(DAMAGED + path.name)
-                shutil.rmtree(aside, ignore_errors=True)  # the same step, damaged before
+                # the same step, damaged before
+                shutil.rmtree(aside, ignore_errors=True)
                 durable.rename(path, aside)
-                self.notes.append(f"checkpoint set aside as {DAMAGED}{path.name}: {error}")
+                self.notes.append(
+                    f"checkpoint set aside as {DAMAGED}{path.name}: {error}"
+                )
         if self.holds_any:
-            why = "; ".join(self.notes) or f"those set aside as {DAMAGED}* are all there is"
-            raise FolderError(f"{self.folder}: no sound checkpoint is left; {why}; begin anew with --fresh")
+            why = (
+                "; ".join(self.notes)
+                or f"those set aside as {DAMAGED}* are all there is"
+            )
+            raise FolderError(
+                f"{self.folder}: no sound checkpoint is left; {why}; begin anew with --fresh"
+            )
         return None
 
     def _load(self, path: Path) -> State:
         state, manifest = load_state(path), durable.read_json(path / durable.MANIFEST)
         if manifest.get("run") != self.facts.get("run"):
-            raise FolderError(f"{path}: is a checkpoint of another run; put it back where it belongs")
+            raise FolderError(
+                f"{path}: is a checkpoint of another run; put it back where it belongs"
+            )
         return state
 
     def newest_first(self) -> list[Path]:
         """Return the folders of the checkpoints."""
         steps = {p: _step_of(p) for p in self.folder.glob("step-*") if p.is_dir()}
-        return sorted((p for p, step in steps.items() if step is not None), key=lambda p: -(steps[p] or 0))
+        return sorted(
+            (p for p, step in steps.items() if step is not None),
+            key=lambda p: -(steps[p] or 0),
+        )
 
 
 def load_state(path: Path) -> State:
     """Read one checkpoint, every file checked against its manifest. Raises FolderError."""
     manifest = durable.read_manifest(path)
     written_format = manifest.get("format")
-    if not isinstance(written_format, int) or not OLDEST_FORMAT <= written_format <= FORMAT:
-        raise FolderError(f"{path}: is of format {written_format}, this version reads {OLDEST_FORMAT} to {FORMAT}")
+    if (
+        not isinstance(written_format, int)
+        or not OLDEST_FORMAT <= written_format <= FORMAT
+    ):
+        raise FolderError(
+            f"{path}: is of format {written_format}, this version reads {OLDEST_FORMAT} to {FORMAT}"
+        )
     missing = {MODEL, OPTIMIZER, PROGRESS} - set(manifest["files"])
     if missing:
-        raise FolderError(f"{path}: lacks {', '.join(sorted(missing))}; the checkpoint is incomplete")
+        raise FolderError(
+            f"{path}: lacks {', '.join(sorted(missing))}; the checkpoint is incomplete"
+        )
     written = durable.read_json(path / PROGRESS)
-    names = {f.name for f in fields(Progress) if SINCE.get(f.name, OLDEST_FORMAT) <= written_format}
+    names = {
+        f.name
+        for f in fields(Progress)
+        if SINCE.get(f.name, OLDEST_FORMAT) <= written_format
+    }
     if not isinstance(written, dict) or written.keys() != names:
         raise FolderError(
             f"{path / PROGRESS}: does not hold {', '.join(sorted(names))}; not this version's progress"
         )
     average = read_tensors(path / AVERAGE) if AVERAGE in manifest["files"] else {}
-    return State(read_tensors(path / MODEL), read_tensors(path / OPTIMIZER), Progress(**written), average)
+    return State(
+        read_tensors(path / MODEL),
+        read_tensors(path / OPTIMIZER),
+        Progress(**written),
+        average,
+    )
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -186,11 +235,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise FolderError(f"{path}: missing; the folder is incomplete") from None
     except (SafetensorError, ValueError, KeyError, OSError) as error:
-        raise FolderError(f"{path}: not a sound safetensors file ({str(error)[:100]})") from None
+        raise FolderError(
+            f"{path}: not a sound safetensors file ({str(error)[:100]})"
+        ) from None
 
 
 def _step_of(path: Path) -> int | None:
-    """Return the step that a checkpoint's manifest names; else, where that is damaged, the one of its name."""
+    """Return the step that a checkpoint's manifest names; else, where that is damaged, the one of
+    its name.
+    """
     try:
         return int(durable.read_json(path / durable.MANIFEST)["step"])
     except (FolderError, KeyError, TypeError, ValueError):

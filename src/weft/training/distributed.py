@@ -1,9 +1,11 @@
-"""Several processes that train one model, as `torchrun` starts them: who does what, and how tensors meet.
+"""Several processes that train one model, as `torchrun` starts them: who does what, and how tensors
+meet.
 
-The run is the same whatever their number. An update has `grad_accum_steps` micro-batches, which the processes
-share; gradients are sums over all of them, divided once. Two ways: `ddp` keeps the whole model in each process (Li
-et al. 2020, "PyTorch Distributed"), `fsdp` a part of it (Zhao et al. 2023, "PyTorch FSDP", in its second form,
-which shards each parameter). Checkpoints hold whole tensors, so any number of processes can go on from them.
+The run is the same whatever their number. An update has `grad_accum_steps` micro-batches, which the
+processes share; gradients are sums over all of them, divided once. Two ways: `ddp` keeps the whole
+model in each process (Li et al. 2020, "PyTorch Distributed"), `fsdp` a part of it (Zhao et al.
+2023, "PyTorch FSDP", in its second form, which shards each parameter). Checkpoints hold whole
+tensors, so any number of processes can go on from them.
 """
 
 import contextlib
@@ -27,8 +29,10 @@ from weft.kernels import operations
 from weft.training.loss import LossSums
 
 Parallel = Literal["ddp", "fsdp"]
-PATIENCE = timedelta(minutes=60)  # for the others, while the first encodes a large corpus
-DOORS = ("states", "output", "prefill", "decode", "start")  # what is called of a model or layer besides forward
+# for the others, while the first encodes a large corpus
+PATIENCE = timedelta(minutes=60)
+# what is called of a model or layer besides forward
+DOORS = ("states", "output", "prefill", "decode", "start")
 
 T = TypeVar("T")
 B = TypeVar("B")
@@ -71,7 +75,9 @@ class World:
 
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Let the first process go through the block before the others do: what it writes, they find."""
+        """Let the first process go through the block before the others do: what it writes, they
+        find.
+        """
         if self.size > 1 and not self.is_first:
             dist.barrier()
         yield
@@ -79,14 +85,17 @@ class World:
             dist.barrier()
 
     def shard(self, model: nn.Module) -> None:
-        """With `fsdp`, leave each process a part of every parameter; before an optimizer is built over them."""
+        """With `fsdp`, leave each process a part of every parameter; before an optimizer is built
+        over them.
+        """
         if self.size == 1 or self.parallel == "ddp":
             return
         if _leaves_layers_out(model):
             raise UsageError(
                 "model.layer_dropout needs training.parallel = ddp: with fsdp all processes take the same layers"
             )
-        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # of views, which nothing here writes to
+        # of views, which nothing here writes to
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         mesh = init_device_mesh(_device().type, (self.size,))
         for part in (*outermost_layers(model), model):
             fully_shard(part, mesh=mesh)
@@ -95,18 +104,25 @@ class World:
                     register_fsdp_forward_method(part, door)
         self._sharded = model
 
-    def joined(self, model: nn.Module, compute_loss: Callable[[B], LossSums]) -> Callable[[B], LossSums]:
-        """`compute_loss` such that its backward pass leaves the mean of all processes' gradients in each."""
+    def joined(
+        self, model: nn.Module, compute_loss: Callable[[B], LossSums]
+    ) -> Callable[[B], LossSums]:
+        """`compute_loss` such that its backward pass leaves the mean of all processes' gradients in
+        each.
+        """
         if self.size == 1 or self.parallel == "fsdp":
             return compute_loss
         loss, uneven = _LossOf(model, compute_loss), _leaves_layers_out(model)
-        warnings.filterwarnings("ignore", message="find_unused_parameters=True")  # of steps that leave none out
+        # of steps that leave none out
+        warnings.filterwarnings("ignore", message="find_unused_parameters=True")
         self._reducer = DistributedDataParallel(loss, find_unused_parameters=uneven)
         return self._reducer
 
     @contextlib.contextmanager
     def adding_up(self, last: bool) -> Iterator[None]:
-        """Around the forward and backward pass of one micro-batch: gradients meet at the `last` of an update."""
+        """Around the forward and backward pass of one micro-batch: gradients meet at the `last` of
+        an update.
+        """
         if self.size == 1 or last:
             self._meet(True)
             yield
@@ -121,7 +137,8 @@ class World:
     def part(self) -> None:
         """Let go of what joins gradients, while the process group is still there.
 
-        Were it the last to hold the group, its end would wait, holding Python's lock, for a thread that wants it.
+        Were it the last to hold the group, its end would wait, holding Python's lock, for a thread
+        that wants it.
         """
         if self._reducer is not None:
             self._reducer.logger = None
@@ -135,16 +152,21 @@ class World:
 
 @contextlib.contextmanager
 def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
-    """The world that torchrun's environment describes; one process alone where it describes none."""
+    """The world that torchrun's environment describes; one process alone where it describes
+    none.
+    """
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
         yield World()
         return
     local_rank, local_size = (
-        int(os.environ.get(n, d)) for n, d in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))
+        int(os.environ.get(n, d))
+        for n, d in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))
     )
     if torch.cuda.is_available():
         torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    dist.init_process_group(
+        "nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE
+    )
     world = World(dist.get_rank(), dist.get_world_size(), local_size, parallel)
     try:
         yield world
@@ -155,13 +177,16 @@ def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
 
 def is_lost_process(error: BaseException) -> bool:
     """Return whether another process of the run has gone, or did not answer in time."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+    return isinstance(error, dist.DistError) or (
+        isinstance(error, RuntimeError) and "gloo" in str(error)
+    )
 
 
 def refuse_shares(grad_accum_steps: int, world: World) -> None:
     """Raise UsageError where the micro-batches of an update cannot be shared by the processes.
 
-    Each needs one at least; with `fsdp` all need as many, for each forward pass brings parameters together.
+    Each needs one at least; with `fsdp` all need as many, for each forward pass brings parameters
+    together.
     """
     uneven = world.parallel == "fsdp" and grad_accum_steps % world.size
     if grad_accum_steps < world.size or uneven:
@@ -173,17 +198,23 @@ def refuse_shares(grad_accum_steps: int, world: World) -> None:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor, on the processor or GPU where it is; of a sharded one, each process must ask."""
+    """All of a tensor, on the processor or GPU where it is; of a sharded one, each process must
+    ask.
+    """
     full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
     return full.detach().contiguous()
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Return a whole tensor on the parameter's device, and in its parts where the parameter is sharded."""
+    """Return a whole tensor on the parameter's device, and in its parts where the parameter is
+    sharded.
+    """
     if not isinstance(parameter, DTensor):
         return tensor
     placed = tensor.to(parameter.device)
-    return distribute_tensor(placed, parameter.device_mesh, parameter.placements, src_data_rank=None)
+    return distribute_tensor(
+        placed, parameter.device_mesh, parameter.placements, src_data_rank=None
+    )
 
 
 def copy_into(parameter: Tensor, tensor: Tensor) -> None:
@@ -193,7 +224,8 @@ def copy_into(parameter: Tensor, tensor: Tensor) -> None:
 
 
 def part_again(model: nn.Module) -> None:
-    """Let go of parameters that a forward pass without its way back, as of an evaluation, has left whole.
+    """Let go of parameters that a forward pass without its way back, as of an evaluation, has left
+    whole.
 
     Else what is written into the parts would not be seen by the next one.
     """
@@ -227,16 +259,21 @@ def outermost_layers(module: nn.Module) -> list[nn.Module]:
 
 def _leaves_layers_out(model: nn.Module) -> bool:
     """Return whether a forward pass may do without some parameters, others in each process."""
-    return any(getattr(layer, "layer_dropout", 0.0) > 0 for layer in outermost_layers(model))
+    return any(
+        getattr(layer, "layer_dropout", 0.0) > 0 for layer in outermost_layers(model)
+    )
 
 
 class _LossOf(nn.Module):
     """A loss as a module, for gradients are joined in a module's forward pass.
 
-    It has the model's parameters and not its buffers, which are tables that are the same in every process.
+    It has the model's parameters and not its buffers, which are tables that are the same in every
+    process.
     """
 
-    def __init__(self, model: nn.Module, compute_loss: Callable[[Any], LossSums]) -> None:
+    def __init__(
+        self, model: nn.Module, compute_loss: Callable[[Any], LossSums]
+    ) -> None:
         super().__init__()
         self.parameters_of_model = nn.ParameterList(model.parameters())
         self.compute_loss = compute_loss
@@ -246,4 +283,8 @@ class _LossOf(nn.Module):
 
 
 def _device() -> torch.device:
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    return (
+        torch.device("cuda", torch.cuda.current_device())
+        if torch.cuda.is_available()
+        else torch.device("cpu")
+    )

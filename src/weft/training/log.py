@@ -1,4 +1,6 @@
-"""What a run says while it runs: a live bar on a terminal, plain lines elsewhere, metrics.jsonl always."""
+"""What a run says while it runs: a live bar on a terminal, plain lines elsewhere, metrics.jsonl
+always.
+"""
 
 import contextlib
 import json
@@ -23,15 +25,17 @@ EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
 _NEWS = 0.1  # what is foreseen is said anew where it differs by so much
 _LEANING = 10  # so many steps count as foreseen, beside those that were measured
-_LATEST = 3  # so many evaluations tell what the next will take: the first ones of a run are slower
+# so many evaluations tell what the next will take: the first ones of a run are slower
+_LATEST = 3
 
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One optimizer step: mean loss in nats a token, and its source and target tokens without padding.
+    """One optimizer step: mean loss in nats a token, and its source and target tokens without
+    padding.
 
-    `waited` is the part of its seconds in which batches were made; `at_peak` the seconds that this process's part
-    of its products would take at the machine's matrix peak, 0 where that is unknown.
+    `waited` is the part of its seconds in which batches were made; `at_peak` the seconds that this
+    process's part of its products would take at the machine's matrix peak, 0 where that is unknown.
     """
 
     loss: float
@@ -55,7 +59,9 @@ class Foreseen(Protocol):
 
 
 class _Sums:
-    """What the steps since the last line, or this start, took; their losses stand in the progress."""
+    """What the steps since the last line, or this start, took; their losses stand in the
+    progress.
+    """
 
     def __init__(self) -> None:
         self.seconds = self.waited = self.at_peak = 0.0
@@ -68,12 +74,17 @@ class _Sums:
         self.tokens += facts.tokens
 
     def line(self, facts: StepFacts) -> dict[str, float]:
-        """Means, and of the last step `facts` what has none; the share of the peak only where it is known.
+        """Means, and of the last step `facts` what has none; the share of the peak only where it is
+        known.
 
         Where it would be above 1, the peak was measured beside other work, and is not known.
         """
         seconds = max(self.seconds, 1e-9)
-        peak = {"peak_share": round(self.at_peak / seconds, 4)} if 0 < self.at_peak <= seconds else {}
+        peak = (
+            {"peak_share": round(self.at_peak / seconds, 4)}
+            if 0 < self.at_peak <= seconds
+            else {}
+        )
         return {
             "learning_rate": facts.learning_rate,
             "grad_norm": round(facts.grad_norm, 4),
@@ -89,9 +100,16 @@ class _Fitting:
 
     parts: Sequence[str]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         first, line = len(self.parts[0]), fitting(self.parts, options.max_width)
-        yield Text.assemble((line[:first], "bold"), (line[first:], "dim"), no_wrap=True, overflow="ellipsis")
+        yield Text.assemble(
+            (line[:first], "bold"),
+            (line[first:], "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
 
 
 class _Bar(Progress):
@@ -105,23 +123,39 @@ class _Bar(Progress):
 
 
 class Log:
-    """Speaks on standard error and appends to a metrics file, one JSON object a line; trackers get the same.
+    """Speaks on standard error and appends to a metrics file, one JSON object a line; trackers get
+    the same.
 
-    `quiet` says nothing but still keeps the file, `verbose` also says how the machine is used. `every` is the
-    number of steps between logged losses.
+    `quiet` says nothing but still keeps the file, `verbose` also says how the machine is used.
+    `every` is the number of steps between logged losses.
     """
 
     def __init__(
-        self, metrics: Path | None = None, every: int = 50, quiet: bool = False, verbose: bool = False
+        self,
+        metrics: Path | None = None,
+        every: int = 50,
+        quiet: bool = False,
+        verbose: bool = False,
     ) -> None:
-        self.metrics, self.every, self.quiet, self.verbose = metrics, every, quiet, verbose
-        is_terminal = sys.stderr.isatty()  # whatever FORCE_COLOR says: nothing is painted anew in a file
+        self.metrics, self.every, self.quiet, self.verbose = (
+            metrics,
+            every,
+            quiet,
+            verbose,
+        )
+        # whatever FORCE_COLOR says: nothing is painted anew in a file
+        is_terminal = sys.stderr.isatty()
         self.console = Console(
-            stderr=True, quiet=quiet, highlight=False, soft_wrap=True, force_terminal=is_terminal
+            stderr=True,
+            quiet=quiet,
+            highlight=False,
+            soft_wrap=True,
+            force_terminal=is_terminal,
         )
         self.trackers: list[Tracker] = []
         self.foreseen: Foreseen | None = None
-        self.time_left: Callable[[], float] | None = None  # where the clock ends the run
+        # where the clock ends the run
+        self.time_left: Callable[[], float] | None = None
         self._bar: _Bar | None = None
         self._sums = _Sums()
         self._steps = self._max_steps = 0
@@ -138,9 +172,14 @@ class Log:
 
     @contextlib.contextmanager
     def running(
-        self, progress: checkpoint.Progress, max_steps: int, eval_every: int | None = None
+        self,
+        progress: checkpoint.Progress,
+        max_steps: int,
+        eval_every: int | None = None,
     ) -> Iterator[None]:
-        """Show the bar, on a terminal, while the block runs; `eval_every` is None where nothing is evaluated."""
+        """Show the bar, on a terminal, while the block runs; `eval_every` is None where nothing is
+        evaluated.
+        """
         self._max_steps, self._eval_every = max_steps, eval_every
         self._began = self._last_line = time.monotonic()
         self._steps, self._evaluating, self._sums = 0, 0.0, _Sums()
@@ -149,7 +188,11 @@ class Log:
             if not self.console.is_terminal or self.quiet:
                 yield
                 return
-            columns = (TextColumn("training"), BarColumn(bar_width=None), MofNCompleteColumn())
+            columns = (
+                TextColumn("training"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+            )
             with _Bar(*columns, console=self.console, transient=True) as self._bar:
                 self._bar.add_task("", total=max_steps, completed=progress.step)
                 yield
@@ -160,7 +203,8 @@ class Log:
     def step(self, progress: checkpoint.Progress, facts: StepFacts) -> None:
         """Count one optimizer step; write the means every `every` steps.
 
-        The losses not yet written are kept in the progress, so that a resumed run's mean has all of its steps.
+        The losses not yet written are kept in the progress, so that a resumed run's mean has all of
+        its steps.
         """
         self._sums.add(facts)
         progress.unlogged_loss += facts.loss
@@ -170,9 +214,18 @@ class Log:
         if not due and self._bar is None:
             return
         left = self._seconds_left(progress.step)
-        seconds = {"seconds": round(progress.seconds, 2), "seconds_left": round(left, 1)}
+        seconds = {
+            "seconds": round(progress.seconds, 2),
+            "seconds_left": round(left, 1),
+        }
         loss = {"loss": round(progress.unlogged_loss / progress.unlogged_steps, 6)}
-        line = {"step": progress.step, "epoch": progress.epoch, **loss, **self._sums.line(facts), **seconds}
+        line = {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            **loss,
+            **self._sums.line(facts),
+            **seconds,
+        }
         if due:
             self._append(line)
             self._sums = _Sums()
@@ -180,15 +233,29 @@ class Log:
         self._say_step(line)
 
     def evaluation(
-        self, progress: checkpoint.Progress, scores: Mapping[str, float], improved: bool, seconds: float = 0.0
+        self,
+        progress: checkpoint.Progress,
+        scores: Mapping[str, float],
+        improved: bool,
+        seconds: float = 0.0,
     ) -> None:
         """Write and say the scores on dev, which took so many seconds."""
         self._evaluations.append(seconds)
         self._evaluating += seconds
-        line = {"step": progress.step, "epoch": progress.epoch, **scores, EVALUATION_SECONDS: round(seconds, 2)}
+        line = {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            **scores,
+            EVALUATION_SECONDS: round(seconds, 2),
+        }
         self._append(line)
-        shown = "  ".join(f"{name.replace('_', ' ')} {_rounded(value)}" for name, value in scores.items())
-        self.note(f"step {progress.step}: {shown}{'  (best so far)' if improved else ''}")
+        shown = "  ".join(
+            f"{name.replace('_', ' ')} {_rounded(value)}"
+            for name, value in scores.items()
+        )
+        self.note(
+            f"step {progress.step}: {shown}{'  (best so far)' if improved else ''}"
+        )
 
     def rewind(self, step: int) -> None:
         """Drop the lines after `step`: what follows them is done again."""
@@ -201,14 +268,20 @@ class Log:
         """Say that the decay begins after `step`: the number of steps is known from now on."""
         self.time_left = None
         self._counts(max_steps)
-        self.note(f"step {step:,}: the learning rate begins to fall; {max_steps:,} steps in all")
+        self.note(
+            f"step {step:,}: the learning rate begins to fall; {max_steps:,} steps in all"
+        )
 
     def expected(self, step: int, max_steps: int) -> None:
-        """There will be so many steps in all, as is foreseen after `step`; said where it differs by a tenth."""
+        """There will be so many steps in all, as is foreseen after `step`; said where it differs by
+        a tenth.
+        """
         before = self._max_steps
         if abs(max_steps - before) > _NEWS * before:
             self._counts(max_steps)
-            self.note(f"step {step:,}: by the speed so far about {max_steps:,} steps in all, not {before:,}")
+            self.note(
+                f"step {step:,}: by the speed so far about {max_steps:,} steps in all, not {before:,}"
+            )
 
     def _counts(self, max_steps: int) -> None:
         self._max_steps = max_steps
@@ -221,28 +294,46 @@ class Log:
         return [*self._evaluations]
 
     def _seconds_left(self, step: int) -> float:
-        """By the clock since this start, so that what a step costs beside itself (saving, say) is in it.
+        """By the clock since this start, so that what a step costs beside itself (saving, say) is
+        in it.
 
         The first steps lean on what was foreseen: they are slower than others.
         """
         if self.time_left is not None:
             return self.time_left()
         seconds = time.monotonic() - self._began - self._evaluating
-        a_step, evaluations, ending = seconds / max(self._steps, 1), self._evaluations, 0.0
+        a_step, evaluations, ending = (
+            seconds / max(self._steps, 1),
+            self._evaluations,
+            0.0,
+        )
         if self.foreseen is not None:
-            a_step = (seconds + _LEANING * self.foreseen.step) / (self._steps + _LEANING)
-            evaluations, ending = self._evaluations or [self.foreseen.evaluation], self.foreseen.ending
-        return seconds_left(step, self._max_steps, a_step, self._eval_every, evaluations) + ending
+            a_step = (seconds + _LEANING * self.foreseen.step) / (
+                self._steps + _LEANING
+            )
+            evaluations, ending = (
+                self._evaluations or [self.foreseen.evaluation],
+                self.foreseen.ending,
+            )
+        return (
+            seconds_left(step, self._max_steps, a_step, self._eval_every, evaluations)
+            + ending
+        )
 
     def _say_step(self, line: Mapping[str, Any]) -> None:
-        known = bool(self._evaluations) or self._eval_every is None or self.foreseen is not None
+        known = (
+            bool(self._evaluations)
+            or self._eval_every is None
+            or self.foreseen is not None
+        )
         said = _said(line, known, self.verbose)
         if self._bar is not None:
             self._bar.parts = said
             self._bar.update(self._bar.task_ids[0], completed=line["step"])
         elif time.monotonic() - self._last_line > 10 or line["step"] == self._max_steps:
             self._last_line = time.monotonic()
-            about = "" if self.time_left is None else "about "  # the clock has not decided yet
+            # the clock has not decided yet
+            about = "" if self.time_left is None else "about "
             steps = max(self._max_steps, line["step"])
             self.note(f"step {line['step']:,}/{about}{steps:,}: {'  '.join(said)}")
 
@@ -260,7 +351,9 @@ class Log:
                 act(tracker)
             except Exception as error:
                 self.trackers.remove(tracker)
-                self.note(f"note: {tracker.name} failed ({error}); the run goes on without it")
+                self.note(
+                    f"note: {tracker.name} failed ({error}); the run goes on without it"
+                )
 
 
 def seconds_left(
@@ -272,13 +365,20 @@ def seconds_left(
 ) -> float:
     """What a run still takes after `step`, whose own evaluation is still to come where one is due.
 
-    Evaluations are taken to last as long as the latest of those made; with none made, theirs is left out.
+    Evaluations are taken to last as long as the latest of those made; with none made, theirs is
+    left out.
     """
     ahead = 0
     if eval_every is not None and evaluations:
-        ahead = max_steps // eval_every - max(step - 1, 0) // eval_every + (max_steps % eval_every > 0)
+        ahead = (
+            max_steps // eval_every
+            - max(step - 1, 0) // eval_every
+            + (max_steps % eval_every > 0)
+        )
     latest = evaluations[-_LATEST:]
-    return (max_steps - step) * seconds_a_step + ahead * sum(latest) / max(len(latest), 1)
+    return (max_steps - step) * seconds_a_step + ahead * sum(latest) / max(
+        len(latest), 1
+    )
 
 
 def evaluation_seconds(path: Path) -> list[float]:
@@ -291,14 +391,20 @@ def evaluation_seconds(path: Path) -> list[float]:
 
 
 def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[str]:
-    """Return a line for a person in parts, what matters most first: a narrow terminal has room for the first ones
-    alone.
+    """Return a line for a person in parts, what matters most first: a narrow terminal has room for
+    the first ones alone.
 
     Where the time of evaluations is not `known`, what is left is at least that.
     """
-    peak = [f"{_percent(line['peak_share'])} of peak"] if verbose and "peak_share" in line else []
+    peak = (
+        [f"{_percent(line['peak_share'])} of peak"]
+        if verbose and "peak_share" in line
+        else []
+    )
     waits = verbose or line["data_wait_share"] >= WORTH_SAYING
-    waiting = [f"{100 * line['data_wait_share']:.1f} % waiting for data"] if waits else []
+    waiting = (
+        [f"{100 * line['data_wait_share']:.1f} % waiting for data"] if waits else []
+    )
     return [
         f"{'' if known else 'at least '}{spoken(line['seconds_left'])} left",
         f"loss {line['loss']:.3f}",
@@ -310,20 +416,34 @@ def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[s
 
 
 def fitting(parts: Sequence[str], width: int) -> str:
-    """As many of the parts, from the first on, as a line of so many columns holds; the first one always."""
-    fit = (count for count in range(len(parts), 1, -1) if len("  ".join(parts[:count])) <= width)
+    """As many of the parts, from the first on, as a line of so many columns holds; the first one
+    always.
+    """
+    fit = (
+        count
+        for count in range(len(parts), 1, -1)
+        if len("  ".join(parts[:count])) <= width
+    )
     return "  ".join(parts[: next(fit, 1)])
 
 
 def spoken(seconds: float) -> str:
-    """A time to wait, for a person, as exactly as one foresees it: "40 seconds", "25 minutes", "4 h 55 min"."""
+    """A time to wait, for a person, as exactly as one foresees it: "40 seconds", "25 minutes", "4 h
+    55 min".
+    """
     if seconds < 55:
-        return f"{10 * round(seconds / 10)} seconds" if seconds >= 15 else "a few seconds"
+        return (
+            f"{10 * round(seconds / 10)} seconds" if seconds >= 15 else "a few seconds"
+        )
     minutes = round(seconds / 60)
     if minutes < 60:
         return "1 minute" if minutes == 1 else f"{minutes} minutes"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
+    return (
+        f"{hours} h {minutes:02} min"
+        if hours < 48
+        else f"{hours // 24} days {hours % 24} h"
+    )
 
 
 def roughly(seconds: float) -> str:
@@ -366,7 +486,9 @@ def say(text: str) -> None:
 def drop_lines_after(step: int, path: Path) -> None:
     """Keep the lines of a file of JSON objects, if there is one, whose "step" is at most `step`."""
     if path.is_file():
-        kept = [line for line in path.read_bytes().split(b"\n") if _at_or_before(line, step)]
+        kept = [
+            line for line in path.read_bytes().split(b"\n") if _at_or_before(line, step)
+        ]
         durable.write_bytes(path, b"".join(line + b"\n" for line in kept))
 
 

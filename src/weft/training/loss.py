@@ -18,25 +18,29 @@ from weft.kernels import operations
 
 @dataclass(frozen=True)
 class LossSums:
-    """Sums over the target tokens that are not padding, in nats; perplexity comes from `nll_sum` alone."""
+    """Sums over the target tokens that are not padding, in nats; perplexity comes from `nll_sum`
+    alone.
+    """
 
     loss_sum: Tensor
     nll_sum: Tensor
     num_tokens: int
 
 
-CHUNK_ROWS = 256  # of logits made float32 at a time: small enough for a processor's cache
+# of logits made float32 at a time: small enough for a processor's cache
+CHUNK_ROWS = 256
 
 
 @dataclass(frozen=True)
 class CrossEntropy:
     """Cross-entropy against a smoothed target (Vaswani et al. 2017, section 5.4).
 
-    The true token has 1 - label_smoothing, padding has nothing, and the V - 2 other tokens share the rest
-    (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the Kullback-Leibler
-    divergence to the same target; the values differ by the target's entropy.
+    The true token has 1 - label_smoothing, padding has nothing, and the V - 2 other tokens share
+    the rest (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the
+    Kullback-Leibler divergence to the same target; the values differ by the target's entropy.
 
-    With `r_drop` the rows are there twice (`twice`), and how far both differ is added, see `r_dropped`.
+    With `r_drop` the rows are there twice (`twice`), and how far both differ is added, see
+    `r_dropped`.
     """
 
     label_smoothing: float = 0.0
@@ -50,46 +54,67 @@ class CrossEntropy:
         tgt_out: Int[Tensor, "B T"],
         projection: nn.Linear | None = None,
     ) -> LossSums:
-        """Over the logits that `output` makes of the states; where it does no more than `projection`, say so."""
+        """Over the logits that `output` makes of the states; where it does no more than
+        `projection`, say so.
+        """
         labels, share = tgt_out.flatten(), self.label_smoothing
         num_tokens = int((tgt_out != self.pad_id).sum())
-        if projection and states.requires_grad and operations.is_native(states, projection.weight):
+        if (
+            projection
+            and states.requires_grad
+            and operations.is_native(states, projection.weight)
+        ):
             rows = states.flatten(0, -2)
-            loss, nll = operations.cross_entropy(rows, projection, labels, share, self.pad_id, self.r_drop)
+            loss, nll = operations.cross_entropy(
+                rows, projection, labels, share, self.pad_id, self.r_drop
+            )
             return LossSums(loss, nll, num_tokens // 2 if self.r_drop else num_tokens)
         logits = output(states).flatten(0, -2)
         loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
         sums = LossSums(loss, nll, num_tokens)
         if not self.r_drop:
             return sums
-        return r_dropped(sums, _apart_in_chunks(logits, labels != self.pad_id), self.r_drop)
+        return r_dropped(
+            sums, _apart_in_chunks(logits, labels != self.pad_id), self.r_drop
+        )
 
 
 def twice(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Each with all its rows once more behind them, so that dropout leaves out other things of either copy."""
+    """Each with all its rows once more behind them, so that dropout leaves out other things of
+    either copy.
+    """
     return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
 
 
 def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
-    """Return the sums of rows that were there twice: the mean of both copies, and weight / 4 times how far they
-    differ.
+    """Return the sums of rows that were there twice: the mean of both copies, and weight / 4 times
+    how far they differ.
 
-    `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et al. 2021,
-    "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of the usual size.
+    `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et
+    al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of
+    the usual size.
     """
-    return LossSums(both.loss_sum / 2 + apart * (weight / 4), both.nll_sum / 2, both.num_tokens // 2)
+    return LossSums(
+        both.loss_sum / 2 + apart * (weight / 4), both.nll_sum / 2, both.num_tokens // 2
+    )
 
 
-def divergence(first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]) -> Float[Tensor, "*N"]:
-    """KL(P || Q) + KL(Q || P) of the distributions that logits stand for: sum of (p - q)(log p - log q)."""
+def divergence(
+    first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]
+) -> Float[Tensor, "*N"]:
+    """KL(P || Q) + KL(Q || P) of the distributions that logits stand for: sum of (p - q)(log p -
+    log q).
+    """
     p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
     return ((p.exp() - q.exp()) * (p - q)).sum(-1)
 
 
 def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor, ""]:
-    """Return the divergence between the first half of the rows and the second, summed where they are `real`.
+    """Return the divergence between the first half of the rows and the second, summed where they
+    are `real`.
 
-    Some rows at a time, computed again on the way back: their probabilities never exist all at once.
+    Some rows at a time, computed again on the way back: their probabilities never exist all at
+    once.
     """
     (first, second), (real, _) = logits.chunk(2), real.chunk(2)
 
@@ -99,14 +124,21 @@ def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor
     sums = []
     for start in range(0, len(first), CHUNK_ROWS):
         part = (x[start : start + CHUNK_ROWS] for x in (first, second, real))
-        sums.append(checkpoint(of, *part, use_reentrant=False, preserve_rng_state=False))
+        sums.append(
+            checkpoint(of, *part, use_reentrant=False, preserve_rng_state=False)
+        )
     return torch.stack(sums).sum()
 
 
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "N V"], labels: Int[Tensor, " N"], label_smoothing: float, pad_id: int = 0
+    logits: Float[Tensor, "N V"],
+    labels: Int[Tensor, " N"],
+    label_smoothing: float,
+    pad_id: int = 0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return the loss and the unsmoothed loss, summed: the plain form, which the fast one is compared with."""
+    """Return the loss and the unsmoothed loss, summed: the plain form, which the fast one is
+    compared with.
+    """
     log_probs = logits.float().log_softmax(-1)
     true = log_probs.gather(-1, labels[:, None]).squeeze(-1)
     others = log_probs.sum(-1) - log_probs[:, pad_id] - true
@@ -117,7 +149,8 @@ def smoothed_cross_entropy(
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """`smoothed_cross_entropy` some rows at a time, its gradient made in the same pass over the logits.
+    """`smoothed_cross_entropy` some rows at a time, its gradient made in the same pass over the
+    logits.
 
     The float32 logits of a whole batch never exist, and no exponential is taken twice.
     """
@@ -130,7 +163,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         sums = torch.zeros(2, device=logits.device)
         for first in range(0, len(logits), CHUNK_ROWS):
             rows = slice(first, first + CHUNK_ROWS)
-            sums += _chunk(logits[rows], labels[rows], label_smoothing, pad_id, gradient, rows)
+            sums += _chunk(
+                logits[rows], labels[rows], label_smoothing, pad_id, gradient, rows
+            )
         ctx.save_for_backward(*([] if gradient is None else [gradient]))
         ctx.mark_non_differentiable(nll := sums[1].clone())
         return sums[0].clone(), nll
@@ -142,9 +177,16 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
 
 def _chunk(
-    logits: Tensor, labels: Tensor, label_smoothing: float, pad_id: int, gradient: Tensor | None, rows: slice
+    logits: Tensor,
+    labels: Tensor,
+    label_smoothing: float,
+    pad_id: int,
+    gradient: Tensor | None,
+    rows: slice,
 ) -> Tensor:
-    """Loss and unsmoothed loss of some rows; where asked, the gradient: probabilities less the target."""
+    """Loss and unsmoothed loss of some rows; where asked, the gradient: probabilities less the
+    target.
+    """
     share = label_smoothing / (logits.shape[-1] - 2)
     real = (labels != pad_id).float()
     x = logits.float()
@@ -155,15 +197,23 @@ def _chunk(
     if gradient is not None:
         p = (x - log_total[:, None]).exp_().sub_(share)
         p[:, pad_id] += share
-        p.scatter_add_(-1, labels[:, None], p.new_full((len(labels), 1), share - 1 + label_smoothing))
+        p.scatter_add_(
+            -1,
+            labels[:, None],
+            p.new_full((len(labels), 1), share - 1 + label_smoothing),
+        )
         gradient[rows] = p.mul_(real[:, None])
-    return torch.stack([(1 - label_smoothing) * nll - share * (others * real).sum(), nll])
+    return torch.stack(
+        [(1 - label_smoothing) * nll - share * (others * real).sum(), nll]
+    )
 
 
 def smoothed_target(
     tgt_out: Int[Tensor, " N"], vocab_size: int, label_smoothing: float, pad_id: int = 0
 ) -> Float[Tensor, "N V"]:
-    """Return the target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one all zeros."""
+    """Return the target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one
+    all zeros.
+    """
     target = torch.full((len(tgt_out), vocab_size), label_smoothing / (vocab_size - 2))
     target[torch.arange(len(tgt_out)), tgt_out] = 1 - label_smoothing
     target[:, pad_id] = 0.0
@@ -175,16 +225,17 @@ def smoothed_target(
 class ClassLoss:
     """Cross-entropy of whole texts, summed; the number of texts takes the place of that of tokens.
 
-    One label a text: softmax, smoothed over all labels. The whole loss of a text, to its smoothed target, is
-    multiplied by the weight of its own label: so that target is the best answer whatever the weights, which say
-    only how much each text counts. (torch.nn.functional.cross_entropy weighs each label's share of the target by
-    that label's weight; the best answer to a text is then a rare label, which it has not.)
+    One label a text: softmax, smoothed over all labels. The whole loss of a text, to its smoothed
+    target, is multiplied by the weight of its own label: so that target is the best answer whatever
+    the weights, which say only how much each text counts. (torch.nn.functional.cross_entropy weighs
+    each label's share of the target by that label's weight; the best answer to a text is then a
+    rare label, which it has not.)
 
-    Several labels: one yes or no for each, smoothed towards one half (Szegedy et al. 2016, section 7, with two
-    classes), summed over the labels, each times its weight, yes and no alike.
+    Several labels: one yes or no for each, smoothed towards one half (Szegedy et al. 2016, section
+    7, with two classes), summed over the labels, each times its weight, yes and no alike.
 
-    `weights` should be 1 on average over the training texts. `nll_sum` is neither smoothed nor weighted. With
-    `r_drop` the texts are there twice, as for `CrossEntropy`.
+    `weights` should be 1 on average over the training texts. `nll_sum` is neither smoothed nor
+    weighted. With `r_drop` the texts are there twice, as for `CrossEntropy`.
     """
 
     label_smoothing: float = 0.0
@@ -193,23 +244,36 @@ class ClassLoss:
     r_drop: float = 0.0
 
     def __call__(
-        self, states: Float[Tensor, "B D"], output: Callable[[Tensor], Tensor], labels: Tensor
+        self,
+        states: Float[Tensor, "B D"],
+        output: Callable[[Tensor], Tensor],
+        labels: Tensor,
     ) -> LossSums:
         logits = output(states).float()
         weights = None if self.weights is None else self.weights.to(logits.device)
         if self.multi_label:
             smooth = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
-            loss = F.binary_cross_entropy_with_logits(logits, smooth, weights, reduction="sum")
-            nll = F.binary_cross_entropy_with_logits(logits.detach(), labels, reduction="sum")
+            loss = F.binary_cross_entropy_with_logits(
+                logits, smooth, weights, reduction="sum"
+            )
+            nll = F.binary_cross_entropy_with_logits(
+                logits.detach(), labels, reduction="sum"
+            )
         else:
-            each = F.cross_entropy(logits, labels, reduction="none", label_smoothing=self.label_smoothing)
+            each = F.cross_entropy(
+                logits, labels, reduction="none", label_smoothing=self.label_smoothing
+            )
             loss = each.sum() if weights is None else (each * weights[labels]).sum()
             nll = F.cross_entropy(logits.detach(), labels, reduction="sum")
         sums = LossSums(loss, nll, len(labels))
-        return r_dropped(sums, self._apart(logits), self.r_drop) if self.r_drop else sums
+        return (
+            r_dropped(sums, self._apart(logits), self.r_drop) if self.r_drop else sums
+        )
 
     def _apart(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, ""]:
-        """How far both copies of the texts differ; of a yes or no, the logits are those of yes against no's 0."""
+        """How far both copies of the texts differ; of a yes or no, the logits are those of yes
+        against no's 0.
+        """
         if self.multi_label:
             logits = torch.stack([logits, torch.zeros_like(logits)], dim=-1)
         first, second = logits.chunk(2)

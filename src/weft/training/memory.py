@@ -1,4 +1,6 @@
-"""How much memory a step takes, and how it fits into what is free: a batch in parts, layers computed twice."""
+"""How much memory a step takes, and how it fits into what is free: a batch in parts, layers
+computed twice.
+"""
 
 import math
 import sys
@@ -16,27 +18,45 @@ from weft.training.loss import LossSums
 from weft.training.trainer import B
 
 SPARE = 0.8  # of what is free may be planned with
-BESIDE = 1.3  # a step takes this many times what its forward pass keeps: the way back has results, too
-OF_WEIGHTS = 18  # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
+# a step takes this many times what its forward pass keeps: the way back has results, too
+BESIDE = 1.3
+# bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
+OF_WEIGHTS = 18
 
 
-def parts_to_fit(model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float) -> int:
-    """Into how many parts to cut batches like this one; as many as it has rows where nothing would suffice.
+def parts_to_fit(
+    model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float
+) -> int:
+    """Into how many parts to cut batches like this one; as many as it has rows where nothing would
+    suffice.
 
-    The forward pass of an eighth of it is run, and what it keeps taken eight times. What the threads of native
-    kernels have for themselves is there once, into however many parts a batch is cut.
+    The forward pass of an eighth of it is run, and what it keeps taken eight times. What the
+    threads of native kernels have for themselves is there once, into however many parts a batch is
+    cut.
     """
     probe = batch.parts(8)[0]
-    share = (probe.num_src_tokens + probe.num_tgt_tokens) / (batch.num_src_tokens + batch.num_tgt_tokens)
+    share = (probe.num_src_tokens + probe.num_tgt_tokens) / (
+        batch.num_src_tokens + batch.num_tgt_tokens
+    )
     with counting_rooms() as rooms:
-        needed = BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
-    room = SPARE * free - OF_WEIGHTS * sum(p.numel() for p in model.parameters()) - max(rooms, default=0)
+        needed = (
+            BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
+        )
+    room = (
+        SPARE * free
+        - OF_WEIGHTS * sum(p.numel() for p in model.parameters())
+        - max(rooms, default=0)
+    )
     most = len(batch.parts(sys.maxsize))
     return min(max(math.ceil(needed / room), 1), most) if room > 0 else most
 
 
-def kept_bytes(forward: Callable[[], object], parameters: Iterable[nn.Parameter]) -> int:
-    """What a forward pass keeps for the way back, in bytes, each piece of memory once, parameters not counted."""
+def kept_bytes(
+    forward: Callable[[], object], parameters: Iterable[nn.Parameter]
+) -> int:
+    """What a forward pass keeps for the way back, in bytes, each piece of memory once, parameters
+    not counted.
+    """
     known = {p.untyped_storage().data_ptr() for p in parameters}
     sizes: dict[int, int] = {}
 
@@ -53,17 +73,20 @@ def kept_bytes(forward: Callable[[], object], parameters: Iterable[nn.Parameter]
 
 
 def recompute_layers(model: nn.Module) -> None:
-    """Let every layer keep its input alone and be computed again on the way back: activation checkpointing.
+    """Let every layer keep its input alone and be computed again on the way back: activation
+    checkpointing.
 
-    The gradients are the same, bit for bit, dropout included. Source: Chen et al. 2016, "Training Deep Nets with
-    Sublinear Memory Cost", with each layer a segment.
+    The gradients are the same, bit for bit, dropout included. Source: Chen et al. 2016, "Training
+    Deep Nets with Sublinear Memory Cost", with each layer a segment.
     """
     for layer in outermost_layers(model):
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
 
 def free_bytes(device: torch.device) -> float:
-    """Memory that this process may still take: of the GPU, else of the machine or its control group."""
+    """Memory that this process may still take: of the GPU, else of the machine or its control
+    group.
+    """
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     return min(_machine_bytes(), _group_bytes(), _process_bytes())
@@ -73,51 +96,94 @@ def _machine_bytes() -> float:
     """What Linux says is available without swapping; elsewhere infinity: it is not known."""
     try:
         lines = Path("/proc/meminfo").read_text("utf-8").split("\n")
-        return next(int(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:"))
+        return next(
+            int(line.split()[1]) * 1024.0
+            for line in lines
+            if line.startswith("MemAvailable:")
+        )
     except (OSError, StopIteration):
         return math.inf
 
 
 def _process_bytes(own: Path = Path("/proc/self")) -> float:
-    """What is left of this process's own limit of address space (ulimit -v); infinity where none is known."""
+    """What is left of this process's own limit of address space (ulimit -v); infinity where none is
+    known.
+    """
     try:
-        limits = (own / "limits").read_text("ascii").partition("Max address space")[2].split()
+        limits = (
+            (own / "limits")
+            .read_text("ascii")
+            .partition("Max address space")[2]
+            .split()
+        )
         sizes = (own / "status").read_text("utf-8").partition("VmSize:")[2].split()
-        return math.inf if limits[0] == "unlimited" else float(limits[0]) - 1024 * float(sizes[0])
+        return (
+            math.inf
+            if limits[0] == "unlimited"
+            else float(limits[0]) - 1024 * float(sizes[0])
+        )
     except (OSError, IndexError):
         return math.inf
 
 
-def _group_bytes(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
-    """What the control groups around this process leave, of either version; infinity where none has a limit.
+def _group_bytes(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> float:
+    """What the control groups around this process leave, of either version; infinity where none has
+    a limit.
 
     In a container the path of its group may begin outside, and its own group is the root.
     """
     try:
-        lines = [line.split(":", 2) for line in own.read_text("utf-8").split("\n") if line.count(":") >= 2]
+        lines = [
+            line.split(":", 2)
+            for line in own.read_text("utf-8").split("\n")
+            if line.count(":") >= 2
+        ]
     except OSError:
         return math.inf
     left = [math.inf]
     for _, controllers, path in lines:
         if controllers == "":
-            base, limit, taken, cached = root, "memory.max", "memory.current", "inactive_file"
+            base, limit, taken, cached = (
+                root,
+                "memory.max",
+                "memory.current",
+                "inactive_file",
+            )
         elif "memory" in controllers.split(","):
-            base, limit, taken = root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            base, limit, taken = (
+                root / "memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+            )
             cached = "total_inactive_file"
         else:
             continue
         group = base / path.lstrip("/")
-        for folder in {base, group, *(p for p in group.parents if p.is_relative_to(base))}:
-            left.append(_left_in(folder / limit, folder / taken, folder / "memory.stat", cached))
+        for folder in {
+            base,
+            group,
+            *(p for p in group.parents if p.is_relative_to(base)),
+        }:
+            left.append(
+                _left_in(folder / limit, folder / taken, folder / "memory.stat", cached)
+            )
     return min(left)
 
 
 def _left_in(limit: Path, taken: Path, stat: Path, cached: str) -> float:
-    """Of one group: its limit without what is taken; files that are only kept for a next reading do not count."""
+    """Of one group: its limit without what is taken; files that are only kept for a next reading do
+    not count.
+    """
     try:
         most = float(limit.read_text("ascii").replace("max", "inf"))
         used = float(taken.read_text("ascii"))
-        kept = [line for line in stat.read_text("ascii").split("\n") if line.startswith(f"{cached} ")]
+        kept = [
+            line
+            for line in stat.read_text("ascii").split("\n")
+            if line.startswith(f"{cached} ")
+        ]
         return most - used + sum(float(line.split()[1]) for line in kept)
     except (OSError, ValueError):
         return math.inf

@@ -1,4 +1,6 @@
-"""A moving average of the weights: scored and published in their place, while training goes on with them."""
+"""A moving average of the weights: scored and published in their place, while training goes on with
+them.
+"""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -13,9 +15,9 @@ from weft.training.distributed import copy_into, part_again, whole
 class MovingAverage:
     """After each update `decay` of the average stays, and the weights make up the rest.
 
-    While few updates have been made, less of it stays, (1 + n) / (10 + n) after n of them, so that what was drawn
-    at random is soon forgotten. Source: Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by
-    Averaging"; with this start, TensorFlow's ExponentialMovingAverage.
+    While few updates have been made, less of it stays, (1 + n) / (10 + n) after n of them, so that
+    what was drawn at random is soon forgotten. Source: Polyak and Juditsky 1992, "Acceleration of
+    Stochastic Approximation by Averaging"; with this start, TensorFlow's ExponentialMovingAverage.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -34,7 +36,9 @@ class MovingAverage:
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model has the averaged weights inside the block, and its own, bit for bit, behind it."""
+        """The model has the averaged weights inside the block, and its own, bit for bit, behind
+        it.
+        """
         self._swap()
         try:
             yield
@@ -43,14 +47,19 @@ class MovingAverage:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the averaged weights by name; of several processes, each must ask."""
-        return {name: whole(tensor) for name, tensor in zip(self._names, self._average, strict=True)}
+        return {
+            name: whole(tensor)
+            for name, tensor in zip(self._names, self._average, strict=True)
+        }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Stand where `tensors` were taken. Raises FolderError where they are not of this model."""
         if {n: t.shape for n, t in tensors.items()} != {
             n: t.shape for n, t in zip(self._names, self._average, strict=True)
         }:
-            raise FolderError("the averaged weights of a checkpoint are missing, or not this run's; restore it")
+            raise FolderError(
+                "the averaged weights of a checkpoint are missing, or not this run's; restore it"
+            )
         for name, average in zip(self._names, self._average, strict=True):
             copy_into(average, tensors[name])
 

@@ -12,41 +12,68 @@ from weft.errors import FolderError
 from weft.training.distributed import like, whole
 
 
-def build_optimizer(model: nn.Module, settings: TrainingSection) -> torch.optim.Optimizer:
-    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases and norms.
+def build_optimizer(
+    model: nn.Module, settings: TrainingSection
+) -> torch.optim.Optimizer:
+    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases
+    and norms.
 
-    Adam with betas 0.9 and 0.98 and eps 1e-9, the defaults, is that of Vaswani et al. 2017, section 5.3.
+    Adam with betas 0.9 and 0.98 and eps 1e-9, the defaults, is that of Vaswani et al. 2017, section
+    5.3.
     """
     learned = [p for p in model.parameters() if p.requires_grad]
-    matrices, vectors = [p for p in learned if p.ndim > 1], [p for p in learned if p.ndim <= 1]
+    matrices, vectors = (
+        [p for p in learned if p.ndim > 1],
+        [p for p in learned if p.ndim <= 1],
+    )
     if settings.optimizer == "muon":
         hidden = [p for p in matrices if id(p) in _hidden_weights(model)]
         others = [p for p in matrices if id(p) not in _hidden_weights(model)]
         return MuonAdamW(hidden, _decayed(others, vectors, settings), settings)
     groups = _decayed(matrices, vectors, settings)
     if settings.optimizer == "sgd":
-        fused = not any(isinstance(p, DTensor) for p in matrices)  # PyTorch has no fused SGD of sharded parameters
-        return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, fused=fused)
+        # PyTorch has no fused SGD of sharded parameters
+        fused = not any(isinstance(p, DTensor) for p in matrices)
+        return torch.optim.SGD(
+            groups, lr=settings.learning_rate, momentum=settings.momentum, fused=fused
+        )
     kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=settings.learning_rate, betas=settings.betas, eps=settings.eps, fused=True)
+    return kind(
+        groups,
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        eps=settings.eps,
+        fused=True,
+    )
 
 
 class MuonAdamW(torch.optim.Optimizer):
-    """Muon for the matrices between layers, AdamW for embeddings, output, biases and norms; one state, one rate.
+    """Muon for the matrices between layers, AdamW for embeddings, output, biases and norms; one
+    state, one rate.
 
-    Muon (Jordan et al. 2024) steps along the momentum made orthogonal; its steps are scaled to the size of AdamW's
-    (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2), so that both take the same rate.
+    Muon (Jordan et al. 2024) steps along the momentum made orthogonal; its steps are scaled to the
+    size of AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2), so that
+    both take the same rate.
     """
 
     def __init__(
-        self, hidden: list[nn.Parameter], others: list[dict[str, Any]], settings: TrainingSection
+        self,
+        hidden: list[nn.Parameter],
+        others: list[dict[str, Any]],
+        settings: TrainingSection,
     ) -> None:
         rate, decay = settings.learning_rate, settings.weight_decay
         self.parts = (
-            torch.optim.Muon(hidden, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
-            torch.optim.AdamW(others, lr=rate, betas=settings.betas, eps=settings.eps, fused=True),
+            torch.optim.Muon(
+                hidden, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"
+            ),
+            torch.optim.AdamW(
+                others, lr=rate, betas=settings.betas, eps=settings.eps, fused=True
+            ),
         )
-        super().__init__([group for part in self.parts for group in part.param_groups], {})
+        super().__init__(
+            [group for part in self.parts for group in part.param_groups], {}
+        )
         self._share()
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -61,7 +88,11 @@ class MuonAdamW(torch.optim.Optimizer):
     def _share(self) -> None:
         """The parts work on this optimizer's groups and state."""
         count = len(self.parts[0].param_groups)
-        for part, groups in zip(self.parts, (self.param_groups[:count], self.param_groups[count:]), strict=True):
+        for part, groups in zip(
+            self.parts,
+            (self.param_groups[:count], self.param_groups[count:]),
+            strict=True,
+        ):
             part.param_groups, part.state = groups, self.state
 
 
@@ -81,7 +112,9 @@ def _decayed(
 
 
 def fill_gradients(model: nn.Module) -> None:
-    """Zeros where a layer was left out of all of an update, so that its moments go on like the others'."""
+    """Zeros where a layer was left out of all of an update, so that its moments go on like the
+    others'.
+    """
     for parameter in model.parameters():
         if parameter.grad is None and parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
@@ -116,25 +149,35 @@ def load_optimizer_tensors(
     """
     expected = _state_names(optimizer) if begun else {}
     for key in expected.keys() - tensors.keys():
-        raise FolderError(f"optimizer state {key} is missing; the checkpoint is incomplete")
+        raise FolderError(
+            f"optimizer state {key} is missing; the checkpoint is incomplete"
+        )
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         parameter = expected.get(key)
         if parameter is None or (value.ndim and value.shape != parameter.shape):
-            raise FolderError(f"optimizer state {key} does not fit the model; the checkpoint is not this run's")
+            raise FolderError(
+                f"optimizer state {key} does not fit the model; the checkpoint is not this run's"
+            )
         number, _, name = key.partition(".")
-        state.setdefault(int(number), {})[name] = like(value, parameter) if value.ndim else value
+        state.setdefault(int(number), {})[name] = (
+            like(value, parameter) if value.ndim else value
+        )
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
 def _state_names(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Every name that `optimizer_tensors` gives after a step, with its parameter."""
-    numbered = enumerate((group, p) for group in optimizer.param_groups for p in group["params"])
+    numbered = enumerate(
+        (group, p) for group in optimizer.param_groups for p in group["params"]
+    )
     return {f"{i}.{name}": p for i, (group, p) in numbered for name in _kept(group)}
 
 
 def _kept(group: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is kept of each parameter of a group: moments for Adam, momentum, if any, for SGD and Muon."""
+    """What is kept of each parameter of a group: moments for Adam, momentum, if any, for SGD and
+    Muon.
+    """
     if "betas" in group:
         return ("step", "exp_avg", "exp_avg_sq")
     return ("momentum_buffer",) if group["momentum"] else ()

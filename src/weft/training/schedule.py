@@ -5,15 +5,18 @@ import math
 from weft.config import TrainingSection
 
 
-def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps: int) -> float:
+def learning_rate(
+    settings: TrainingSection, d_model: int, step: int, max_steps: int
+) -> float:
     """Return the rate of optimizer step `step`, counted from 1.
 
-    `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al. 2017,
-    section 5.3, equation 3). The others rise linearly to learning_rate over the warm-up, then: `cosine` falls to
-    final_fraction of it at max_steps (Loshchilov and Hutter 2017), `step` is multiplied by decay_factor every
-    decay_every steps, `constant` stays, and `wsd` (warm-up, stable, decay) stays until the last decay_fraction
-    of max_steps, in which it falls to final_fraction of it as 1 - sqrt does (Haegele et al. 2024, "Scaling Laws
-    and Compute-Optimal Training Beyond Fixed Training Durations").
+    `noam` is learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (Vaswani et al.
+    2017, section 5.3, equation 3). The others rise linearly to learning_rate over the warm-up,
+    then: `cosine` falls to final_fraction of it at max_steps (Loshchilov and Hutter 2017), `step`
+    is multiplied by decay_factor every decay_every steps, `constant` stays, and `wsd` (warm-up,
+    stable, decay) stays until the last decay_fraction of max_steps, in which it falls to
+    final_fraction of it as 1 - sqrt does (Haegele et al. 2024, "Scaling Laws and Compute-Optimal
+    Training Beyond Fixed Training Durations").
     """
     warmup = settings.warmup_steps
     if settings.schedule == "noam":
@@ -21,7 +24,9 @@ def learning_rate(settings: TrainingSection, d_model: int, step: int, max_steps:
         return settings.learning_rate * d_model**-0.5 * min(step**-0.5, slope)
     if step <= warmup:
         return settings.learning_rate * step / warmup
-    return settings.learning_rate * _after_warmup(settings, step - warmup, max(max_steps - warmup, 1))
+    return settings.learning_rate * _after_warmup(
+        settings, step - warmup, max(max_steps - warmup, 1)
+    )
 
 
 def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
@@ -31,8 +36,12 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
     if settings.schedule == "step":
         return settings.decay_factor ** (step // settings.decay_every)
     if settings.schedule == "wsd":
-        stable = max(steps - settings.decay_fraction * (steps + settings.warmup_steps), 0.0)
-        fallen = math.sqrt(min(max(step - stable, 0.0) / max(steps - stable, 1e-9), 1.0))
+        stable = max(
+            steps - settings.decay_fraction * (steps + settings.warmup_steps), 0.0
+        )
+        fallen = math.sqrt(
+            min(max(step - stable, 0.0) / max(steps - stable, 1e-9), 1.0)
+        )
         return settings.final_fraction + (1 - settings.final_fraction) * (1 - fallen)
     return 1.0
 

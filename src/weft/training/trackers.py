@@ -1,7 +1,8 @@
-"""Programs that draw a run's curves: TensorBoard where it is installed, trackio where the recipe asks for it.
+"""Programs that draw a run's curves: TensorBoard where it is installed, trackio where the recipe
+asks for it.
 
-Both belong to the extra `track`, and neither is imported before the first line is logged. What goes to them is
-what goes to metrics.jsonl, under the names `training/...` and `dev/...`.
+Both belong to the extra `track`, and neither is imported before the first line is logged. What goes
+to them is what goes to metrics.jsonl, under the names `training/...` and `dev/...`.
 """
 
 import contextlib
@@ -20,7 +21,9 @@ from weft.errors import UsageError
 
 
 class Tracker(Protocol):
-    """Takes the lines of a run, from the first after `rewind` to `close`; the first line opens it."""
+    """Takes the lines of a run, from the first after `rewind` to `close`; the first line opens
+    it.
+    """
 
     @property
     def name(self) -> str: ...
@@ -40,23 +43,35 @@ def refuse_missing(project: str | None) -> None:
 
 
 def find_trackers(tensorboard: Path, project: str | None, run: str) -> list[Tracker]:
-    """TensorBoard's event files in a folder, where it is installed; and a run in a trackio project, if any."""
-    found: list[Tracker] = [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
+    """TensorBoard's event files in a folder, where it is installed; and a run in a trackio project,
+    if any.
+    """
+    found: list[Tracker] = (
+        [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
+    )
     return [*found, Trackio(project, run)] if project is not None else found
 
 
 def scalars(line: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a line but its step, each under its name."""
     kind = "training" if "loss" in line else "dev"
-    numbers = {key: value for key, value in line.items() if key != "step" and isinstance(value, int | float)}
-    return {f"{kind}/{key.removeprefix('dev_')}": float(value) for key, value in numbers.items()}
+    numbers = {
+        key: value
+        for key, value in line.items()
+        if key != "step" and isinstance(value, int | float)
+    }
+    return {
+        f"{kind}/{key.removeprefix('dev_')}": float(value)
+        for key, value in numbers.items()
+    }
 
 
 class TensorBoard:
     """A file of events for each start of the run, which stays open.
 
-    TensorFlow, which `torch.utils.tensorboard` would import where it is installed, is not needed: records are
-    written through TensorBoard's own writer into a plain file, and no thread is started.
+    TensorFlow, which `torch.utils.tensorboard` would import where it is installed, is not needed:
+    records are written through TensorBoard's own writer into a plain file, and no thread is
+    started.
     """
 
     name = "TensorBoard"
@@ -71,14 +86,19 @@ class TensorBoard:
         return f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder))}"
 
     def rewind(self, step: int) -> None:
-        """Let what earlier starts wrote of steps after `step` disappear, once there is something new."""
+        """Let what earlier starts wrote of steps after `step` disappear, once there is something
+        new.
+        """
         self._step = step
 
     def line(self, line: Mapping[str, Any]) -> None:
         """Write one event with all numbers of a line, at once on its way to the disk."""
         if self._file is None:
             self._open()
-        values = [{"tag": name, "simple_value": number} for name, number in scalars(line).items()]
+        values = [
+            {"tag": name, "simple_value": number}
+            for name, number in scalars(line).items()
+        ]
         self._write(step=line["step"], summary={"value": values})
 
     def close(self) -> None:
@@ -88,25 +108,35 @@ class TensorBoard:
             self._file = None
 
     def _open(self) -> None:
-        """Begin as TensorBoard has it: its version, then, where the run goes on, the step from which it does."""
+        """Begin as TensorBoard has it: its version, then, where the run goes on, the step from
+        which it does.
+        """
         record_writer = import_module("tensorboard.summary.writer.record_writer")
         self.folder.mkdir(parents=True, exist_ok=True)
         number = len([*self.folder.iterdir()])  # of two starts in one second
-        started = f"{int(time.time()):010d}.{number:04d}"  # files are read in the order of their names
-        self._file = (self.folder / f"events.out.tfevents.{started}.{platform.node()}.{os.getpid()}").open("xb")
+        # files are read in the order of their names
+        started = f"{int(time.time()):010d}.{number:04d}"
+        self._file = (
+            self.folder
+            / f"events.out.tfevents.{started}.{platform.node()}.{os.getpid()}"
+        ).open("xb")
         self._writer = record_writer.RecordWriter(self._file)
         self._write(file_version="brain.Event:2")
         if self._step:
             self._write(step=self._step + 1, session_log={"status": "START"})
 
     def _write(self, **event: Any) -> None:
-        made = import_module("tensorboard.compat.proto.event_pb2").Event(wall_time=time.time(), **event)
+        made = import_module("tensorboard.compat.proto.event_pb2").Event(
+            wall_time=time.time(), **event
+        )
         self._writer.write(made.SerializeToString())
         self._file.flush()
 
 
 class Trackio:
-    """A run in a local trackio project; of steps that are done again after a kill it has the old lines too."""
+    """A run in a local trackio project; of steps that are done again after a kill it has the old
+    lines too.
+    """
 
     name = "trackio"
 

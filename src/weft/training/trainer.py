@@ -1,7 +1,8 @@
 """The order of events: take a step; log, evaluate and save when due; stop when done.
 
-It is handed model, batches, loss and optimizer ready-made and knows nothing of text. Several processes may train
-one model together (`World`): they share the micro-batches of every update, and each does the same as the others.
+It is handed model, batches, loss and optimizer ready-made and knows nothing of text. Several
+processes may train one model together (`World`): they share the micro-batches of every update, and
+each does the same as the others.
 """
 
 import contextlib
@@ -35,8 +36,10 @@ from weft.training.optimizer import (
 )
 
 OPEN = 2**40  # more steps than any run has
-LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000  # of a float16 loss, and updates without overflow until it is doubled
-LEAST = {"dev_bleu": 1.0}  # below it a score is chance: a few words that happen to be right
+# of a float16 loss, and updates without overflow until it is doubled
+LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000
+# below it a score is chance: a few words that happen to be right
+LEAST = {"dev_bleu": 1.0}
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
@@ -91,7 +94,9 @@ Evaluate = Callable[[int], Mapping[str, float]]
 
 
 class Trainer(Generic[B]):
-    """Trains until `plan.max_steps`, or until dev scores have not improved for `patience` evaluations."""
+    """Trains until `plan.max_steps`, or until dev scores have not improved for `patience`
+    evaluations.
+    """
 
     def __init__(
         self,
@@ -113,28 +118,37 @@ class Trainer(Generic[B]):
         scales_loss: bool = False,
         timekeeper: Timekeeper | None = None,
     ) -> None:
-        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks for it.
+        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks
+        for it.
 
-        `scales_loss`, for products in float16: gradients are made of a multiple of the loss, or small ones would
-        be 0; it is halved, and the update made again, where large ones overflow (Micikevicius et al. 2018, "Mixed
-        Precision Training").
+        `scales_loss`, for products in float16: gradients are made of a multiple of the loss, or
+        small ones would be 0; it is halved, and the update made again, where large ones overflow
+        (Micikevicius et al. 2018, "Mixed Precision Training").
         """
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.settings, self.plan, self.rate = settings, plan, rate
         self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
-        self.seconds_at_peak, self.saved, self.world = seconds_at_peak, saved, world or World()
+        self.seconds_at_peak, self.saved, self.world = (
+            seconds_at_peak,
+            saved,
+            world or World(),
+        )
         self.parts = parts
-        self.average = MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
+        self.average = (
+            MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
+        )
         self.compute_loss = self.world.joined(model, compute_loss)
         self.scales_loss, self.timekeeper = scales_loss, timekeeper
         self.progress = Progress(loss_scale=LARGEST_SCALE if scales_loss else 1.0)
         self._stop_asked = self._evaluating = False
 
     def run(self) -> str:
-        """Go on from the latest checkpoint, or begin; returns why it ended: "done" or "stopped early".
+        """Go on from the latest checkpoint, or begin; returns why it ended: "done" or "stopped
+        early".
 
-        Raises Interrupted after a first SIGINT or SIGTERM, with everything saved; DivergedError before a
-        non-finite gradient touches the weights; OutOfMemoryError with the batch that did not fit.
+        Raises Interrupted after a first SIGINT or SIGTERM, with everything saved; DivergedError
+        before a non-finite gradient touches the weights; OutOfMemoryError with the batch that did
+        not fit.
         """
         with self.world.in_turn():  # the first sets damaged checkpoints aside
             state = self.checkpoints.load_latest()
@@ -144,14 +158,18 @@ class Trainer(Generic[B]):
             self.restore(state)
             self.log.note(f"from the checkpoint of step {self.progress.step:,}")
         self.log.rewind(self.progress.step)
-        if self._out_of_patience():  # stopped after its last checkpoint, before it could say so
+        # stopped after its last checkpoint, before it could say so
+        if self._out_of_patience():
             return STOPPED_EARLY
         self.model.train()
         if self.timekeeper is not None:
             before = self.log.evaluations
             self.timekeeper.begin(self.progress.seconds + sum(before), before)
         eval_every = self.plan.eval_every if self.evaluate is not None else None
-        with self._asking_signals(), self.log.running(self.progress, self.plan.max_steps, eval_every):
+        with (
+            self._asking_signals(),
+            self.log.running(self.progress, self.plan.max_steps, eval_every),
+        ):
             if self.progress.evaluation_due:
                 self._conclude()
             while not self._finished():
@@ -166,13 +184,19 @@ class Trainer(Generic[B]):
         return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
 
     def restore(self, state: State) -> None:
-        """Stand where `state` was taken. Raises FolderError where it is not this model's, or not whole."""
+        """Stand where `state` was taken. Raises FolderError where it is not this model's, or not
+        whole.
+        """
         shapes = {name: p.shape for name, p in self.model.named_parameters()}
         if {name: t.shape for name, t in state.model.items()} != shapes:
-            raise FolderError(f"{self.checkpoints.folder}: its weights are not this run's; restore the folder")
+            raise FolderError(
+                f"{self.checkpoints.folder}: its weights are not this run's; restore the folder"
+            )
         for name, parameter in self.model.named_parameters():
             copy_into(parameter, state.model[name])
-        load_optimizer_tensors(self.optimizer, state.optimizer, begun=state.progress.step > 0)
+        load_optimizer_tensors(
+            self.optimizer, state.optimizer, begun=state.progress.step > 0
+        )
         if self.average:
             self.average.restore(state.average)
         self.progress = state.progress
@@ -187,26 +211,38 @@ class Trainer(Generic[B]):
             self._ask_the_clock()
         due = self._due(self.plan.eval_every) or self.progress.step == self.plan.last
         self.progress.evaluation_due |= due and self.evaluate is not None
-        improved = self._evaluate() if self.progress.evaluation_due and not stopping else False
+        improved = (
+            self._evaluate() if self.progress.evaluation_due and not stopping else False
+        )
         stop = self.progress.evaluation_due or (stopping and not self._finished())
         if improved or stop or self._finished() or self._due(self.plan.save_every):
             self._save()
         if stop:
-            raise Interrupted(f"interrupted after step {self.progress.step}, which is saved")
+            raise Interrupted(
+                f"interrupted after step {self.progress.step}, which is saved"
+            )
 
     def _ask_the_clock(self) -> None:
         """Whether the decay begins now; the first process decides for all."""
         keeper, step = self.timekeeper, self.progress.step
-        decided = keeper.decide(step) if keeper is not None and self.world.is_first else 0
+        decided = (
+            keeper.decide(step) if keeper is not None and self.world.is_first else 0
+        )
         if steps := int(self.world.sums(decided)[0]):
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
             self.log.planned(step, steps)
-        elif keeper is not None and self._due(self.plan.eval_every) and self.world.is_first:
+        elif (
+            keeper is not None
+            and self._due(self.plan.eval_every)
+            and self.world.is_first
+        ):
             self.log.expected(step, keeper.reconsider(step))
 
     def _save(self) -> None:
         state = self.state()
-        broken = [name for name, tensor in state.model.items() if not tensor.isfinite().all()]
+        broken = [
+            name for name, tensor in state.model.items() if not tensor.isfinite().all()
+        ]
         if broken:
             raise DivergedError(
                 f"after step {self.progress.step}, {broken[0]} holds numbers that are not finite, which were not "
@@ -219,16 +255,23 @@ class Trainer(Generic[B]):
     def _take_step(self) -> None:
         started = time.perf_counter()
         places = [self._next_place() for _ in range(self.settings.grad_accum_steps)]
-        mine = [(place, self.batches.batch(*place)) for place in self.world.share(places)]
+        mine = [
+            (place, self.batches.batch(*place)) for place in self.world.share(places)
+        ]
         waited = time.perf_counter() - started
         rate = self.rate(self.progress.step + 1)
         set_learning_rate(self.optimizer, rate)
         tokens, num_tgt_tokens = self.world.sums(
-            sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine), sum(b.num_tgt_tokens for _, b in mine)
+            sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine),
+            sum(b.num_tgt_tokens for _, b in mine),
         )
         work = [part for place, batch in mine for part in self._parts(place, batch)]
         loss, norm = self._make_gradients(work, num_tgt_tokens)
-        while self.progress.loss_scale > 1 and math.isfinite(loss) and not math.isfinite(norm):
+        while (
+            self.progress.loss_scale > 1
+            and math.isfinite(loss)
+            and not math.isfinite(norm)
+        ):
             self._set_scale(self.progress.loss_scale / 2)
             self.optimizer.zero_grad()
             loss, norm = self._make_gradients(work, num_tgt_tokens)
@@ -239,15 +282,23 @@ class Trainer(Generic[B]):
         self.progress.step += 1
         if self.average:
             self.average.update(self.progress.step)
-        if self.scales_loss and self.progress.step - self.progress.scale_set >= GROW_AFTER:
+        if (
+            self.scales_loss
+            and self.progress.step - self.progress.scale_set >= GROW_AFTER
+        ):
             self._set_scale(min(2 * self.progress.loss_scale, LARGEST_SCALE))
         self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
         at_peak = sum(self.seconds_at_peak(batch) for _, batch in mine)
-        self.log.step(self.progress, StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak))
+        self.log.step(
+            self.progress,
+            StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak),
+        )
 
-    def _parts(self, place: tuple[int, ...], batch: B) -> list[tuple[tuple[int, ...], B]]:
+    def _parts(
+        self, place: tuple[int, ...], batch: B
+    ) -> list[tuple[tuple[int, ...], B]]:
         """Return a micro-batch, or what it is cut into for want of memory.
 
         Places of later parts have their number.
@@ -255,7 +306,8 @@ class Trainer(Generic[B]):
         if self.parts == 1:
             return [(place, batch)]
         return [
-            ((*place, number) if number else place, part) for number, part in enumerate(batch.parts(self.parts))
+            ((*place, number) if number else place, part)
+            for number, part in enumerate(batch.parts(self.parts))
         ]
 
     def _make_gradients(
@@ -267,13 +319,17 @@ class Trainer(Generic[B]):
             with self.world.adding_up(last=number == len(work)):
                 loss_sum += self._forward_backward(place, part, num_tgt_tokens)
         fill_gradients(self.model)
-        norm = clip_gradients(self.model, self.settings.grad_clip_norm, self.progress.loss_scale)
+        norm = clip_gradients(
+            self.model, self.settings.grad_clip_norm, self.progress.loss_scale
+        )
         return self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1), norm
 
     def _set_scale(self, scale: float) -> None:
         self.progress.loss_scale, self.progress.scale_set = scale, self.progress.step
 
-    def _forward_backward(self, place: tuple[int, ...], batch: B, num_tgt_tokens: float) -> float:
+    def _forward_backward(
+        self, place: tuple[int, ...], batch: B, num_tgt_tokens: float
+    ) -> float:
         """Add what one micro-batch, or a part of it, gives to the gradients; its summed loss."""
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
@@ -290,13 +346,20 @@ class Trainer(Generic[B]):
         here.position += 1
         return here.epoch, here.position - 1
 
-    def _refuse_non_finite(self, loss: float, norm: float, places: list[tuple[int, int]]) -> None:
+    def _refuse_non_finite(
+        self, loss: float, norm: float, places: list[tuple[int, int]]
+    ) -> None:
         if torch.tensor([loss, norm]).isfinite().all():
             return
         step = self.progress.step + 1
         if self.world.is_first:
             self.checkpoints.keep_failure(
-                {"step": step, "loss": str(loss), "grad_norm": str(norm), "batches": places}
+                {
+                    "step": step,
+                    "loss": str(loss),
+                    "grad_norm": str(norm),
+                    "batches": places,
+                }
             )
         epoch, position = places[-1]
         raise DivergedError(
@@ -318,13 +381,17 @@ class Trainer(Generic[B]):
             ) from error
 
     def _evaluate(self) -> bool:
-        """Score on dev; True where the deciding score is the best so far. A signal puts it off to a next start."""
+        """Score on dev; True where the deciding score is the best so far. A signal puts it off to a
+        next start.
+        """
         assert self.evaluate is not None
         started = time.perf_counter()
         self.model.eval()
         try:
             self._evaluating = True
-            averaged = self.average.in_place() if self.average else contextlib.nullcontext()
+            averaged = (
+                self.average.in_place() if self.average else contextlib.nullcontext()
+            )
             with self._naming_memory("the evaluation on dev"), averaged:
                 scores = dict(self.evaluate(self.progress.step))
         except _PutOff:
@@ -335,12 +402,19 @@ class Trainer(Generic[B]):
         self.progress.evaluation_due = False
         for name, value in scores.items():
             if not math.isfinite(value):
-                raise DivergedError(f"after step {self.progress.step}, {name} is {value}; {CALMER}")
+                raise DivergedError(
+                    f"after step {self.progress.step}, {name} is {value}; {CALMER}"
+                )
         best = self.progress.best_scores
         improved = not best or rank(scores) > rank(best)
         if improved:
-            self.progress.best_step, self.progress.best_scores = self.progress.step, scores
-        self.progress.evaluations_since_best = 0 if improved else self.progress.evaluations_since_best + 1
+            self.progress.best_step, self.progress.best_scores = (
+                self.progress.step,
+                scores,
+            )
+        self.progress.evaluations_since_best = (
+            0 if improved else self.progress.evaluations_since_best + 1
+        )
         seconds = time.perf_counter() - started
         if self.timekeeper is not None:
             self.timekeeper.evaluated(seconds)
@@ -356,7 +430,9 @@ class Trainer(Generic[B]):
 
     @contextlib.contextmanager
     def _asking_signals(self) -> Iterator[None]:
-        """The first SIGINT or SIGTERM asks to stop after the step; a second SIGINT leaves at once."""
+        """The first SIGINT or SIGTERM asks to stop after the step; a second SIGINT leaves at
+        once.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -365,9 +441,14 @@ class Trainer(Generic[B]):
             if self._stop_asked and number == signal.SIGINT:
                 raise KeyboardInterrupt
             self._stop_asked = True
-            leave = "; press Ctrl-C again to leave at once" if number == signal.SIGINT else ""
+            leave = (
+                "; press Ctrl-C again to leave at once"
+                if number == signal.SIGINT
+                else ""
+            )
             self.log.note(f"stopping after this step{leave}")
-            if self._evaluating and self.world.size == 1:  # several must leave it together
+            # several must leave it together
+            if self._evaluating and self.world.size == 1:
                 raise _PutOff
 
         previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
@@ -383,14 +464,16 @@ class _PutOff(Exception):
 
 
 def seed_random(seed: int, *place: int) -> None:
-    """Set torch's random generators, on every device, for one micro-batch, at (epoch, position), or a part of it.
+    """Set torch's random generators, on every device, for one micro-batch, at (epoch, position), or
+    a part of it.
 
-    What is drawn in it (dropout) depends on nothing else: not on how often the run was stopped, nor on which of
-    how many processes does it.
+    What is drawn in it (dropout) depends on nothing else: not on how often the run was stopped, nor
+    on which of how many processes does it.
     """
     drawn = np.random.SeedSequence([seed, *place]).generate_state(1, np.uint64)
     number = int(drawn[0] >> np.uint64(1))
-    torch.default_generator.manual_seed(number)  # torch.manual_seed takes a millisecond to ask for GPUs
+    # torch.manual_seed takes a millisecond to ask for GPUs
+    torch.default_generator.manual_seed(number)
     if torch.cuda.is_available():
         torch.cuda.manual_seed_all(number)
 
@@ -401,4 +484,7 @@ def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
     first_two = [*scores.items()][:2]
-    return tuple(-v if n.endswith("loss") else v if v >= LEAST.get(n, v) else 0.0 for n, v in first_two)
+    return tuple(
+        -v if n.endswith("loss") else v if v >= LEAST.get(n, v) else 0.0
+        for n, v in first_two
+    )

@@ -9,7 +9,12 @@ from weft.data.known import KnownWords
 
 @pytest.mark.parametrize("lang", ["en", "zh", "de"])
 def test_every_kind_is_shown_by_words_that_occur(lang: str) -> None:
-    train = [pair[0] for pair in builtin.pairs("everyday", lang, "en" if lang != "en" else "zh").train]
+    train = [
+        pair[0]
+        for pair in builtin.pairs(
+            "everyday", lang, "en" if lang != "en" else "zh"
+        ).train
+    ]
     known = KnownWords.of(train)
     shown = words_by_kind(lang, lambda words: not known.unknown(words))
     assert list(shown) == list(KINDS)

@@ -10,7 +10,9 @@ from weft.data.builtin.splits import held_out
 
 TABLES = {
     "people": {"someone": ["1s | I | 我 | ich", "f | my aunt | 我阿姨 | meine Tante"]},
-    "relations": {"relative": ["aunt | 阿姨 | die Tante/Tanten", "uncle | 叔叔 | der Onkel/Onkel"]},
+    "relations": {
+        "relative": ["aunt | 阿姨 | die Tante/Tanten", "uncle | 叔叔 | der Onkel/Onkel"]
+    },
     "nouns": {"drink": ["tea | 茶 | der Tee", "milk | 牛奶 | die Milch"]},
     "groups": {},
     "adjectives": {},
@@ -24,13 +26,18 @@ TABLES = {
 PARADIGMS = {"en": {"be": "am are is is are are"}, "zh": {}, "de": {}}
 
 
-def pattern(slots, en="{s} {v.pres@s}.", zh="{s}{v@s}。", de="{s} {v.fin@s} {v.obj@s} {v.pre}."):
+def pattern(
+    slots, en="{s} {v.pres@s}.", zh="{s}{v@s}。", de="{s} {v.fin@s} {v.obj@s} {v.pre}."
+):
     table = {"id": "a", "slots": slots, "en": en, "zh": zh, "de": de}
     return compile_pattern(table, Lexicon(TABLES), PARADIGMS, 10)
 
 
 def test_all_combinations_are_derived_and_agree():
-    sentences = {s.en: (s.zh, s.de) for s in derive(pattern({"s": "someone", "v": "do"}), Random(0))}
+    sentences = {
+        s.en: (s.zh, s.de)
+        for s in derive(pattern({"s": "someone", "v": "do"}), Random(0))
+    }
     assert sentences == {
         "I drink tea.": ("我喝茶。", "Ich trinke Tee."),
         "I drink milk.": ("我喝牛奶。", "Ich trinke Milch."),
@@ -40,7 +47,10 @@ def test_all_combinations_are_derived_and_agree():
 
 
 def test_no_content_word_comes_in_twice():
-    texts = {sentence.en for sentence in derive(pattern({"s": "someone", "v": "all"}), Random(0))}
+    texts = {
+        sentence.en
+        for sentence in derive(pattern({"s": "someone", "v": "all"}), Random(0))
+    }
     assert "My aunt calls her uncle." in texts
     assert "I call my aunt." in texts
     assert "My aunt calls her aunt." not in texts
@@ -67,7 +77,11 @@ def test_every_pattern_of_the_corpus_compiles_and_its_names_are_unique():
         compiled = compile_pattern(table, lexicon, paradigms, 10)
         assert len(list(islice(derive(compiled, Random(1)), 20))) == 20, table["id"]
         templates = " ".join(table[lang] for lang in ("en", "zh", "de"))
-        unused = [name for name in table["slots"] if not re.search(rf"[{{@+]{name}\b", templates)]
+        unused = [
+            name
+            for name in table["slots"]
+            if not re.search(rf"[{{@+]{name}\b", templates)
+        ]
         assert not unused, table["id"]
 
 

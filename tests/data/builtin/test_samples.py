@@ -12,8 +12,24 @@ from weft.data import builtin
 from weft.data.builtin.words import FUNCTION_WORDS
 from weft.errors import UsageError
 
-NUMBERS = set("two three four five six seven eight nine ten twenty thirty fifty hundred".split())  # noqa: SIM905
-PRONOUNS = {"i", "you", "he", "she", "we", "they", "me", "my", "your", "his", "her", "our", "their", "them"}
+TENS = {"ten", "twenty", "thirty", "fifty", "hundred"}
+NUMBERS = {"two", "three", "four", "five", "six", "seven", "eight", "nine"} | TENS
+PRONOUNS = {
+    "i",
+    "you",
+    "he",
+    "she",
+    "we",
+    "they",
+    "me",
+    "my",
+    "your",
+    "his",
+    "her",
+    "our",
+    "their",
+    "them",
+}
 LANGUAGES = ("en", "zh", "de")
 
 
@@ -25,7 +41,10 @@ def triples():
 @pytest.fixture(scope="module")
 def splits():
     """The three splits as triples of texts, English first."""
-    chinese, german = builtin.pairs("everyday", "en", "zh"), builtin.pairs("everyday", "en", "de")
+    chinese, german = (
+        builtin.pairs("everyday", "en", "zh"),
+        builtin.pairs("everyday", "en", "de"),
+    )
     joined = {}
     for part in ("train", "dev", "test"):
         rows = zip(getattr(chinese, part), getattr(german, part), strict=True)
@@ -42,7 +61,9 @@ def symbols(text, lang):
 
 
 def without_numbers_and_names(text):
-    """The text with every number, and every capitalised word but the first and "I", put out of sight."""
+    """The text with every number, and every capitalised word but the first and "I", put out of
+    sight.
+    """
     kept = []
     for position, word in enumerate(text.rstrip(".?").replace(",", "").split()):
         named = word[0].isupper() and word != "I" and (position or word in NAMES)
@@ -83,12 +104,16 @@ def test_sentences_are_short(triples):
 
 def test_european_texts_are_cleanly_written(triples):
     for text in (text for triple in triples for text in (triple.en, triple.de)):
-        assert re.fullmatch(r"[A-ZÄÖÜ][A-Za-zäöüßÄÖÜéÉ'-]*(,? [A-Za-zäöüßÄÖÜé'-]+)*[.?]", text), text
+        assert re.fullmatch(
+            r"[A-ZÄÖÜ][A-Za-zäöüßÄÖÜéÉ'-]*(,? [A-Za-zäöüßÄÖÜé'-]+)*[.?]", text
+        ), text
 
 
 def test_chinese_texts_are_cleanly_written(triples):
     for triple in triples:
-        assert re.fullmatch(r"[\u4e00-\u9fff]+(，[\u4e00-\u9fff]+)*[。？]", triple.zh), triple.zh
+        assert re.fullmatch(
+            r"[\u4e00-\u9fff]+(，[\u4e00-\u9fff]+)*[。？]", triple.zh
+        ), triple.zh
 
 
 def test_end_marks_agree(triples):
@@ -101,7 +126,9 @@ def test_english_articles(triples):
     for triple in triples:
         for article, following in re.findall(r"\b([Aa]n?) (\w)\w*", triple.en):
             exceptional = re.search(r"\b[Aa]n? (hour|uni)", triple.en)
-            assert exceptional or (following in "aeiou") == (article.lower() == "an"), triple.en
+            assert exceptional or (following in "aeiou") == (article.lower() == "an"), (
+                triple.en
+            )
 
 
 def test_chinese_counts_two_with_liang(triples):
@@ -111,18 +138,29 @@ def test_chinese_counts_two_with_liang(triples):
 
 def test_german_nouns_after_an_article_have_capitals(triples):
     for triple in triples:
-        for following in re.findall(r"\b(?:der|den|dem|einem|einer|einen) ([^\s.,?]+)", triple.de):
+        for following in re.findall(
+            r"\b(?:der|den|dem|einem|einer|einen) ([^\s.,?]+)", triple.de
+        ):
             inflected = following.endswith(("e", "en", "er"))
             pronoun = following in {"mein", "ich", "du", "sie", "wir"}
             assert following[0].isupper() or inflected or pronoun, triple.de
 
 
 def test_names_are_translated_alike(triples):
-    chinese = {"Anna": "安娜", "Tom": "汤姆", "Maria": "玛丽亚", "Paul": "保罗", "Lena": "莱娜", "David": "大卫"}
+    chinese = {
+        "Anna": "安娜",
+        "Tom": "汤姆",
+        "Maria": "玛丽亚",
+        "Paul": "保罗",
+        "Lena": "莱娜",
+        "David": "大卫",
+    }
     for triple in triples:
         english, german = words_cased(triple.en), words_cased(triple.de)
         for name, translated in chinese.items():
-            assert (name in english) == (translated in triple.zh) == (name in german), triple
+            assert (name in english) == (translated in triple.zh) == (name in german), (
+                triple
+            )
 
 
 def words_cased(text):
@@ -131,7 +169,9 @@ def words_cased(text):
 
 def test_splits_partition_the_corpus(triples, splits):
     rows = [row for part in splits.values() for row in part]
-    assert sorted(rows) == sorted((triple.en, triple.zh, triple.de) for triple in triples)
+    assert sorted(rows) == sorted(
+        (triple.en, triple.zh, triple.de) for triple in triples
+    )
     assert 480 <= len(splits["dev"]) <= 530
     assert 480 <= len(splits["test"]) <= 530
 
@@ -145,16 +185,23 @@ def test_held_out_sentences_hold_a_pair_of_words_never_trained_together(splits, 
     idle = FUNCTION_WORDS | NUMBERS | PRONOUNS | {name.lower() for name in NAMES}
     for row in splits[part]:
         content = set(words(row[0])) - idle
-        assert any(where[one].isdisjoint(where[other]) for one, other in combinations(content, 2)), row[0]
+        assert any(
+            where[one].isdisjoint(where[other])
+            for one, other in combinations(content, 2)
+        ), row[0]
 
 
 @pytest.mark.parametrize("column", range(3))
 def test_held_out_words_and_characters_are_all_trained(splits, column):
     lang = LANGUAGES[column]
-    counts = Counter(symbol for row in splits["train"] for symbol in symbols(row[column], lang))
+    counts = Counter(
+        symbol for row in splits["train"] for symbol in symbols(row[column], lang)
+    )
     for part in ("dev", "test"):
         for row in splits[part]:
-            assert min(counts[symbol] for symbol in symbols(row[column], lang)) >= 5, row[column]
+            assert min(counts[symbol] for symbol in symbols(row[column], lang)) >= 5, (
+                row[column]
+            )
 
 
 def test_held_out_sentences_are_spread_over_patterns(triples, splits):
@@ -173,7 +220,10 @@ def test_train_is_shuffled(triples, splits):
 
 
 def test_sides_follow_the_languages():
-    forward, back = builtin.pairs("everyday", "de", "zh"), builtin.pairs("everyday", "zh", "de")
+    forward, back = (
+        builtin.pairs("everyday", "de", "zh"),
+        builtin.pairs("everyday", "zh", "de"),
+    )
     assert forward.test == [(source, target) for target, source in back.test]
     assert builtin.pairs("everyday").dev == builtin.pairs("everyday", "en", "zh").dev
 
@@ -192,15 +242,25 @@ def test_same_corpus_in_every_process():
         "import hashlib; from weft.data import builtin as samples; "
         "print(hashlib.sha256(repr((samples.everyday(), samples.pairs('everyday'))).encode()).hexdigest())"
     )
-    here = hashlib.sha256(repr((builtin.everyday(), builtin.pairs("everyday"))).encode()).hexdigest()
+    here = hashlib.sha256(
+        repr((builtin.everyday(), builtin.pairs("everyday"))).encode()
+    ).hexdigest()
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
-        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            check=True,
+        )
         assert run.stdout.decode().strip() == here
 
 
 def test_toy_is_exact():
-    rows = [("ich mochte ein bier", "i want a beer ."), ("ich mochte ein cola", "i want a coke .")]
+    rows = [
+        ("ich mochte ein bier", "i want a beer ."),
+        ("ich mochte ein cola", "i want a coke ."),
+    ]
     assert builtin.pairs("toy-de-en", "de", "en") == builtin.Splits(rows, rows, rows)
     assert builtin.pairs("toy-de-en", "en", "de").test == [(en, de) for de, en in rows]
 

@@ -21,7 +21,9 @@ def corpora() -> Path:
 
 @pytest.fixture(scope="session")
 def german() -> Pairs:
-    """English and German sentences with nothing wrong in them. Tests must copy before they change."""
+    """English and German sentences with nothing wrong in them. Tests must copy before they
+    change.
+    """
     return builtin.pairs("everyday", "en", "de").train[:2000]
 
 

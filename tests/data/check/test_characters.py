@@ -16,7 +16,9 @@ def test_letters_by_script_and_what_is_foreign() -> None:
     assert letters_of(["1 + 2", ""]) == {}
 
 
-def test_texts_of_many_blocks_are_counted_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_many_blocks_are_counted_each_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("weft.data.check.characters._BLOCK_CHARS", 7)
     texts = ["abc", "", "de", "fghijklmnop", "", "qж"]
     _, foreign = foreign_letters(texts, letters_of(["abc"]))

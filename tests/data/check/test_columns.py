@@ -12,7 +12,10 @@ def test_columns_are_named_and_those_of_one_value(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,text,label,lang\n1,a,x,en\n2,b,y,en\n", "utf-8")
     columns, constant = look_over_columns(path, "text", "label")
-    assert f"{path}:1: columns: id, text, label, lang; texts are read from 'text'" in columns.message
+    assert (
+        f"{path}:1: columns: id, text, label, lang; texts are read from 'text'"
+        in columns.message
+    )
     assert constant.message.endswith("the same in every row: lang")
     lines = tmp_path / "t.jsonl"
     lines.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 1}\n', "utf-8")

@@ -1,4 +1,6 @@
-"""Each check of pairs names the rows that were damaged, all and no other, and is silent about sound text."""
+"""Each check of pairs names the rows that were damaged, all and no other, and is silent about sound
+text.
+"""
 
 import random
 from collections.abc import Callable
@@ -29,13 +31,19 @@ def misread(text: str) -> str:
 
 
 def cyrillic(text: str) -> str:
-    return "".join("абвгдежзик"[ord(letter) % 10] if letter.isalpha() else letter for letter in text)
+    return "".join(
+        "абвгдежзик"[ord(letter) % 10] if letter.isalpha() else letter
+        for letter in text
+    )
 
 
 CHANGES: dict[str, Change] = {
     "untranslated": lambda src, tgt: (src, src.upper()),
     "swapped-languages": lambda src, tgt: (tgt, src),
-    "same-language": lambda src, tgt: (src, "My brother wants to buy the old house near the river."),
+    "same-language": lambda src, tgt: (
+        src,
+        "My brother wants to buy the old house near the river.",
+    ),
     "wrong-script": lambda src, tgt: (src, cyrillic(tgt)),
     "misread-encoding": lambda src, tgt: (src, misread(f"Grüße, {tgt}")),
     "control-characters": lambda src, tgt: (f"{src[:5]}\x07{src[5:]}", tgt),
@@ -63,8 +71,12 @@ def test_the_damaged_rows_are_named_and_no_other(german: Pairs, code: str) -> No
     assert [example.where for example in finding.examples] == places
 
 
-def test_of_odd_lengths_the_worst_is_named_and_shown_first_by_how_much(german: Pairs) -> None:
-    pairs = changed(german, list(range(20, 30)), lambda src, tgt: (src, f"{tgt} {tgt} {tgt}"))
+def test_of_odd_lengths_the_worst_is_named_and_shown_first_by_how_much(
+    german: Pairs,
+) -> None:
+    pairs = changed(
+        german, list(range(20, 30)), lambda src, tgt: (src, f"{tgt} {tgt} {tgt}")
+    )
     pairs[1500] = (pairs[1500][0], " ".join(["Wort"] * 400))
     finding = findings(pairs)["length-ratio"]
     assert finding.message.startswith("made.tsv:1501: ")
@@ -78,17 +90,24 @@ def test_of_odd_lengths_the_worst_is_named_and_shown_first_by_how_much(german: P
 
 def test_the_numbers_that_differ_are_shown_on_both_sides(german: Pairs) -> None:
     src, tgt = (" ".join([word] * 100) for word in ("word", "Wort"))
-    pairs = [*german, (f"in 1,999: {src} 12 dogs {src}", f"im 1.999: {tgt} 21 Hunde {tgt}"), ("3 of 7", "3 von 3")]
+    pairs = [
+        *german,
+        (f"in 1,999: {src} 12 dogs {src}", f"im 1.999: {tgt} 21 Hunde {tgt}"),
+        ("3 of 7", "3 von 3"),
+    ]
     long, short = findings(pairs)["numbers-differ"].examples
     assert long.about == "12 against 21"
     assert all(part in long.text for part in ("word 12 dogs", "Wort 21 Hunde"))
     assert (short.text, short.about) == ("3 of 7  |  3 von 3", "7 against 3")
 
 
-def test_what_one_side_has_is_shown_beside_the_same_stretch_of_the_other(german: Pairs) -> None:
+def test_what_one_side_has_is_shown_beside_the_same_stretch_of_the_other(
+    german: Pairs,
+) -> None:
     src = " ".join(f"word{letter * 3}" for letter in "abcdefghijklmnopqrstuvwxyz")
     tgt = " ".join(
-        f"Wort{letter * 3}" if letter != "t" else "Wortttt<br>" for letter in "abcdefghijklmnopqrstuvwxyz"
+        f"Wort{letter * 3}" if letter != "t" else "Wortttt<br>"
+        for letter in "abcdefghijklmnopqrstuvwxyz"
     )
     (example,) = findings([*german, (src, tgt)])["markup"].examples
     assert "Wortttt<br>" in example.text
@@ -102,7 +121,9 @@ def test_also_where_the_scripts_differ(chinese: Pairs, code: str) -> None:
     assert finding.rows == tuple(ROWS)
 
 
-def test_sound_text_has_nothing_worse_than_a_note(german: Pairs, chinese: Pairs) -> None:
+def test_sound_text_has_nothing_worse_than_a_note(
+    german: Pairs, chinese: Pairs
+) -> None:
     for pairs, lang in ((german, "de"), (chinese, "zh")):
         found = findings(pairs, ("en", lang))
         assert {finding.severity for finding in found.values()} <= {"note"}
@@ -110,9 +131,13 @@ def test_sound_text_has_nothing_worse_than_a_note(german: Pairs, chinese: Pairs)
 
 
 @pytest.mark.parametrize(("share", "severity"), [(0.03, "warning"), (0.08, "fatal")])
-def test_many_swapped_pairs_are_worse_than_a_few(german: Pairs, share: float, severity: str) -> None:
+def test_many_swapped_pairs_are_worse_than_a_few(
+    german: Pairs, share: float, severity: str
+) -> None:
     rows = random.Random(1).sample(range(2000), int(2000 * share))
-    finding = findings(changed(german, rows, CHANGES["swapped-languages"]))["swapped-languages"]
+    finding = findings(changed(german, rows, CHANGES["swapped-languages"]))[
+        "swapped-languages"
+    ]
     assert finding.severity == severity
     assert len(set(rows) & set(finding.rows)) >= 0.95 * len(rows)
 
@@ -120,7 +145,9 @@ def test_many_swapped_pairs_are_worse_than_a_few(german: Pairs, share: float, se
 def test_the_other_side_shuffled_is_fatal(german: Pairs) -> None:
     targets = [tgt for _, tgt in german]
     random.Random(3).shuffle(targets)
-    finding = findings([(src, tgt) for (src, _), tgt in zip(german, targets, strict=True)])["unrelated-sides"]
+    finding = findings(
+        [(src, tgt) for (src, _), tgt in zip(german, targets, strict=True)]
+    )["unrelated-sides"]
     assert (finding.severity, finding.count) == ("fatal", 2000)
 
 
@@ -128,13 +155,17 @@ def test_exchanged_targets_look_like_strangers(german: Pairs) -> None:
     """Most of them: that a pair does not belong together is told from a few words."""
     rows = sorted(random.Random(4).sample(range(2000), 20))
     targets = {a: german[b][1] for a, b in zip(rows, rows[1:] + rows[:1], strict=True)}
-    finding = findings([(src, targets.get(i, tgt)) for i, (src, tgt) in enumerate(german)])["strangers"]
+    finding = findings(
+        [(src, targets.get(i, tgt)) for i, (src, tgt) in enumerate(german)]
+    )["strangers"]
     assert len(set(rows) & set(finding.rows)) >= 10
     assert len(set(finding.rows) - set(rows)) <= 5
 
 
 @pytest.mark.parametrize("langs", [("de", "en"), ("zh", "en"), ("zh", "de")])
-def test_files_in_the_wrong_order_are_fatal(german: Pairs, chinese: Pairs, langs: tuple[str, str]) -> None:
+def test_files_in_the_wrong_order_are_fatal(
+    german: Pairs, chinese: Pairs, langs: tuple[str, str]
+) -> None:
     pairs = german if langs == ("de", "en") else chinese
     assert findings(pairs, langs)["swapped-files"].severity == "fatal"
     assert "swapped-files" not in findings(pairs, langs[::-1])
@@ -142,10 +173,14 @@ def test_files_in_the_wrong_order_are_fatal(german: Pairs, chinese: Pairs, langs
     assert "swapped-files" not in findings(pairs, ("fr", "sw"))
 
 
-def test_the_training_text_tells_the_sides_of_a_small_dev_text_apart(german: Pairs) -> None:
+def test_the_training_text_tells_the_sides_of_a_small_dev_text_apart(
+    german: Pairs,
+) -> None:
     model = SideModel(*map(list, zip(*german[:1900], strict=True)))
     dev = [(tgt, src) for src, tgt in german[1900:]]
-    codes = {f.code: f for f in look_over(from_pairs(dev, "dev.tsv", "en", "de"), model)}
+    codes = {
+        f.code: f for f in look_over(from_pairs(dev, "dev.tsv", "en", "de"), model)
+    }
     assert codes["swapped-languages"].severity == "fatal"
     sound = look_over(from_pairs(german[1900:], "dev.tsv", "en", "de"), model)
     assert "swapped-languages" not in {finding.code for finding in sound}
@@ -153,15 +188,24 @@ def test_the_training_text_tells_the_sides_of_a_small_dev_text_apart(german: Pai
 
 def test_sides_in_one_language_are_not_told_apart(german: Pairs) -> None:
     pairs = [(src, f"{src[:-1]}, I think.") for src, _ in german]
-    assert not {"swapped-languages", "same-language"} & set(findings(pairs, ("en", "en")))
+    assert not {"swapped-languages", "same-language"} & set(
+        findings(pairs, ("en", "en"))
+    )
 
 
 def test_one_source_with_two_translations_is_noted(german: Pairs) -> None:
-    found = findings([*german, (german[5][0], "Etwas ganz anderes.")])["several-translations"]
+    found = findings([*german, (german[5][0], "Etwas ganz anderes.")])[
+        "several-translations"
+    ]
     assert (found.severity, found.rows) == ("note", (2000,))
 
 
 def test_numbers_alike_in_other_forms_do_not_differ(german: Pairs) -> None:
-    forms = [("1,000", "1.000"), ("12 and 7", "7 und 12"), ("2 000 000", "2.000.000"), ("٣", "3")]
+    forms = [
+        ("1,000", "1.000"),
+        ("12 and 7", "7 und 12"),
+        ("2 000 000", "2.000.000"),
+        ("٣", "3"),
+    ]
     pairs = [*german, *((f"There are {a}.", f"Es gibt {b}.") for a, b in forms)]
     assert "numbers-differ" not in findings(pairs)

@@ -1,4 +1,6 @@
-"""Languages named the wrong way round, or by a name that is not theirs; with both, one or none that is known."""
+"""Languages named the wrong way round, or by a name that is not theirs; with both, one or none that
+is known.
+"""
 
 import gzip
 from pathlib import Path
@@ -12,9 +14,15 @@ from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.corpus import from_pairs
 
 Pairs = list[tuple[str, str]]
-CODES = {"swapped-files", "other-language", "language-not-named", "languages-not-recognized"}
+CODES = {
+    "swapped-files",
+    "other-language",
+    "language-not-named",
+    "languages-not-recognized",
+}
 
-# The first article of the declaration of human rights and the like, in languages that the package has no text of.
+# The first article of the declaration of human rights and the like, in languages that the package
+# has no text of.
 DANISH = [
     "Alle mennesker er født frie og lige i værdighed og rettigheder.",
     "Enhver har ret til liv, frihed og personlig sikkerhed.",
@@ -45,23 +53,36 @@ def turned(pairs: Pairs) -> Pairs:
 
 
 def in_no_language(text: str) -> str:
-    """The text's letters in the script of Cherokee, of which no detector of languages knows a word."""
-    return "".join(chr(0x13A0 + ord(letter.lower()) % 80) if letter.isalpha() else letter for letter in text)
+    """The text's letters in the script of Cherokee, of which no detector of languages knows a
+    word.
+    """
+    return "".join(
+        chr(0x13A0 + ord(letter.lower()) % 80) if letter.isalpha() else letter
+        for letter in text
+    )
 
 
 def test_the_right_way_round_nothing_is_said(german: Pairs, chinese: Pairs) -> None:
     assert found(german, "en", "de") == found(turned(german), "de", "en") == {}
-    assert found(chinese, "en", "zh-Hans") == found(turned(chinese), "zh", "en-GB") == {}
+    assert (
+        found(chinese, "en", "zh-Hans") == found(turned(chinese), "zh", "en-GB") == {}
+    )
 
 
 def test_the_wrong_way_round_is_fatal(german: Pairs) -> None:
     finding = found(german, "de", "en")["swapped-files"]
     assert finding.severity == "fatal"
-    assert finding.message == "made.tsv: the source looks like en and the target like de"
+    assert (
+        finding.message == "made.tsv: the source looks like en and the target like de"
+    )
 
 
-@pytest.mark.parametrize("turn", [False, True], ids=["known in the source", "known in the target"])
-def test_one_known_language_on_the_other_side_is_enough(german: Pairs, turn: bool) -> None:
+@pytest.mark.parametrize(
+    "turn", [False, True], ids=["known in the source", "known in the target"]
+)
+def test_one_known_language_on_the_other_side_is_enough(
+    german: Pairs, turn: bool
+) -> None:
     pairs = [(src, in_no_language(tgt)) for src, tgt in german]
     right, langs = (turned(pairs), ("chr", "en")) if turn else (pairs, ("en", "chr"))
     assert found(right, *langs) == {}
@@ -88,10 +109,14 @@ def test_another_language_than_was_said_is_a_warning(german: Pairs) -> None:
     both = found(german, "ja", "ko")["other-language"]
     assert "--set data.src_lang=en --set data.tgt_lang=de" in both.remedy
     assert set(found(german, "ja", "de")) == {"other-language"}
-    assert found(german, "en", "sw").keys() == {"other-language"}, "and these have not changed places"
+    assert found(german, "en", "sw").keys() == {"other-language"}, (
+        "and these have not changed places"
+    )
 
 
-def test_one_language_on_the_other_side_is_enough_where_both_can_be_recognized(chinese: Pairs) -> None:
+def test_one_language_on_the_other_side_is_enough_where_both_can_be_recognized(
+    chinese: Pairs,
+) -> None:
     assert (
         "the target looks like zh, which the source does not"
         in found(chinese, "zh", "de")["swapped-files"].message
@@ -130,7 +155,10 @@ def test_languages_that_nobody_named_are_guessed_in_a_note(german: Pairs) -> Non
 
 
 def test_a_side_of_two_languages_is_not_taken_for_one(german: Pairs) -> None:
-    mixed = [(src if i % 2 else tgt, tgt if i % 2 else src) for i, (src, tgt) in enumerate(german)]
+    mixed = [
+        (src if i % 2 else tgt, tgt if i % 2 else src)
+        for i, (src, tgt) in enumerate(german)
+    ]
     assert not {"swapped-files", "other-language"} & set(found(mixed, "en", "de"))
     assert not {"swapped-files", "other-language"} & set(found(mixed, "de", "en"))
 
@@ -147,12 +175,20 @@ def test_numbers_and_interjections_are_in_no_language() -> None:
 
 def test_dev_and_test_text_is_not_asked_for_names(german: Pairs) -> None:
     text = PairText(from_pairs(german, "dev.tsv", "und", "und"))
-    assert not CODES & {finding.code for finding in look_over_pairs(text, in_training=False)}
-    assert CODES & {finding.code for finding in look_over_pairs(text)} == {"language-not-named"}
+    assert not CODES & {
+        finding.code for finding in look_over_pairs(text, in_training=False)
+    }
+    assert CODES & {finding.code for finding in look_over_pairs(text)} == {
+        "language-not-named"
+    }
 
 
 def lines_of(path: Path) -> list[str]:
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    raw = (
+        gzip.decompress(path.read_bytes())
+        if path.suffix == ".gz"
+        else path.read_bytes()
+    )
     return raw.decode().split("\n")[:-1]
 
 
@@ -170,7 +206,9 @@ CORPORA = [
 
 
 @pytest.mark.parametrize(("stem", "src", "tgt"), CORPORA)
-def test_public_text_is_recognized_either_way_round(corpora: Path, stem: str, src: str, tgt: str) -> None:
+def test_public_text_is_recognized_either_way_round(
+    corpora: Path, stem: str, src: str, tgt: str
+) -> None:
     paths = [corpora / f"{stem}.{lang}" for lang in (src, tgt)]
     if not all(path.is_file() for path in paths):
         pytest.skip(f"{stem} is not among the corpora")

@@ -1,4 +1,6 @@
-"""The data doctor finds what is wrong, near where it is wrong, and is silent about sound corpora."""
+"""The data doctor finds what is wrong, near where it is wrong, and is silent about sound
+corpora.
+"""
 
 import random
 import time
@@ -18,8 +20,14 @@ def made(count: int, seed: int = 1) -> list[tuple[str, str]]:
     pairs = []
     for _ in range(count):
         size = chance.randint(3, 25)
-        src = " ".join(chance.choice(("red", "green", "a", "wonderful", "house")) for _ in range(size))
-        tgt = " ".join(chance.choice(("rot", "und", "ein", "wunderbar", "hause")) for _ in range(size))
+        src = " ".join(
+            chance.choice(("red", "green", "a", "wonderful", "house"))
+            for _ in range(size)
+        )
+        tgt = " ".join(
+            chance.choice(("rot", "und", "ein", "wunderbar", "hause"))
+            for _ in range(size)
+        )
         pairs.append((src, tgt))
     return pairs
 
@@ -45,7 +53,9 @@ def found(text: ParallelText, code: str) -> Finding:
 
 def codes(text: ParallelText, *severities: str) -> set[str]:
     return {
-        finding.code for finding in look_over(text) if finding.severity in (severities or ("warning", "fatal"))
+        finding.code
+        for finding in look_over(text)
+        if finding.severity in (severities or ("warning", "fatal"))
     }
 
 
@@ -67,42 +77,60 @@ class TestShift:
         targets.insert(300, "nichts")
         del targets[700]
         finding = found(
-            corpus([(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)]), "shifted-lines"
+            corpus([(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)]),
+            "shifted-lines",
         )
         assert 290 <= line_of(finding) <= 320
         assert 350 <= finding.count <= 450
 
     def test_numbers_and_question_marks_alone_show_a_shift(self) -> None:
         pairs = [
-            (f"line {i} is here" + "?" * (i % 3 == 0), f"Zeile {i} liegt hier" + "？" * (i % 3 == 0))
+            (
+                f"line {i} is here" + "?" * (i % 3 == 0),
+                f"Zeile {i} liegt hier" + "？" * (i % 3 == 0),
+            )
             for i in range(400)
         ]
         assert codes(corpus(pairs)) == set()
-        assert 190 <= line_of(found(corpus(shifted(pairs, 200)), "shifted-lines")) <= 210
+        assert (
+            190 <= line_of(found(corpus(shifted(pairs, 200)), "shifted-lines")) <= 210
+        )
 
     def test_one_side_in_another_order(self) -> None:
         pairs = made(1000)
         targets = [tgt for _, tgt in pairs]
         random.Random(2).shuffle(targets)
-        text = corpus([(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)])
+        text = corpus(
+            [(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)]
+        )
         assert "unrelated-sides" in codes(text)
         assert "shifted-lines" not in codes(text)
 
     @pytest.mark.parametrize("seed", range(8))
     def test_sound_text_is_not_suspected(self, seed: int) -> None:
         pairs = made(600, seed)
-        for order in (pairs, sorted(pairs), sorted(pairs, key=lambda pair: len(pair[0]))):
+        for order in (
+            pairs,
+            sorted(pairs),
+            sorted(pairs, key=lambda pair: len(pair[0])),
+        ):
             assert codes(corpus(order)) == set()
 
     def test_lines_all_alike_in_length_are_not_suspected(self) -> None:
         chance = random.Random(1)
         pairs = [
-            ("".join(chance.choices("abcdefgh", k=8)), "".join(chance.choices("xyzuvw", k=8))) for _ in range(500)
+            (
+                "".join(chance.choices("abcdefgh", k=8)),
+                "".join(chance.choices("xyzuvw", k=8)),
+            )
+            for _ in range(500)
         ]
         assert codes(corpus(pairs)) == set()
 
     def test_numbers_of_any_length_and_script(self) -> None:
-        assert codes(corpus([("9" * 6000, "9" * 6000), ("٣ cats", "3 Katzen")] * 150)) <= {
+        assert codes(
+            corpus([("9" * 6000, "9" * 6000), ("٣ cats", "3 Katzen")] * 150)
+        ) <= {
             "untranslated",
             "duplicates",
             "long-lines",
@@ -140,7 +168,11 @@ class TestFindings:
         some = made(300)
         some[100:160] = pairs[100:160]
         finding = found(corpus(some), "one-text")
-        assert (finding.severity, finding.count, line_of(finding)) == ("warning", 60, 101)
+        assert (finding.severity, finding.count, line_of(finding)) == (
+            "warning",
+            60,
+            101,
+        )
         some[115:160] = made(300)[115:160]
         assert "one-text" not in codes(corpus(some), "note", "warning", "fatal")
 
@@ -148,7 +180,9 @@ class TestFindings:
         same = corpus([*made(200), *[("Hello.", "Hallo.")] * 200])
         assert "one-text" not in codes(same, "note", "warning", "fatal")
 
-    @pytest.mark.parametrize("character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f"])
+    @pytest.mark.parametrize(
+        "character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f"]
+    )
     def test_control_characters(self, character: str) -> None:
         pairs = made(300)
         pairs[41] = (pairs[41][0], f"eins{character}{pairs[41][1]}")
@@ -164,13 +198,22 @@ class TestFindings:
 
     def test_what_reading_dropped_and_took_for_granted(self, tmp_path: Path) -> None:
         path = tmp_path / "p.tsv"
-        path.write_text("".join(f"{s}\t{t}\tby me\n" for s, t in made(300)) + "x\t\tby me\n", encoding="utf-8")
+        path.write_text(
+            "".join(f"{s}\t{t}\tby me\n" for s, t in made(300)) + "x\t\tby me\n",
+            encoding="utf-8",
+        )
         text = read_pairs([str(path)])
-        assert (found(text, "dropped-pairs").severity, found(text, "dropped-pairs").count) == ("note", 1)
+        assert (
+            found(text, "dropped-pairs").severity,
+            found(text, "dropped-pairs").count,
+        ) == ("note", 1)
         assert "3 columns" in found(text, "as-read").message
 
     def test_the_gravest_comes_first(self) -> None:
-        severities = [finding.severity for finding in look_over(corpus([("a", "a"), *made(20), *made(20)[:1]]))]
+        severities = [
+            finding.severity
+            for finding in look_over(corpus([("a", "a"), *made(20), *made(20)[:1]]))
+        ]
         assert severities == sorted(severities, key=["fatal", "warning", "note"].index)
         assert len(set(severities)) == 2
 
@@ -202,15 +245,30 @@ class TestRealCorpora:
             "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
         ],
     )
-    def test_a_shift_from_the_middle_on_is_found_near_it(self, corpora: Path, name: str) -> None:
+    def test_a_shift_from_the_middle_on_is_found_near_it(
+        self, corpora: Path, name: str
+    ) -> None:
         whole = self.load(corpora, name)
         middle = len(whole) // 2
         pairs = list(zip(whole.src, whole.tgt, strict=True))
-        assert abs(line_of(found(corpus(shifted(pairs, middle)), "shifted-lines")) - (middle + 1)) <= 2
-        assert abs(line_of(found(corpus(shifted(pairs[:400], 200)), "shifted-lines")) - 201) <= 5
+        assert (
+            abs(
+                line_of(found(corpus(shifted(pairs, middle)), "shifted-lines"))
+                - (middle + 1)
+            )
+            <= 2
+        )
+        assert (
+            abs(
+                line_of(found(corpus(shifted(pairs[:400], 200)), "shifted-lines")) - 201
+            )
+            <= 5
+        )
 
     def test_29_000_pairs_take_seconds(self, corpora: Path) -> None:
-        """By the processor's time, whatever else runs: training on them takes a quarter of an hour."""
+        """By the processor's time, whatever else runs: training on them takes a quarter of an
+        hour.
+        """
         text = self.load(corpora, "{0}/multi30k/train.en,{0}/multi30k/train.de")
         start = time.process_time()
         look_over(text)
@@ -218,8 +276,13 @@ class TestRealCorpora:
 
 
 @pytest.mark.parametrize(("num_coded", "is_warned_of"), [(20, False), (21, True)])
-def test_many_units_with_inline_codes_are_warned_of(num_coded: int, is_warned_of: bool) -> None:
+def test_many_units_with_inline_codes_are_warned_of(
+    num_coded: int, is_warned_of: bool
+) -> None:
     text = replace(corpus(made(100)), num_coded=num_coded)
     assert ("inline-codes" in codes(text)) is is_warned_of
     if is_warned_of:
-        assert "made.tsv: 21 pairs (21.0 %) held inline codes" in found(text, "inline-codes").message
+        assert (
+            "made.tsv: 21 pairs (21.0 %) held inline codes"
+            in found(text, "inline-codes").message
+        )

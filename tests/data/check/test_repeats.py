@@ -1,4 +1,6 @@
-"""Near-duplicates: one word put in, left out, exchanged or moved, and nothing that differs in more."""
+"""Near-duplicates: one word put in, left out, exchanged or moved, and nothing that differs in
+more.
+"""
 
 import random
 
@@ -69,7 +71,9 @@ def test_long_texts_may_differ_in_more() -> None:
 
 def test_it_is_quick_with_many_texts() -> None:
     chance = random.Random(2)
-    texts = [" ".join(f"w{chance.randrange(3000)}" for _ in range(12)) for _ in range(20_000)]
+    texts = [
+        " ".join(f"w{chance.randrange(3000)}" for _ in range(12)) for _ in range(20_000)
+    ]
     texts.append(texts[17].replace(texts[17].split()[4], "another"))
     assert near(*texts) == {20_000: 17}
 
@@ -85,8 +89,15 @@ def test_an_example_of_a_repeat_says_where_it_was_first() -> None:
     pairs = from_pairs([(text, text.upper()) for text in texts], "p", "en", "de")
     rows = from_rows([(text, ["x"]) for text in texts], "p")
     documents = from_documents(texts, "p")
-    for findings in (look_over(pairs), look_over_labelled(rows), look_over_documents(documents)):
-        found = {finding.code: [(e.where, e.about) for e in finding.examples] for finding in findings}
+    for findings in (
+        look_over(pairs),
+        look_over_labelled(rows),
+        look_over_documents(documents),
+    ):
+        found = {
+            finding.code: [(e.where, e.about) for e in finding.examples]
+            for finding in findings
+        }
         assert found["duplicates"] == [("p:4", "first at p:1"), ("p:6", "first at p:1")]
         assert found["near-duplicates"] == [("p:5", "first at p:3")]
 
@@ -94,7 +105,9 @@ def test_an_example_of_a_repeat_says_where_it_was_first() -> None:
 def test_a_row_of_the_test_text_says_where_training_has_it() -> None:
     train, test = (from_rows([(text, ["x"]) for text in texts], name) for name, texts in
                    (("train", ["a", "b", "c"]), ("test", ["d", "c", "b"])))  # fmt: skip
-    (finding,) = [f for f in examine_rows(train, None, test) if f.code == "test-in-training"]
+    (finding,) = [
+        f for f in examine_rows(train, None, test) if f.code == "test-in-training"
+    ]
     assert [(e.where, e.about) for e in finding.examples] == [
         ("test:2", "in training at train:3"), ("test:3", "in training at train:2"),
     ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""Labels that a slip of the hand made two of, and the other checks of rows; more stand in test_labelled.py."""
+"""Labels that a slip of the hand made two of, and the other checks of rows; more stand in
+test_labelled.py.
+"""
 
 import pytest
 
@@ -10,7 +12,13 @@ from weft.data.labelled import LabelledText, from_rows
 def made(*labels: str, counts: int = 200) -> LabelledText:
     """So many rows of the first two labels each, one of each further one."""
     first = [label for label in labels[:2] for _ in range(counts)]
-    return from_rows([(f"a text about matter {i}", [label]) for i, label in enumerate([*first, *labels[2:]])], "r")
+    return from_rows(
+        [
+            (f"a text about matter {i}", [label])
+            for i, label in enumerate([*first, *labels[2:]])
+        ],
+        "r",
+    )
 
 
 def found(text: LabelledText) -> dict[str, Finding]:
@@ -37,7 +45,12 @@ def test_variants_of_a_label(labels: tuple[str, ...], slip: str) -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [("a", "b", "c"), ("C", "C++", "C#"), ("class1", "class2", "class3"), ("sport", "politics", "science")],
+    [
+        ("a", "b", "c"),
+        ("C", "C++", "C#"),
+        ("class1", "class2", "class3"),
+        ("sport", "politics", "science"),
+    ],
 )
 def test_different_labels_are_no_variants(labels: tuple[str, ...]) -> None:
     assert "label-variants" not in found(made(*labels))
@@ -55,7 +68,10 @@ def test_a_label_for_each_row_is_fatal() -> None:
 
 
 def test_repeats_with_the_same_label_and_with_another() -> None:
-    base = [(f"a text about matter {i} and some more words", ["x" if i % 2 else "y"]) for i in range(300)]
+    base = [
+        (f"a text about matter {i} and some more words", ["x" if i % 2 else "y"])
+        for i in range(300)
+    ]
     again = found(from_rows([*base, base[4]], "r"))
     assert again["duplicates"].rows == (300,)
     assert "contradictions" not in again

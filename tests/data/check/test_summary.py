@@ -21,8 +21,18 @@ def test_a_histogram_counts_each_length_once() -> None:
 
 
 def test_a_summary_of_pairs() -> None:
-    found = summarize(from_pairs([("one two", "eins"), ("three", "drei vier")], "p.tsv", "en", "de"))
-    assert (found["rows"], found["files"], found["languages"]) == (2, ["p.tsv"], {"source": "en", "target": "de"})
+    found = summarize(
+        from_pairs([("one two", "eins"), ("three", "drei vier")], "p.tsv", "en", "de")
+    )
+    assert (found["rows"], found["files"], found["languages"]) == (
+        2,
+        ["p.tsv"],
+        {"source": "en", "target": "de"},
+    )
     source = found["columns"]["source"]
-    assert (source["characters"]["total"], source["words"]["total"], source["words"]["longest"]) == (12, 3, 2)
+    assert (
+        source["characters"]["total"],
+        source["words"]["total"],
+        source["words"]["longest"],
+    ) == (12, 3, 2)
     assert source["scripts"] == {"LATIN": 11}

@@ -1,4 +1,6 @@
-"""Text that was misread is told from text that merely has accents, and markup from what only looks like it."""
+"""Text that was misread is told from text that merely has accents, and markup from what only looks
+like it.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +16,26 @@ from weft.data.labelled import from_rows
 
 
 @pytest.mark.parametrize(
-    "text", ["café", "naïve", "Größe", "“quoted”", "it’s", "Ελλάδα", "Привет", "日本", "😀 yes"]
+    "text",
+    [
+        "café",
+        "naïve",
+        "Größe",
+        "“quoted”",
+        "it’s",
+        "Ελλάδα",
+        "Привет",
+        "日本",
+        "😀 yes",
+    ],
 )
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
 def test_utf_8_read_as_something_else(text: str, encoding: str) -> None:
     raw = text.encode()
-    wrong = "".join(bytes([b]).decode(encoding, "ignore") or bytes([b]).decode("latin-1") for b in raw)
+    wrong = "".join(
+        bytes([b]).decode(encoding, "ignore") or bytes([b]).decode("latin-1")
+        for b in raw
+    )
     assert wrong != text
     assert is_misread(wrong)
     assert not is_misread(text)
@@ -27,14 +43,31 @@ def test_utf_8_read_as_something_else(text: str, encoding: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Ça va à Noël, où êtes-vous ?", "»Ärger« in Österreich – ja", "São Tomé", "ÄÖÜäöüß", "5 €", "ajá………", "à——ó"],
+    [
+        "Ça va à Noël, où êtes-vous ?",
+        "»Ärger« in Österreich – ja",
+        "São Tomé",
+        "ÄÖÜäöüß",
+        "5 €",
+        "ajá………",
+        "à——ó",
+    ],
 )
 def test_honest_accents(text: str) -> None:
     assert not is_misread(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["a<br>b", "a <b>c</b>", "Q&amp;A", "&#39;s", "say #39;s", "x &nbsp; y", '<a href="u">']
+    "text",
+    [
+        "a<br>b",
+        "a <b>c</b>",
+        "Q&amp;A",
+        "&#39;s",
+        "say #39;s",
+        "x &nbsp; y",
+        '<a href="u">',
+    ],
 )
 def test_markup_is_found(text: str) -> None:
     rows = Rows(1, "rows", str, lambda i: (text,))
@@ -42,7 +75,15 @@ def test_markup_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b and c > d", "R&D; more", "<unk> and <pad>", "if x<y then z>w", "AT&T", "me; you"]
+    "text",
+    [
+        "a < b and c > d",
+        "R&D; more",
+        "<unk> and <pad>",
+        "if x<y then z>w",
+        "AT&T",
+        "me; you",
+    ],
 )
 def test_what_is_no_markup(text: str) -> None:
     rows = Rows(1, "rows", str, lambda i: (text,))
@@ -50,13 +91,20 @@ def test_what_is_no_markup(text: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["file", "line"])
-def test_a_misread_line_of_a_long_document_is_one_of_many_and_named(end: Ends, tmp_path: Path) -> None:
+def test_a_misread_line_of_a_long_document_is_one_of_many_and_named(
+    end: Ends, tmp_path: Path
+) -> None:
     lines = ["\n"] * 2 + [f"Line {n} of a long book.\n" for n in range(300)]
     lines[200] = "Dans le cafÃ© d'Ã  cÃ´tÃ©.\n"
     (tmp_path / "book.txt").write_text("".join(lines), "utf-8")
-    found = {f.code: f for f in look_over_documents(read_documents(tmp_path / "book.txt", end))}
+    found = {
+        f.code: f
+        for f in look_over_documents(read_documents(tmp_path / "book.txt", end))
+    }
     assert found["misread-encoding"].severity == "note"
-    assert found["misread-encoding"].examples == ((f"{tmp_path / 'book.txt'}:201", lines[200].strip(), "Ã©"),)
+    assert found["misread-encoding"].examples == (
+        (f"{tmp_path / 'book.txt'}:201", lines[200].strip(), "Ã©"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,8 +134,13 @@ def test_an_example_shows_the_offence_wherever_it_stands(
 
 @pytest.mark.parametrize("end", ["file", "line"])
 def test_documents_show_their_control_characters(end: Ends, tmp_path: Path) -> None:
-    (tmp_path / "book.txt").write_text(f"{'word ' * 100}\x08 {'word ' * 100}\nfine\n", "utf-8")
-    found = {f.code: f for f in look_over_documents(read_documents(tmp_path / "book.txt", end))}
+    (tmp_path / "book.txt").write_text(
+        f"{'word ' * 100}\x08 {'word ' * 100}\nfine\n", "utf-8"
+    )
+    found = {
+        f.code: f
+        for f in look_over_documents(read_documents(tmp_path / "book.txt", end))
+    }
     (example,) = found["control-characters"].examples
     assert (example.where, example.about) == (f"{tmp_path / 'book.txt'}:1", "[U+0008]")
     assert "word [U+0008] word" in example.text
@@ -95,5 +148,7 @@ def test_documents_show_their_control_characters(end: Ends, tmp_path: Path) -> N
 
 def test_a_classifier_is_not_said_to_write() -> None:
     rows = [("a<br>b", ["x"]), ("c", ["y"])]
-    (finding,) = [f for f in look_over_labelled(from_rows(rows, "made")) if f.code == "markup"]
+    (finding,) = [
+        f for f in look_over_labelled(from_rows(rows, "made")) if f.code == "markup"
+    ]
     assert "write" not in finding.remedy

@@ -11,11 +11,19 @@ def answer(label: str) -> Classification:
     return Classification(label, [label], 0.9, {}, False, 1)
 
 
-def verdict_on(rows: list[tuple[str, str, int]], by_words: int | None = None, improves: bool = False) -> Judgement:
+def verdict_on(
+    rows: list[tuple[str, str, int]],
+    by_words: int | None = None,
+    improves: bool = False,
+) -> Judgement:
     """Of rows of a label, an answer and how many; counting words gets the first so many right."""
     wanted = [label for label, _, count in rows for _ in range(count)]
     given = [answer(said) for _, said, count in rows for _ in range(count)]
-    words = None if by_words is None else [*wanted[:by_words], *["?"] * (len(wanted) - by_words)]
+    words = (
+        None
+        if by_words is None
+        else [*wanted[:by_words], *["?"] * (len(wanted) - by_words)]
+    )
     found = judge(["a text"] * len(wanted), [[label] for label in wanted], given, words)
     return found.with_curve("rises" if improves else "", ["more rows"])
 
@@ -23,24 +31,53 @@ def verdict_on(rows: list[tuple[str, str, int]], by_words: int | None = None, im
 @pytest.mark.parametrize(
     ("rows", "by_words", "verdict", "why"),
     [
-        ([("a", "a", 60), ("b", "a", 31), ("b", "b", 9)], 0, NOT_YET, "hardly better than always giving"),
-        ([("a", "a", 60), ("b", "a", 20), ("b", "b", 20)], 0, USABLE, "20 of 100 answers are wrong"),
-        ([("a", "a", 60), ("b", "a", 21), ("b", "b", 19)], 0, DRAFT, "21 of 100 answers are wrong"),
-        ([("a", "a", 60), ("b", "b", 30), ("b", "a", 10)], 91, DRAFT, "counting words does better"),
+        (
+            [("a", "a", 60), ("b", "a", 31), ("b", "b", 9)],
+            0,
+            NOT_YET,
+            "hardly better than always giving",
+        ),
+        (
+            [("a", "a", 60), ("b", "a", 20), ("b", "b", 20)],
+            0,
+            USABLE,
+            "20 of 100 answers are wrong",
+        ),
+        (
+            [("a", "a", 60), ("b", "a", 21), ("b", "b", 19)],
+            0,
+            DRAFT,
+            "21 of 100 answers are wrong",
+        ),
+        (
+            [("a", "a", 60), ("b", "b", 30), ("b", "a", 10)],
+            91,
+            DRAFT,
+            "counting words does better",
+        ),
         ([("a", "a", 60), ("b", "b", 30), ("b", "a", 10)], 90, USABLE, "10 of 100"),
-        ([("a", "a", 60), ("b", "b", 37), ("c", "b", 3)], None, DRAFT, "it never answers c"),
+        (
+            [("a", "a", 60), ("b", "b", 37), ("c", "b", 3)],
+            None,
+            DRAFT,
+            "it never answers c",
+        ),
         ([("a", "a", 60), ("b", "b", 38), ("c", "b", 2)], None, USABLE, "2 of 100"),
         ([("a", "a", 19)], None, NOT_JUDGED, "dev has 19 rows"),
     ],
 )
-def test_the_rules(rows: list[tuple[str, str, int]], by_words: int | None, verdict: str, why: str) -> None:
+def test_the_rules(
+    rows: list[tuple[str, str, int]], by_words: int | None, verdict: str, why: str
+) -> None:
     found = verdict_on(rows, by_words)
     assert found.verdict == verdict
     assert why in found.says[0]
 
 
 def test_what_is_said_beside_it() -> None:
-    found = verdict_on([("a", "a", 60), ("b", "a", 20), ("b", "b", 20)], 55, improves=True)
+    found = verdict_on(
+        [("a", "a", 60), ("b", "a", 20), ("b", "b", 20)], 55, improves=True
+    )
     assert found.says[0].endswith("; the curve still rises: train it for longer")
     assert found.says[1] == (
         '80 of 100 rows of dev are labelled rightly; always saying "a" gives 60, counting words (naive Bayes) 55'
@@ -51,21 +88,33 @@ def test_what_is_said_beside_it() -> None:
 
 def test_counting_words_by_hand() -> None:
     """Two texts of label 0 with token 1, one of label 1 with token 2; each counts once more."""
-    tokens, prior = naive_bayes([[1], [1, 1], [2]], [0, 0, 1], num_labels=2, vocab_size=3)
-    assert tokens[:, 0].tolist() == pytest.approx([-1.6094, -0.5108, -1.6094], abs=1e-4)  # ln of 1/5, 3/5, 1/5
-    assert tokens[:, 1].tolist() == pytest.approx([-1.3863, -1.3863, -0.6931], abs=1e-4)  # ln of 1/4, 1/4, 2/4
-    assert prior.tolist() == pytest.approx([-0.5108, -0.9163], abs=1e-4)  # ln of 3/5, 2/5
+    tokens, prior = naive_bayes(
+        [[1], [1, 1], [2]], [0, 0, 1], num_labels=2, vocab_size=3
+    )
+    # ln of 1/5, 3/5, 1/5
+    assert tokens[:, 0].tolist() == pytest.approx([-1.6094, -0.5108, -1.6094], abs=1e-4)
+    # ln of 1/4, 1/4, 2/4
+    assert tokens[:, 1].tolist() == pytest.approx([-1.3863, -1.3863, -0.6931], abs=1e-4)
+    # ln of 3/5, 2/5
+    assert prior.tolist() == pytest.approx([-0.5108, -0.9163], abs=1e-4)
 
 
 def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
     found = verdict_on([("billing", "billing", 60), ("order", "order", 40)])
-    assert with_labels(found, {"billing": 60, "order": 40}, {"billing": 60, "order": 40}).says == found.says
+    assert (
+        with_labels(
+            found, {"billing": 60, "order": 40}, {"billing": 60, "order": 40}
+        ).says
+        == found.says
+    )
     counts = {"Billing": 8, "billing": 1200, "order": 300, "or-der": 2, "return": 1}
     said = with_labels(found, counts, {"billing": 60, "order": 40})
     assert [*said.says[: len(found.says)]] == [*found.says]
     alike, absent = said.says[len(found.says) :]
     assert "alone count as different" in alike
     assert "'billing' and 'Billing'; 'order' and 'or-der'; write them alike" in alike
-    assert absent.startswith("dev has no row of 'Billing', 'or-der', 'return' (3 of 5 labels): ")
+    assert absent.startswith(
+        "dev has no row of 'Billing', 'or-der', 'return' (3 of 5 labels): "
+    )
     assert said.figures["not_in_dev"] == ["Billing", "or-der", "return"]
     assert said.verdict == found.verdict

@@ -2,7 +2,12 @@
 
 import pytest
 
-from weft.run.judging.curve import before_decay, deciding, learned_by_heart, still_improves
+from weft.run.judging.curve import (
+    before_decay,
+    deciding,
+    learned_by_heart,
+    still_improves,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +25,9 @@ from weft.run.judging.curve import before_decay, deciding, learned_by_heart, sti
         ([], False, False),
     ],
 )
-def test_the_last_third_beats_what_was_before(scores: list[float], is_loss: bool, expected: bool) -> None:
+def test_the_last_third_beats_what_was_before(
+    scores: list[float], is_loss: bool, expected: bool
+) -> None:
     assert still_improves(scores, is_loss) == expected
 
 
@@ -41,10 +48,19 @@ def test_by_heart_is_a_dev_loss_that_rose_while_training_fell(
 
 
 def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
-    lines = [{"step": 5, "dev_bleu": 0.1, "dev_loss": 4.0}, {"step": 9, "dev_bleu": 0.3, "dev_loss": 3.0}]
+    lines = [
+        {"step": 5, "dev_bleu": 0.1, "dev_loss": 4.0},
+        {"step": 9, "dev_bleu": 0.3, "dev_loss": 3.0},
+    ]
     assert deciding(lines) == ([4.0, 3.0], True)
-    assert deciding([*lines, {"step": 12, "dev_bleu": 1.0, "dev_loss": 2.0}]) == ([0.1, 0.3, 1.0], False)
-    assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == ([0.5], False)
+    assert deciding([*lines, {"step": 12, "dev_bleu": 1.0, "dev_loss": 2.0}]) == (
+        [0.1, 0.3, 1.0],
+        False,
+    )
+    assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == (
+        [0.5],
+        False,
+    )
     assert deciding([{"step": 1, "dev_bleu": 0.5}]) == ([0.5], False)
     assert deciding([]) == ([], False)
 
@@ -52,7 +68,9 @@ def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
 def test_while_the_rate_falls_every_curve_gets_better() -> None:
     """So the evaluations before it decide, where there are enough of them."""
     scores = [5.0, 9.0, 9.0, 9.0, 9.0, 12.0]
-    lines = [{"step": 10 * n, "dev_bleu": score} for n, score in enumerate(scores, start=1)]
+    lines = [
+        {"step": 10 * n, "dev_bleu": score} for n, score in enumerate(scores, start=1)
+    ]
     stays = [(5, 0.1), (10, 0.2), (30, 0.2), (50, 0.2), (55, 0.1), (60, 0.01)]
     falls = [(5, 0.1), (10, 0.2), (30, 0.15), (50, 0.1), (60, 0.01)]
     assert still_improves(*deciding(before_decay(lines, falls)))

@@ -1,4 +1,6 @@
-"""The nearest training text, by hand and against the plain form; and how many words apart two texts are."""
+"""The nearest training text, by hand and against the plain form; and how many words apart two texts
+are.
+"""
 
 import math
 import random
@@ -10,7 +12,8 @@ from weft.run.judging.words import edits, words_of
 
 
 @pytest.mark.parametrize(
-    ("row", "nearest"), [([7, 8], 1), ([5], 0), ([9, 5], 0), ([99], 0), ([], 0), ([3, 3, 3], 2)]
+    ("row", "nearest"),
+    [([7, 8], 1), ([5], 0), ([9, 5], 0), ([99], 0), ([], 0), ([3, 3, 3], 2)],
 )
 def test_by_hand(row: list[int], nearest: int) -> None:
     assert Memory([[5, 1], [7, 8, 1], [3, 1]]).nearest(row) == nearest
@@ -18,9 +21,12 @@ def test_by_hand(row: list[int], nearest: int) -> None:
 
 def test_it_is_the_cosine_of_weighted_sets() -> None:
     draw = random.Random(1)
-    rows = [[draw.randrange(30) for _ in range(draw.randrange(1, 9))] for _ in range(60)]
+    rows = [
+        [draw.randrange(30) for _ in range(draw.randrange(1, 9))] for _ in range(60)
+    ]
     weight = {
-        i: math.log((len(rows) + 1) / sum(i in row for row in rows)) ** 2 for i in {i for r in rows for i in r}
+        i: math.log((len(rows) + 1) / sum(i in row for row in rows)) ** 2
+        for i in {i for r in rows for i in r}
     }
 
     def likeness(one: list[int], other: list[int]) -> float:
@@ -36,10 +42,20 @@ def test_it_is_the_cosine_of_weighted_sets() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
-    [("a b c", "a b c", 0), ("a b c", "a c", 1), ("a b", "b a", 2), ("", "a b", 2), ("a b c d", "x b y d z", 3)],
+    [
+        ("a b c", "a b c", 0),
+        ("a b c", "a c", 1),
+        ("a b", "b a", 2),
+        ("", "a b", 2),
+        ("a b c d", "x b y d z", 3),
+    ],
 )
 def test_edits(one: str, other: str, expected: int) -> None:
-    assert edits(one.split(), other.split()) == expected == edits(other.split(), one.split())
+    assert (
+        edits(one.split(), other.split())
+        == expected
+        == edits(other.split(), one.split())
+    )
 
 
 def test_words_are_without_case_and_marks_stand_alone() -> None:

@@ -25,7 +25,9 @@ def said(kind: str) -> Prediction:
     return Prediction(text, -0.2, cut, 1, [], [-0.1, -0.3], repetition=repeated)
 
 
-def verdict_on(counts: dict[str, int], copies: str = "nothing alike", improves: bool = False) -> Judgement:
+def verdict_on(
+    counts: dict[str, int], copies: str = "nothing alike", improves: bool = False
+) -> Judgement:
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     some = [said(kind) for kind in kinds]
     references = [REFERENCE] * len(kinds)
@@ -36,26 +38,57 @@ def verdict_on(counts: dict[str, int], copies: str = "nothing alike", improves: 
 def test_every_outcome_is_counted_once() -> None:
     kinds = ["right", "one word", "half", "wrong", "short", "empty", "repeated", "cut"]
     found = outcomes([said(kind) for kind in kinds], [REFERENCE] * len(kinds), "en")
-    assert (found.near, found.half, found.short, found.empty, found.repeated, found.cut) == (2, 3, 1, 1, 1, 1)
+    assert (
+        found.near,
+        found.half,
+        found.short,
+        found.empty,
+        found.repeated,
+        found.cut,
+    ) == (2, 3, 1, 1, 1, 1)
     assert (found.broken, found.count) == (4, 8)
 
 
 @pytest.mark.parametrize(
     ("counts", "verdict", "why"),
     [
-        ({"right": 15, "wrong": 15}, USABLE, "15 of 30 dev sentences differ from the reference by a word or less"),
+        (
+            {"right": 15, "wrong": 15},
+            USABLE,
+            "15 of 30 dev sentences differ from the reference by a word or less",
+        ),
         ({"one word": 15, "wrong": 15}, USABLE, "15 of 30 dev sentences differ"),
-        ({"right": 14, "half": 16}, DRAFT, "to be read and corrected; 14 of 30 dev sentences differ"),
-        ({"half": 15, "wrong": 15}, DRAFT, "15 of 30 have at least half of their words right"),
-        ({"half": 14, "wrong": 16}, NOT_YET, "only 14 of 30 have at least half of their words right"),
-        ({"right": 27, "repeated": 3}, NOT_YET, "3 of 30 translations repeat themselves"),
+        (
+            {"right": 14, "half": 16},
+            DRAFT,
+            "to be read and corrected; 14 of 30 dev sentences differ",
+        ),
+        (
+            {"half": 15, "wrong": 15},
+            DRAFT,
+            "15 of 30 have at least half of their words right",
+        ),
+        (
+            {"half": 14, "wrong": 16},
+            NOT_YET,
+            "only 14 of 30 have at least half of their words right",
+        ),
+        (
+            {"right": 27, "repeated": 3},
+            NOT_YET,
+            "3 of 30 translations repeat themselves",
+        ),
         ({"right": 28, "repeated": 2}, USABLE, "28 of 30"),
         (
             {"right": 27, "empty": 2, "cut": 1},
             NOT_YET,
             "2 of 30 translations are empty, 1 of 30 translations find no end",
         ),
-        ({"right": 27, "short": 3}, NOT_YET, "3 of 30 translations have less than half of the reference's words"),
+        (
+            {"right": 27, "short": 3},
+            NOT_YET,
+            "3 of 30 translations have less than half of the reference's words",
+        ),
         ({"right": 19}, NOT_JUDGED, "dev has 19 sentences, too few to tell"),
     ],
 )
@@ -65,7 +98,9 @@ def test_the_rules(counts: dict[str, int], verdict: str, why: str) -> None:
     assert why in found.says[0]
 
 
-def test_copying_from_the_training_text_is_the_yardstick_where_little_is_right() -> None:
+def test_copying_from_the_training_text_is_the_yardstick_where_little_is_right() -> (
+    None
+):
     mixed = {"half": 20, "wrong": 10}
     assert verdict_on(mixed).verdict == DRAFT
     found = verdict_on(mixed, copies=REFERENCE)
@@ -82,13 +117,25 @@ def test_what_is_said_beside_the_verdict() -> None:
     assert found.says[0].endswith("; the curve still rises: train it for longer")
     assert found.summary()[-1] == "what would help: more text"
     assert found.lines()[0].startswith("verdict: draft: to be read and corrected")
-    assert [row["source"] for row in found.examples] == ["half", "half", "half", "wrong", "wrong"]
+    assert [row["source"] for row in found.examples] == [
+        "half",
+        "half",
+        "half",
+        "wrong",
+        "wrong",
+    ]
     assert found.figures["half"] == 20
     assert found.low_confidence == pytest.approx(-0.2)
 
 
 @pytest.mark.parametrize(
-    ("text", "near"), [("我喜欢猫。", True), ("我喜欢狗。", True), ("你喜欢狗。", False), ("我喜 欢猫。", True)]
+    ("text", "near"),
+    [
+        ("我喜欢猫。", True),
+        ("我喜欢狗。", True),
+        ("你喜欢狗。", False),
+        ("我喜 欢猫。", True),
+    ],
 )
 def test_without_spaces_characters_count(text: str, near: bool) -> None:
     found = outcomes([Prediction(text, None, False, 1, [], [])], ["我喜欢猫。"], "zh")

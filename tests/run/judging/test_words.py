@@ -36,6 +36,10 @@ def test_what_a_person_writes_stays(text: str) -> None:
 
 
 def test_a_verdict_shows_its_examples_shortened_and_keeps_them_whole() -> None:
-    found = Judgement(DRAFT, ["why"], examples=[{"source": "A dog.", "translation": "ein" + " ein" * 199}])
+    found = Judgement(
+        DRAFT,
+        ["why"],
+        examples=[{"source": "A dog.", "translation": "ein" + " ein" * 199}],
+    )
     assert found.lines()[-1].endswith("ein ein ein … (×200)")
     assert found.to_json()["examples"][0]["translation"] == "ein" + " ein" * 199

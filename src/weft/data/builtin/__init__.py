@@ -1,7 +1,7 @@
 """Built-in corpora: parallel sentences from Weft's own grammar, and a toy of two sentences.
 
-The grammar stands in the TOML files of this folder: word lists (people, nouns, adjectives, phrases, verbs) and
-sentence patterns (daily, things, clauses).
+The grammar stands in the TOML files of this folder: word lists (people, nouns, adjectives, phrases,
+verbs) and sentence patterns (daily, things, clauses).
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,13 @@ from functools import lru_cache
 from random import Random
 
 from weft.data.builtin.lexicon import PATTERN_FILES, load_lexicon, read_tables
-from weft.data.builtin.patterns import Pattern, Sentence, compile_pattern, derive, shuffled
+from weft.data.builtin.patterns import (
+    Pattern,
+    Sentence,
+    compile_pattern,
+    derive,
+    shuffled,
+)
 from weft.data.builtin.splits import held_out
 from weft.errors import UsageError
 
@@ -79,8 +85,16 @@ def _split_indices() -> tuple[list[int], list[int], list[int]]:
     """Indices into `_sentences` of train (shuffled), dev and test."""
     sentences, random = _sentences(), Random(SEED + 1)
     dev, test = held_out(sentences, HELD_OUT, random)
-    train = [index for index in range(len(sentences)) if index not in dev and index not in test]
-    return shuffled(train, random), shuffled(sorted(dev), random), shuffled(sorted(test), random)
+    train = [
+        index
+        for index in range(len(sentences))
+        if index not in dev and index not in test
+    ]
+    return (
+        shuffled(train, random),
+        shuffled(sorted(dev), random),
+        shuffled(sorted(test), random),
+    )
 
 
 def everyday() -> list[Triple]:
@@ -92,17 +106,23 @@ def everyday() -> list[Triple]:
 
 
 def pairs(name: str, src_lang: str = "en", tgt_lang: str = "zh") -> Splits:
-    """Return a built-in corpus, split: `everyday` between any two of en, zh, de; `toy-de-en` between de and en.
+    """Return a built-in corpus, split: `everyday` between any two of en, zh, de; `toy-de-en`
+    between de and en.
 
-    In `everyday`, each sentence of dev and test holds two content words that no sentence of train has together;
-    all its words and characters occur in train. Raises UsageError for an unknown name or language.
+    In `everyday`, each sentence of dev and test holds two content words that no sentence of train
+    has together; all its words and characters occur in train. Raises UsageError for an unknown name
+    or language.
     """
     if name not in NAMES:
-        raise UsageError(f"no built-in corpus is called {name!r}; choose one of: {', '.join(NAMES)}")
+        raise UsageError(
+            f"no built-in corpus is called {name!r}; choose one of: {', '.join(NAMES)}"
+        )
     languages = ("de", "en") if name == "toy-de-en" else ("en", "zh", "de")
     for lang in (src_lang, tgt_lang):
         if lang not in languages:
-            raise UsageError(f"corpus {name!r} has no language {lang!r}; choose two of: {', '.join(languages)}")
+            raise UsageError(
+                f"corpus {name!r} has no language {lang!r}; choose two of: {', '.join(languages)}"
+            )
     if src_lang == tgt_lang:
         raise UsageError(
             f"source and target language are both {src_lang!r}; choose two of: {', '.join(languages)}"
@@ -112,7 +132,10 @@ def pairs(name: str, src_lang: str = "en", tgt_lang: str = "zh") -> Splits:
         return Splits(toy, list(toy), list(toy))
     sentences = _sentences()
     train, dev, test = (
-        [(getattr(sentences[i], src_lang), getattr(sentences[i], tgt_lang)) for i in part]
+        [
+            (getattr(sentences[i], src_lang), getattr(sentences[i], tgt_lang))
+            for i in part
+        ]
         for part in _split_indices()
     )
     return Splits(train, dev, test)

@@ -22,16 +22,24 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 def words_by_kind(lang: str, is_known: Callable[[str], bool]) -> dict[str, list[str]]:
     """Some of the words of the lists that are known, by kind."""
-    tables = {key: rows for name in WORD_FILES for key, rows in read_tables(name).items()}
+    tables = {
+        key: rows for name in WORD_FILES for key, rows in read_tables(name).items()
+    }
     found = {}
     for kind, parts in KINDS.items():
-        listed = list(dict.fromkeys(word for part in parts for word in _listed(tables, *part, lang)))
+        listed = list(
+            dict.fromkeys(
+                word for part in parts for word in _listed(tables, *part, lang)
+            )
+        )
         known = list(filter(is_known, listed))
         found[kind] = known[:: -(-len(known) // MOST) or 1]
     return found
 
 
-def _listed(tables: dict[str, dict[str, object]], table: str, classes: str, lang: str) -> Iterator[str]:
+def _listed(
+    tables: dict[str, dict[str, object]], table: str, classes: str, lang: str
+) -> Iterator[str]:
     """Yield the words of some classes of a table, as a dictionary has them."""
     for name in classes.split():
         entry = tables[table][name]
@@ -39,9 +47,15 @@ def _listed(tables: dict[str, dict[str, object]], table: str, classes: str, lang
         assert isinstance(rows, list)
         for row in rows:
             english, chinese, german = [
-                column.strip() for column in row.split("|") if column.strip() not in AGREES
+                column.strip()
+                for column in row.split("|")
+                if column.strip() not in AGREES
             ][:3]
-            yield {"en": _english(english), "zh": _chinese(chinese, table), "de": _german(german, table)}[lang]
+            yield {
+                "en": _english(english),
+                "zh": _chinese(chinese, table),
+                "de": _german(german, table),
+            }[lang]
 
 
 AGREES = {"1s", "2s", "m", "f", "1p", "3p"}  # the first column of people
@@ -49,7 +63,11 @@ AGREES = {"1s", "2s", "m", "f", "1p", "3p"}  # the first column of people
 
 def _english(text: str) -> str:
     head, _, rest = text.partition(" ")
-    return f"{head.partition('/')[0]} {rest.partition('/')[0]}".strip().removeprefix("+").removeprefix("the ")
+    return (
+        f"{head.partition('/')[0]} {rest.partition('/')[0]}".strip()
+        .removeprefix("+")
+        .removeprefix("the ")
+    )
 
 
 def _chinese(text: str, table: str) -> str:

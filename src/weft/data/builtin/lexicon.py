@@ -7,20 +7,30 @@ from typing import Any
 
 from weft.data.builtin.words import Filler, adjective, noun, person, phrase, verb_phrase
 
-WORD_FILES = ("people.toml", "nouns.toml", "adjectives.toml", "phrases.toml", "verbs.toml")
+WORD_FILES = (
+    "people.toml",
+    "nouns.toml",
+    "adjectives.toml",
+    "phrases.toml",
+    "verbs.toml",
+)
 PATTERN_FILES = ("daily.toml", "things.toml", "clauses.toml")
 
 
 def read_tables(name: str) -> dict[str, Any]:
     """One TOML file of this package."""
-    return tomllib.loads((files("weft.data.builtin") / name).read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (files("weft.data.builtin") / name).read_text(encoding="utf-8")
+    )
 
 
 class Lexicon:
     """Every class of fillers by name; a slot names one class or several, separated by spaces."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
-        """`tables` holds the TOML tables people, relations, nouns, groups, adjectives, phrases, verbs, unions."""
+        """`tables` holds the TOML tables people, relations, nouns, groups, adjectives, phrases,
+        verbs, unions.
+        """
         self.classes: dict[str, list[Filler]] = {}
         self.unions: dict[str, str] = tables["unions"]
         for name, rows in tables["people"].items():
@@ -42,7 +52,9 @@ class Lexicon:
             columns, content = table["columns"], table["content"]
             self._add(name, [phrase(row, columns, content) for row in table["rows"]])
         for name, rows in tables["verbs"].items():
-            self._add(name, [filler for row in rows for filler in self._verb_phrases(row)])
+            self._add(
+                name, [filler for row in rows for filler in self._verb_phrases(row)]
+            )
 
     def _add(self, name: str, fillers: list[Filler]) -> None:
         if name in self.classes:
@@ -50,7 +62,9 @@ class Lexicon:
         self.classes[name] = fillers
 
     def _verb_phrases(self, row: str) -> Iterator[Filler]:
-        """The verb alone, or with every object of the classes in its fourth column ("drink:bare fruit:def")."""
+        """The verb alone, or with every object of the classes in its fourth column ("drink:bare
+        fruit:def").
+        """
         objects = row.split("|")[3].split() if row.count("|") == 3 else []
         if not objects:
             yield verb_phrase(row)
@@ -63,8 +77,14 @@ class Lexicon:
         """Return the fillers of the classes and unions in `names`, each once, in order."""
         chosen: dict[str, Filler] = {}
         for name in names.split():
-            members = self.select(self.unions[name]) if name in self.unions else self.classes[name]
-            chosen |= {filler.key: filler for filler in members if filler.key not in chosen}
+            members = (
+                self.select(self.unions[name])
+                if name in self.unions
+                else self.classes[name]
+            )
+            chosen |= {
+                filler.key: filler for filler in members if filler.key not in chosen
+            }
         return list(chosen.values())
 
 

@@ -1,7 +1,8 @@
 """Sentence patterns: templates in three languages, filled side by side from the same slots.
 
-A template holds text and fields in braces: `{slot}`, `{slot.form}`, `{slot.form+adjective}`, each with
-`@slot` or `@1s` where it agrees with a person, and `{=be@slot}` for a word of the paradigm table.
+A template holds text and fields in braces: `{slot}`, `{slot.form}`, `{slot.form+adjective}`, each
+with `@slot` or `@1s` where it agrees with a person, and `{=be@slot}` for a word of the paradigm
+table.
 """
 
 import re
@@ -17,7 +18,8 @@ Slots = dict[str, Filler]
 Render = Callable[[Slots], str]
 FIELD = re.compile(r"\{([^}]+)\}")
 Item = TypeVar("Item")
-ATTEMPTS = 40  # draws for each sentence asked of a pattern before it is taken to be exhausted
+# draws for each sentence asked of a pattern before it is taken to be exhausted
+ATTEMPTS = 40
 
 
 @dataclass(frozen=True)
@@ -75,23 +77,36 @@ def _field(lang: str, text: str, paradigms: dict[str, dict[str, str]]) -> Render
 
 
 def compile_pattern(
-    table: dict[str, Any], lexicon: Lexicon, paradigms: dict[str, dict[str, str]], count: int
+    table: dict[str, Any],
+    lexicon: Lexicon,
+    paradigms: dict[str, dict[str, str]],
+    count: int,
 ) -> Pattern:
-    """A pattern from its TOML table: `id`, `slots`, one template a language and, if not `count`, its own."""
+    """A pattern from its TOML table: `id`, `slots`, one template a language and, if not `count`,
+    its own.
+    """
     templates: dict[str, list[str | Render]] = {}
     for lang in LANGUAGES:
         pieces = FIELD.split(table[lang])
         templates[lang] = [
-            _field(lang, piece, paradigms) if index % 2 else piece for index, piece in enumerate(pieces)
+            _field(lang, piece, paradigms) if index % 2 else piece
+            for index, piece in enumerate(pieces)
         ]
     slots = {name: lexicon.select(names) for name, names in table["slots"].items()}
-    literal = frozenset(re.sub(r"[^a-z' ]", "", FIELD.sub(" ", table["en"]).lower()).split())
+    literal = frozenset(
+        re.sub(r"[^a-z' ]", "", FIELD.sub(" ", table["en"]).lower()).split()
+    )
     return Pattern(table["id"], slots, templates, table.get("count", count), literal)
 
 
 def render(pattern: Pattern, lang: str, slots: Slots) -> str:
     """Return the sentence that `slots` make in `lang`, tidied: one space, a capital first."""
-    text = "".join([part if isinstance(part, str) else part(slots) for part in pattern.templates[lang]])
+    text = "".join(
+        [
+            part if isinstance(part, str) else part(slots)
+            for part in pattern.templates[lang]
+        ]
+    )
     if lang == "zh":
         return text
     text = " ".join(text.split())
@@ -115,7 +130,9 @@ class Deck:
 
 
 def shuffled(items: list[Item], random: Random) -> list[Item]:
-    """Return a copy of `items` in random order, the same for every Python version (only `random()` is drawn)."""
+    """Return a copy of `items` in random order, the same for every Python version (only `random()`
+    is drawn).
+    """
     copy = list(items)
     for last in range(len(copy) - 1, 0, -1):
         other = int(random.random() * (last + 1))

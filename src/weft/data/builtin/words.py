@@ -1,7 +1,8 @@
 """Inflected words of three languages: what a slot of a sentence pattern can be filled with.
 
-Every filler keeps, for each language, a table from the name of a form to its text. A form that depends on
-the person it agrees with ("his coat", "trinkst") is a tuple with one text for each entry of `AGREEMENT`.
+Every filler keeps, for each language, a table from the name of a form to its text. A form that
+depends on the person it agrees with ("his coat", "trinkst") is a tuple with one text for each entry
+of `AGREEMENT`.
 """
 
 import re
@@ -54,8 +55,36 @@ FUNCTION_WORDS = frozenset(  # words whose combinations are not worth holding ou
             "front",
             "near",
         ),
-        *("i", "you", "he", "she", "we", "they", "me", "my", "your", "his", "her", "our", "their"),
-        *("be", "am", "is", "are", "was", "were", "do", "does", "did", "have", "has", "had", "will"),
+        *(
+            "i",
+            "you",
+            "he",
+            "she",
+            "we",
+            "they",
+            "me",
+            "my",
+            "your",
+            "his",
+            "her",
+            "our",
+            "their",
+        ),
+        *(
+            "be",
+            "am",
+            "is",
+            "are",
+            "was",
+            "were",
+            "do",
+            "does",
+            "did",
+            "have",
+            "has",
+            "had",
+            "will",
+        ),
         *(
             "two",
             "three",
@@ -79,15 +108,18 @@ FUNCTION_WORDS = frozenset(  # words whose combinations are not worth holding ou
 class Filler:
     """One thing that a slot can hold.
 
-    `units` are its content words, grouped by the part of the grammar that chose them (verb, object): two
-    words of different units make a combination that can be held out. `agr` indexes `AGREEMENT`.
+    `units` are its content words, grouped by the part of the grammar that chose them (verb,
+    object): two words of different units make a combination that can be held out. `agr` indexes
+    `AGREEMENT`.
     """
 
     key: str
     forms: dict[str, Forms]
     units: tuple[frozenset[str], ...] = ()
     agr: int = 2
-    adjective_slots: dict[str, dict[str, tuple[str, str, str]]] = field(default_factory=dict)
+    adjective_slots: dict[str, dict[str, tuple[str, str, str]]] = field(
+        default_factory=dict
+    )
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -101,7 +133,8 @@ def with_article(words: str) -> str:
     return ("an " if vowel or words.startswith("hour") else "a ") + words
 
 
-# --- English -----------------------------------------------------------------------------------------------
+# --- English
+# --------------------------------------------------------------------------------------
 
 
 def english_s(word: str) -> str:
@@ -118,7 +151,11 @@ def english_verb(text: str) -> Forms:
     head, _, rest = text.partition(" ")
     base, *given = head.split("/")
     stem = base[:-1] if base.endswith("e") else base
-    regular_past = base[:-1] + "ied" if base.endswith("y") and base[-2] not in "aeiou" else stem + "ed"
+    regular_past = (
+        base[:-1] + "ied"
+        if base.endswith("y") and base[-2] not in "aeiou"
+        else stem + "ed"
+    )
     ing = given[0] if given else stem + "ing"
     past = given[1] if len(given) > 1 else regular_past
     participle = given[2] if len(given) > 2 else past
@@ -127,14 +164,31 @@ def english_verb(text: str) -> Forms:
     return {name: f"{form} {rest}".strip() for name, form in forms.items()}
 
 
-# --- German ------------------------------------------------------------------------------------------------
+# --- German
+# --------------------------------------------------------------------------------------
 
 GENDERS = {"der": 0, "die": 1, "das": 2, "pl": 3}
 CASES = ("nom", "acc", "dat")
-DEFINITE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
-EIN_ENDINGS = {"nom": ("", "e", "", "e"), "acc": ("en", "e", "", "e"), "dat": ("em", "er", "em", "en")}
-AFTER_EIN = {"nom": ("er", "e", "es", "en"), "acc": ("en", "e", "es", "en"), "dat": ("en",) * 4}
-AFTER_DER = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en",) * 4}
+DEFINITE = {
+    "nom": "der die das die",
+    "acc": "den die das die",
+    "dat": "dem der dem den",
+}
+EIN_ENDINGS = {
+    "nom": ("", "e", "", "e"),
+    "acc": ("en", "e", "", "e"),
+    "dat": ("em", "er", "em", "en"),
+}
+AFTER_EIN = {
+    "nom": ("er", "e", "es", "en"),
+    "acc": ("en", "e", "es", "en"),
+    "dat": ("en",) * 4,
+}
+AFTER_DER = {
+    "nom": ("e", "e", "e", "en"),
+    "acc": ("en", "e", "e", "en"),
+    "dat": ("en",) * 4,
+}
 NEGATION = re.compile(r"\b(nicht|kein)")
 PRONOUN = {"nom": ("er", "sie", "es", "sie"), "acc": ("ihn", "sie", "es", "sie")}
 
@@ -156,16 +210,22 @@ def german_present(tokens: list[str]) -> tuple[str, ...]:
     """
     infinitive = tokens[0].replace("-", " ").split()[-1]
     stem = infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
-    first = next((token[4:] for token in tokens if token.startswith("ich=")), stem + "e")
+    first = next(
+        (token[4:] for token in tokens if token.startswith("ich=")), stem + "e"
+    )
     second, third = [token for token in tokens[1:] if "=" not in token][:2]
     return (first, second, third, third, infinitive, infinitive)
 
 
 def german_imperative(first: str, tokens: list[str]) -> str:
-    """Return the imperative: given after "!", else the first person, its e kept only where it is spoken."""
+    """Return the imperative: given after "!", else the first person, its e kept only where it is
+    spoken.
+    """
     given = next((token[1:] for token in tokens if token.startswith("!")), "")
     stem = first[:-1]
-    heavy = stem.endswith(("t", "d", "ig", "er", "el")) or (stem[-1] in "nm" and stem[-2] not in "aeiouäöürlnmhe")
+    heavy = stem.endswith(("t", "d", "ig", "er", "el")) or (
+        stem[-1] in "nm" and stem[-2] not in "aeiouäöürlnmhe"
+    )
     return given or (first if heavy else stem)
 
 
@@ -175,7 +235,11 @@ def german_verb(text: str) -> Forms:
     prefix = tokens[0].partition("-")[0] if "-" in tokens[0] else ""
     present = german_present(tokens)
     plain = tokens[0].replace("-", "")
-    auxiliary = ("bin bist ist ist sind sind" if "ist" in tokens else "habe hast hat hat haben haben").split()
+    auxiliary = (
+        "bin bist ist ist sind sind"
+        if "ist" in tokens
+        else "habe hast hat hat haben haben"
+    ).split()
     return {
         "fin": present,
         "end": tuple(prefix + form for form in present),
@@ -188,15 +252,16 @@ def german_verb(text: str) -> Forms:
     }
 
 
-# --- nouns -------------------------------------------------------------------------------------------------
+# --- nouns
+# --------------------------------------------------------------------------------------
 
 
 def noun(row: str, people: bool = False) -> Filler:
     """Return a noun of the row "english/plural | chinese measure | gender German/Plural".
 
-    "+" before the English word marks one that has a plural only (trousers); without a German plural the
-    noun is a mass; "=" before the German plural gives the form of the weak declension. `people` are
-    possessed without 的 by one person (我妈妈, but 我们的妈妈).
+    "+" before the English word marks one that has a plural only (trousers); without a German plural
+    the noun is a mass; "=" before the German plural gives the form of the weak declension. `people`
+    are possessed without 的 by one person (我妈妈, but 我们的妈妈).
     """
     english, chinese, german = (column.strip() for column in row.split("|"))
     zh_noun, _, measure = chinese.partition(" ")
@@ -211,7 +276,9 @@ def noun(row: str, people: bool = False) -> Filler:
     return Filler(key, forms, (content_words(key),), agr, slots)
 
 
-def _english_noun(text: str, countable: bool) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
+def _english_noun(
+    text: str, countable: bool
+) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
     plural_only = text.startswith("+")
     singular, _, plural = text.lstrip("+").partition("/")
     plural = singular if plural_only or plural == "-" else plural or english_s(singular)
@@ -242,7 +309,9 @@ def _english_noun(text: str, countable: bool) -> tuple[Forms, dict[str, tuple[st
     return forms, slots
 
 
-def _chinese_noun(word: str, measure: str, people: bool) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
+def _chinese_noun(
+    word: str, measure: str, people: bool
+) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
     links = ("", "", "", "", "的", "的") if people else ("的",) * 6
     forms: Forms = dict.fromkeys(("", "pl", "bare", "def", "defpl"), word)
     forms |= {
@@ -250,13 +319,18 @@ def _chinese_noun(word: str, measure: str, people: bool) -> tuple[Forms, dict[st
         "this": f"这{measure}{word}",
         "that": f"那{measure}{word}",
         "count": measure + word,
-        "poss": tuple(owner + link + word for owner, link in zip(POSSESSIVE["zh"], links, strict=True)),
+        "poss": tuple(
+            owner + link + word
+            for owner, link in zip(POSSESSIVE["zh"], links, strict=True)
+        ),
     }
     slots = {"indef": ("一" + measure, "", word), "this": ("这" + measure, "", word)}
     return forms, slots | {"def": ("", "", word), "bare": ("", "", word)}
 
 
-def _german_noun(gender: int, text: str) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
+def _german_noun(
+    gender: int, text: str
+) -> tuple[Forms, dict[str, tuple[str, str, str]]]:
     singular, _, plural = text.partition("/")
     oblique = singular
     if plural.startswith("="):
@@ -273,8 +347,16 @@ def _german_noun(gender: int, text: str) -> tuple[Forms, dict[str, tuple[str, st
         stems = ("kein", *POSSESSIVE["de"])
         kein, *owned = (f"{ein_word(stem, ending)} {word}" for stem in stems)
         indefinite = word if gender == 3 else f"ein{ending} {word}"
-        forms |= {f"def.{case}": f"{article} {word}", f"this.{case}": f"{dies} {word}", f"that.{case}": jen}
-        forms |= {f"indef.{case}": indefinite, f"kein.{case}": kein, f"poss.{case}": tuple(owned)}
+        forms |= {
+            f"def.{case}": f"{article} {word}",
+            f"this.{case}": f"{dies} {word}",
+            f"that.{case}": jen,
+        }
+        forms |= {
+            f"indef.{case}": indefinite,
+            f"kein.{case}": kein,
+            f"poss.{case}": tuple(owned),
+        }
         slots[f"def.{case}"] = (article, AFTER_DER[case][gender], word)
         slots[f"this.{case}"] = (dies, AFTER_DER[case][gender], word)
         slots[f"indef.{case}"] = ("ein" + ending, AFTER_EIN[case][gender], word)
@@ -282,19 +364,33 @@ def _german_noun(gender: int, text: str) -> tuple[Forms, dict[str, tuple[str, st
             forms[f"pron.{case}"] = PRONOUN[case][gender]
             forms[f"rel.{case}"] = article
     forms["bare.dat"] = dative_plural(plural) if plural else singular
-    forms |= {"kommt": "kommen" if gender == 3 else "kommt", "spricht": "sprechen" if gender == 3 else "spricht"}
-    forms |= {"defpl.nom": "die " + (plural or singular), "defpl.acc": "die " + (plural or singular)}
+    forms |= {
+        "kommt": "kommen" if gender == 3 else "kommt",
+        "spricht": "sprechen" if gender == 3 else "spricht",
+    }
+    forms |= {
+        "defpl.nom": "die " + (plural or singular),
+        "defpl.acc": "die " + (plural or singular),
+    }
     forms["nopl"] = "keine " + plural if plural else str(forms["kein.acc"])
-    forms |= {"be": "sind" if gender == 3 else "ist", "en": "en" if gender == 3 else "t"}
+    forms |= {
+        "be": "sind" if gender == 3 else "ist",
+        "en": "en" if gender == 3 else "t",
+    }
     return forms, slots
 
 
-# --- adjectives, people, adverbs ---------------------------------------------------------------------------
+# --- adjectives, people, adverbs
+# --------------------------------------------------------------------------------------
 
 
 def adjective(row: str) -> Filler:
-    """An adjective of "english | predicate/attribute | german/stem [| comparative | german comparative]"."""
-    english, chinese, german, *comparative = (column.strip() for column in row.split("|"))
+    """An adjective of "english | predicate/attribute | german/stem [| comparative | german
+    comparative]".
+    """
+    english, chinese, german, *comparative = (
+        column.strip() for column in row.split("|")
+    )
     predicate, _, attribute = chinese.partition("/")
     form, _, stem = german.partition("/")
     more, mehr = comparative or ("", "")
@@ -320,14 +416,22 @@ def described(lang: str, thing: Filler, form: str, by: Filler) -> str:
 def person(row: str) -> Filler:
     """Return a subject of the row "agreement | english | chinese | german"."""
     agr, english, chinese, german = (column.strip() for column in row.split("|"))
-    forms: dict[str, Forms] = {"en": {"": english}, "zh": {"": chinese}, "de": {"": german}}
+    forms: dict[str, Forms] = {
+        "en": {"": english},
+        "zh": {"": chinese},
+        "de": {"": german},
+    }
     words = content_words(english)
     named = english[0].isupper()
-    return Filler(english, forms, (words,) if words and not named else (), AGREEMENT.index(agr))
+    return Filler(
+        english, forms, (words,) if words and not named else (), AGREEMENT.index(agr)
+    )
 
 
 def phrase(row: str, names: Iterable[str], content: bool) -> Filler:
-    """Return a fixed phrase, one column for each of `names`, each column "english | chinese | german"."""
+    """Return a fixed phrase, one column for each of `names`, each column "english | chinese |
+    german".
+    """
     forms: dict[str, Forms] = {lang: {} for lang in LANGUAGES}
     columns = [column.strip() for column in row.split("|")]
     triples = [columns[start : start + 3] for start in range(0, len(columns), 3)]
@@ -341,25 +445,30 @@ def phrase(row: str, names: Iterable[str], content: bool) -> Filler:
     return Filler(key, forms, (content_words(key),) if content else ())
 
 
-# --- verb phrases ------------------------------------------------------------------------------------------
+# --- verb phrases
+# --------------------------------------------------------------------------------------
 
 
 def verb_phrase(row: str, thing: Filler | None = None, kind: str = "") -> Filler:
-    """Return a verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with its object.
+    """Return a verb of "english | chinese/past | german [: complement, negated] [+prep.case]" with
+    its object.
 
-    `kind` says how the object appears: bare, indef, def, defpl, this, poss, or dir (a place gone to). In the
-    Chinese column "_" stands where the object goes if not at the end, and "+" where 了 goes in a verb that
-    has an object of its own.
+    `kind` says how the object appears: bare, indef, def, defpl, this, poss, or dir (a place gone
+    to). In the Chinese column "_" stands where the object goes if not at the end, and "+" where 了
+    goes in a verb that has an object of its own.
     """
     english, chinese, german = (column.strip() for column in row.split("|")[:3])
     complement, _, without = german.partition(" : ")[2].partition(", ")
     verb, _, rule = german.partition(" : ")[0].partition(" +")
     preposition, _, case = rule.partition(".")
-    obj, negative = _german_object(thing, kind, preposition, case or "acc", complement, without)
+    obj, negative = _german_object(
+        thing, kind, preposition, case or "acc", complement, without
+    )
     forms = {
         "en": _english_phrase(english_verb(english), thing, kind),
         "zh": _chinese_phrase(chinese, thing, kind),
-        "de": german_verb(verb) | {"obj": obj, "neg": negative, "yet": _not_yet(negative)},
+        "de": german_verb(verb)
+        | {"obj": obj, "neg": negative, "yet": _not_yet(negative)},
     }
     key = english.replace("/", " ").split()[0] + " " + english.partition(" ")[2]
     units = (content_words(key), *(thing.units if thing else ()))
@@ -374,9 +483,15 @@ def _joined(before: str, value: Form, after: str = "") -> Form:
 
 def _english_phrase(verb: Forms, thing: Filler | None, kind: str) -> Forms:
     obj: Form = thing.forms["en"][kind] if thing else ""
-    forms = {name: _joined(f"{form} " if thing else str(form), obj) for name, form in verb.items()}
+    forms = {
+        name: _joined(f"{form} " if thing else str(form), obj)
+        for name, form in verb.items()
+    }
     base, third = forms[""], forms["s"]
-    texts = [[value] * 6 if isinstance(value, str) else list(value) for value in (base, third)]
+    texts = [
+        [value] * 6 if isinstance(value, str) else list(value)
+        for value in (base, third)
+    ]
     present = tuple(texts[1 if index in (2, 3) else 0][index] for index in range(6))
     return forms | {"pres": present}
 
@@ -412,9 +527,16 @@ def _not_yet(negative: Form) -> Form:
 
 
 def _german_object(
-    thing: Filler | None, kind: str, preposition: str, case: str, complement: str, without: str
+    thing: Filler | None,
+    kind: str,
+    preposition: str,
+    case: str,
+    complement: str,
+    without: str,
 ) -> tuple[Form, Form]:
-    """Return the object of a German verb and its negation, which for a complement may be given (`without`)."""
+    """Return the object of a German verb and its negation, which for a complement may be given
+    (`without`).
+    """
     if thing is None:
         return complement, without or f"nicht {complement}".strip()
     german = thing.forms["de"]

@@ -1,11 +1,13 @@
-"""Do the two sides of parallel text belong together, line by line? Judged without knowing the languages.
+"""Do the two sides of parallel text belong together, line by line? Judged without knowing the
+languages.
 
-Translations agree in what any two languages share: length, up to a constant factor (Gale and Church 1993, "A
-program for aligning sentences in bilingual corpora"), how they end, numbers and names; and in words that keep each
-other company all through this very text. How much each agreement counts is learned from the text: how often it is
-seen in pairs as they stand, and how often in lines put together at random. The sum of the logarithms of these
-ratios is a pair's score in nats; below zero the lines look like strangers. Lines that score better beside a
-neighbour's translation than beside their own are out of step.
+Translations agree in what any two languages share: length, up to a constant factor (Gale and Church
+1993, "A program for aligning sentences in bilingual corpora"), how they end, numbers and names; and
+in words that keep each other company all through this very text. How much each agreement counts is
+learned from the text: how often it is seen in pairs as they stand, and how often in lines put
+together at random. The sum of the logarithms of these ratios is a pair's score in nats; below zero
+the lines look like strangers. Lines that score better beside a neighbour's translation than beside
+their own are out of step.
 """
 
 import re
@@ -23,28 +25,37 @@ Codes = npt.NDArray[np.int64]
 
 MAX_SHIFT = 3
 MAX_RUNS = 20  # shifted stretches that are told apart
-STRANGERS = -8.5  # nats; a prior of one wrong pair in a thousand (-7), and some for what is counted twice
+# nats; a prior of one wrong pair in a thousand (-7), and some for what is counted twice
+STRANGERS = -8.5
 _DRIFT = 0.5  # nats; a gain below this on average is chance: neighbours may be alike
 _SHORTEST = 4  # lines
-_LITTLE = 5.0  # nats; so much lines at the top of a file may lose in a run that begins with it
+# nats; so much lines at the top of a file may lose in a run that begins with it
+_LITTLE = 5.0
 _FIRST_LOOK = 0.6  # of what a run must gain: at first nothing is learned from it yet
-_PLAINLY = 0.25  # by which all lines must fit better elsewhere, of several that a line alone varies by
-_LEAST_GAIN = 15.0  # nats, and 2 more for each e-fold of lines, since the best of many runs is a large one
+# by which all lines must fit better elsewhere, of several that a line alone varies by
+_PLAINLY = 0.25
+# nats, and 2 more for each e-fold of lines, since the best of many runs is a large one
+_LEAST_GAIN = 15.0
 _NO_CONTRAST = 0.25  # nats a pair; sides that go together have several
-_LEAST_VARIATION = 0.5  # of lengths, in squared spreads: where all are alike they tell nothing
+# of lengths, in squared spreads: where all are alike they tell nothing
+_LEAST_VARIATION = 0.5
 _PRIOR = 20.0  # pairs' worth of belief that an agreement says nothing
 _LENGTH_EDGES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0)
 _BANDS = 8  # of length, each with a spread of its own: short lines vary more
 _NUM_CONTENT = 8  # words of a line that are looked at, the rarest
-_CHANCE, _LEAST_TOGETHER = 4.0, 2  # words keep company that meet this many times as often as by chance, and twice
+# words keep company that meet this many times as often as by chance, and twice
+_CHANCE, _LEAST_TOGETHER = 4.0, 2
 _CLOSE = 8.0  # and this many times more often still where they are close
-_RARE, _COMMON_SHARE = 3, 0.2  # a word of fewer lines teaches nothing, one of more than a fifth says nothing
+# a word of fewer lines teaches nothing, one of more than a fifth says nothing
+_RARE, _COMMON_SHARE = 3, 0.2
 _NAME_SHARE = 0.01
 _SLICE = 1 << 15  # lines that are scored together
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|\d{1,18}")
 _ENDINGS = {
     letter: kind
-    for kind, some in enumerate(("?？؟⁇", "!！", ".。．", ":：", ",，、;；", "\"'”’»」』)）"), 1)
+    for kind, some in enumerate(
+        ("?？؟⁇", "!！", ".。．", ":：", ",，、;；", "\"'”’»」』)）"), 1
+    )
     for letter in some
 }
 _NUM_ENDINGS = 7
@@ -52,7 +63,9 @@ _NUM_ENDINGS = 7
 
 @dataclass(frozen=True)
 class Shift:
-    """Pairs `first` to `last` (indices) whose source fits the target `by` lines further on better than its own."""
+    """Pairs `first` to `last` (indices) whose source fits the target `by` lines further on better
+    than its own.
+    """
 
     first: int
     last: int
@@ -60,26 +73,36 @@ class Shift:
 
 
 class _Side:
-    """One side as numbers, one entry a line: log length, how it ends, which numbers (0: none), rarest words."""
+    """One side as numbers, one entry a line: log length, how it ends, which numbers (0: none),
+    rarest words.
+    """
 
     def __init__(self, words: Words) -> None:
         texts, size = words.texts, len(words.texts)
         self.words, self.ids = words, words.ids
         self.length = np.log1p(np.fromiter(map(len, texts), np.float64, size))
-        self.ending = np.fromiter((_ENDINGS.get(text[-1:], 0) for text in texts), np.int64, size)
+        self.ending = np.fromiter(
+            (_ENDINGS.get(text[-1:], 0) for text in texts), np.int64, size
+        )
         self.numbers = np.fromiter(map(_numbers, texts), np.int64, size)
 
     @cached_property
     def frequency(self) -> Ids:
-        """In how many lines each word of either side occurs, near enough: its occurrences on this one."""
+        """In how many lines each word of either side occurs, near enough: its occurrences on this
+        one.
+        """
         return np.bincount(self.ids, minlength=self.words.num_ids)
 
     @cached_property
     def content(self) -> Ids:
-        """The rarest words of each line that can be learned, as (lines, 8); -1 where there are fewer."""
+        """The rarest words of each line that can be learned, as (lines, 8); -1 where there are
+        fewer.
+        """
         words, size = self.words, len(self.length)
         often = self.frequency[self.ids]
-        useful = np.flatnonzero((often >= _RARE) & (often <= max(_COMMON_SHARE * size, _RARE)))
+        useful = np.flatnonzero(
+            (often >= _RARE) & (often <= max(_COMMON_SHARE * size, _RARE))
+        )
         line = words.text_of[useful]
         order = useful[np.lexsort((often[useful], line))]
         line = words.text_of[order]
@@ -91,10 +114,12 @@ class _Side:
 
 
 class Alignment:
-    """Both sides of a corpus, measured once. They are equally long, not empty, and share a vocabulary.
+    """Both sides of a corpus, measured once. They are equally long, not empty, and share a
+    vocabulary.
 
-    `log_ratio` is 0 where a pair's length ratio is the corpus's own; `deviation` is the same in spreads of it.
-    `scores` are how much more each pair looks like a translation than lines put together at random, in nats.
+    `log_ratio` is 0 where a pair's length ratio is the corpus's own; `deviation` is the same in
+    spreads of it. `scores` are how much more each pair looks like a translation than lines put
+    together at random, in nats.
     """
 
     def __init__(self, src: Words, tgt: Words) -> None:
@@ -106,15 +131,19 @@ class Alignment:
         self._band, self._spread = _spreads(self._src.length, self.log_ratio)
         self.deviation = self.log_ratio / self._spread[self._band]
         self._names = _Names(self._src, self._tgt)
-        self._elsewhere = np.random.default_rng(0).permutation(self._size)  # a line that each might meet by chance
-        self._partner = self._first_partners()  # for each source line the target line that it seems to belong to
+        # a line that each might meet by chance
+        self._elsewhere = np.random.default_rng(0).permutation(self._size)
+        # for each source line the target line that it seems to belong to
+        self._partner = self._first_partners()
         self._learn()
 
     def find_shifts(self) -> list[Shift]:
-        """Stretches of lines that fit better `by` lines further on, for |by| up to MAX_SHIFT, in their order.
+        """Stretches of lines that fit better `by` lines further on, for |by| up to MAX_SHIFT, in
+        their order.
 
-        What a first look finds is learned from, so that a text of which much is out of step still shows what being
-        in step is like; then it is looked at again. `scores` are those of this second look.
+        What a first look finds is learned from, so that a text of which much is out of step still
+        shows what being in step is like; then it is looked at again. `scores` are those of this
+        second look.
         """
         threshold = _LEAST_GAIN + 2 * float(np.log(self._size))
         guessed = self._runs(_FIRST_LOOK * threshold)
@@ -127,10 +156,16 @@ class Alignment:
         return self._runs(threshold)
 
     def seems_unrelated(self) -> bool:
-        """Return whether lines fit their partners no better than any others (one side shuffled, or foreign)."""
+        """Return whether lines fit their partners no better than any others (one side shuffled, or
+        foreign).
+        """
         rows = np.arange(self._size)
-        variation = float(np.mean(np.minimum(self._deviation(rows, self._elsewhere) ** 2, 9.0)))
-        return variation > _LEAST_VARIATION and float(np.mean(self.scores)) < _NO_CONTRAST
+        variation = float(
+            np.mean(np.minimum(self._deviation(rows, self._elsewhere) ** 2, 9.0))
+        )
+        return (
+            variation > _LEAST_VARIATION and float(np.mean(self.scores)) < _NO_CONTRAST
+        )
 
     def strangers(self) -> list[int]:
         """Pairs whose lines look much more like strangers than like translations."""
@@ -144,32 +179,55 @@ class Alignment:
     def _first_partners(self) -> Ids:
         """Each line's own, but where all lines are plainly better off some lines further on."""
         rows = np.arange(self._size)
-        misfit = {by: self._misfit(by) for by in range(-MAX_SHIFT, MAX_SHIFT + 1) if abs(by) < self._size}
+        misfit = {
+            by: self._misfit(by)
+            for by in range(-MAX_SHIFT, MAX_SHIFT + 1)
+            if abs(by) < self._size
+        }
         best = min(misfit, key=lambda by: (misfit[by] + _PLAINLY * (by != 0), abs(by)))
-        return np.where((rows + best >= 0) & (rows + best < self._size), rows + best, -1)
+        return np.where(
+            (rows + best >= 0) & (rows + best < self._size), rows + best, -1
+        )
 
     def _misfit(self, by: int) -> float:
-        """How badly lengths, questions and numbers agree `by` lines further on; weighed by rule of thumb."""
+        """How badly lengths, questions and numbers agree `by` lines further on; weighed by rule of
+        thumb.
+        """
         src, tgt = _beside(self._size, by)
         asks = (self._src.ending == 1)[src] != (self._tgt.ending == 1)[tgt]
         numbers = self._src.numbers[src] != self._tgt.numbers[tgt]
-        return float(np.mean(np.minimum(self._deviation(src, tgt) ** 2, 9.0) + 2.0 * asks + 2.0 * numbers))
+        return float(
+            np.mean(
+                np.minimum(self._deviation(src, tgt) ** 2, 9.0)
+                + 2.0 * asks
+                + 2.0 * numbers
+            )
+        )
 
     def _learn(self) -> None:
-        """Which words keep company, and how much each agreement weighs, from lines that seem to be partners."""
+        """Which words keep company, and how much each agreement weighs, from lines that seem to be
+        partners.
+        """
         rows = np.arange(self._size)
         kept = self._partner >= 0
         self._company = _Company(self._src, self._tgt, self._partner)
-        self._weights = self._weigh((rows[kept], self._partner[kept]), (rows, self._elsewhere))
+        self._weights = self._weigh(
+            (rows[kept], self._partner[kept]), (rows, self._elsewhere)
+        )
         self.scores = self._scores(0)
 
     def _runs(self, threshold: float) -> list[Shift]:
         """Stretches that gain more than `threshold` some lines further on.
 
-        The run with the largest sum of gains is found for each shift, as CUSUM charts do (Page 1954); by chance
-        that sum grows with the logarithm of the number of lines. What a run explains is taken out, and so on.
+        The run with the largest sum of gains is found for each shift, as CUSUM charts do (Page
+        1954); by chance that sum grows with the logarithm of the number of lines. What a run
+        explains is taken out, and so on.
         """
-        gains = {by: self._gains(by) for by in range(-MAX_SHIFT, MAX_SHIFT + 1) if by and abs(by) < self._size}
+        gains = {
+            by: self._gains(by)
+            for by in range(-MAX_SHIFT, MAX_SHIFT + 1)
+            if by and abs(by) < self._size
+        }
         found: list[Shift] = []
         while gains and len(found) < MAX_RUNS:
             runs = [(*_largest_sum(gain), by) for by, gain in gains.items()]
@@ -178,7 +236,9 @@ class Alignment:
                 break
             found.append(Shift(self._first_stranger(gains[by], first, by), last, by))
             for other in gains.values():
-                other[first : last + 1] = np.minimum(other[first : last + 1], -threshold)
+                other[first : last + 1] = np.minimum(
+                    other[first : last + 1], -threshold
+                )
         return _joined(sorted(found, key=lambda shift: shift.first))
 
     def _weigh(self, near: tuple[Ids, Ids], far: tuple[Ids, Ids]) -> list[Floats]:
@@ -199,21 +259,41 @@ class Alignment:
         """How often each code of each agreement occurs."""
         totals: list[Floats] = []
         for codes in self._sliced(src, tgt):
-            counted = [np.bincount(c, minlength=size).astype(np.float64) for c, size in codes]
-            totals = [a + b for a, b in zip(totals, counted, strict=True)] if totals else counted
+            counted = [
+                np.bincount(c, minlength=size).astype(np.float64) for c, size in codes
+            ]
+            totals = (
+                [a + b for a, b in zip(totals, counted, strict=True)]
+                if totals
+                else counted
+            )
         return totals
 
     def _sliced(self, src: Ids, tgt: Ids) -> Iterator[list[tuple[Codes, int]]]:
         for start in range(0, len(src), _SLICE):
-            yield list(self._agreements(src[start : start + _SLICE], tgt[start : start + _SLICE]))
+            yield list(
+                self._agreements(
+                    src[start : start + _SLICE], tgt[start : start + _SLICE]
+                )
+            )
 
     def _agreements(self, src: Ids, tgt: Ids) -> Iterator[tuple[Codes, int]]:
-        """In what source lines agree with target lines: codes, each with how many different ones there are."""
+        """In what source lines agree with target lines: codes, each with how many different ones
+        there are.
+        """
         a, b = self._src, self._tgt
-        yield np.digitize(np.abs(self._deviation(src, tgt)), _LENGTH_EDGES), len(_LENGTH_EDGES) + 1
+        yield (
+            np.digitize(np.abs(self._deviation(src, tgt)), _LENGTH_EDGES),
+            len(_LENGTH_EDGES) + 1,
+        )
         yield a.ending[src] * _NUM_ENDINGS + b.ending[tgt], _NUM_ENDINGS**2
         here, there = a.numbers[src], b.numbers[tgt]
-        yield np.where(here == there, here != 0, 2 + ((here != 0) & (there != 0))).astype(np.int64), 4
+        yield (
+            np.where(here == there, here != 0, 2 + ((here != 0) & (there != 0))).astype(
+                np.int64
+            ),
+            4,
+        )
         yield self._names.shared(src, tgt), _Names.size
         yield from ((codes, _Company.size) for codes in self._company.shared(src, tgt))
 
@@ -222,10 +302,13 @@ class Alignment:
         return ratio / self._spread[self._band[src]]
 
     def _scores(self, by: int) -> Floats:
-        """Return the score of each source line beside the target `by` lines further on; 0 where there is none."""
+        """Return the score of each source line beside the target `by` lines further on; 0 where
+        there is none.
+        """
         src, tgt = _beside(self._size, by)
         parts = [
-            sum(w[c] for w, (c, _) in zip(self._weights, codes, strict=True)) for codes in self._sliced(src, tgt)
+            sum(w[c] for w, (c, _) in zip(self._weights, codes, strict=True))
+            for codes in self._sliced(src, tgt)
         ]
         found = np.zeros(self._size)
         found[src] = np.concatenate(parts)
@@ -239,7 +322,8 @@ class Alignment:
         return gains
 
     def _first_stranger(self, gains: Floats, first: int, by: int) -> int:
-        """Where a run truly begins: with the file, if little speaks against it (a heading on one side, say).
+        """Where a run truly begins: with the file, if little speaks against it (a heading on one
+        side, say).
 
         And source lines before it, whose own target was lost, belong to it.
         """
@@ -279,20 +363,27 @@ class _Names:
         )
         keys = tgt[row] * self._num_ids + self._ids[place]
         at = np.minimum(np.searchsorted(self._there, keys), len(self._there) - 1)
-        hits = np.bincount(row, weights=self._there[at] == keys, minlength=len(src)).astype(np.int64)
+        hits = np.bincount(
+            row, weights=self._there[at] == keys, minlength=len(src)
+        ).astype(np.int64)
         return np.where(counts > 0, 1 + np.minimum(hits, 3), 0)
 
 
 class _Company:
-    """Which words stand together in partners more often than by chance; `partner` is -1 where a line has none."""
+    """Which words stand together in partners more often than by chance; `partner` is -1 where a
+    line has none.
+    """
 
     size = (_NUM_CONTENT + 1) * (2 * _NUM_CONTENT + 1)
 
     def __init__(self, src: _Side, tgt: _Side, partner: Ids) -> None:
         self._num_lines, self._partner = len(src.length), partner.copy()
-        self._num_src, self._num_tgt = ((side.content >= 0).sum(1) for side in (src, tgt))
+        self._num_src, self._num_tgt = (
+            (side.content >= 0).sum(1) for side in (src, tgt)
+        )
         self._src, self._tgt = mixed(src.content), mixed(tgt.content, 1)
-        # By chance a word is in as many of another's lines as in all the text; where there is no word, in no line.
+        # By chance a word is in as many of another's lines as in all the text; where there is no
+        # word, in no line.
         self._chance_src = _frequencies(src) * (_CHANCE / self._num_lines)
         self._chance_tgt = _frequencies(tgt)
         cells = min(max(4 * self._num_lines * _NUM_CONTENT**2, 1 << 16), 1 << 25)
@@ -302,13 +393,17 @@ class _Company:
         for start in range(0, len(taught), _SLICE):
             a = taught[start : start + _SLICE]
             b = partner[a]
-            real = np.isfinite(self._chance_src[a][:, :, None] * self._chance_tgt[b][:, None, :])
+            real = np.isfinite(
+                self._chance_src[a][:, :, None] * self._chance_tgt[b][:, None, :]
+            )
             np.add.at(self._counts, self._cells(a, b)[real], 1)
 
     def shared(self, src: Ids, tgt: Ids) -> tuple[Codes, Codes]:
-        """How well the source's content words are kept company by the target's, and the other way round, as codes.
+        """How well the source's content words are kept company by the target's, and the other way
+        round, as codes.
 
-        A code says how many words there are, and for how many of them the other line has some company, or close.
+        A code says how many words there are, and for how many of them the other line has some
+        company, or close.
         """
         together = self._counts[self._cells(src, tgt)]
         taught = (self._partner[src] == tgt)[
@@ -319,13 +414,20 @@ class _Company:
         some = (met > np.maximum(chance, _LEAST_TOGETHER - 1)).astype(np.int64)
         closeness = some + (some & (met > _CLOSE * chance))
         here, there = self._num_src[src], self._num_tgt[tgt]
-        codes = (np.where(there > 0, here, 0), closeness.max(2)), (np.where(here > 0, there, 0), closeness.max(1))
-        src_code, tgt_code = (number * (2 * _NUM_CONTENT + 1) + best.sum(1) for number, best in codes)
+        codes = (
+            (np.where(there > 0, here, 0), closeness.max(2)),
+            (np.where(here > 0, there, 0), closeness.max(1)),
+        )
+        src_code, tgt_code = (
+            number * (2 * _NUM_CONTENT + 1) + best.sum(1) for number, best in codes
+        )
         return src_code, tgt_code
 
     def _cells(self, src: Ids, tgt: Ids) -> Ids:
         """For each two words of the lines the cell where they are counted."""
-        hashed = (self._src[src][:, :, None] ^ self._tgt[tgt][:, None, :]) >> self._shift
+        hashed = (
+            self._src[src][:, :, None] ^ self._tgt[tgt][:, None, :]
+        ) >> self._shift
         return hashed.astype(np.int64)
 
 
@@ -343,7 +445,9 @@ def _only(words: Words, wanted: npt.NDArray[np.bool_]) -> tuple[Ids, Ids, Ids]:
 
 
 def _spreads(length: Floats, log_ratio: Floats) -> tuple[Ids, Floats]:
-    """Each line's band of length, and how widely the length ratios of each band are spread (scaled median)."""
+    """Each line's band of length, and how widely the length ratios of each band are spread (scaled
+    median).
+    """
     edges = np.unique(np.quantile(length, np.arange(1, _BANDS) / _BANDS))
     band = np.digitize(length, edges)
     whole = max(1.4826 * float(np.median(np.abs(log_ratio))), 0.1)
@@ -366,7 +470,10 @@ def numbers_in(text: str) -> list[tuple[int, re.Match[str]]]:
 
     What groups their digits does not count: 1,000 is 1.000.
     """
-    return [(int("".join(filter(str.isdecimal, match[0]))), match) for match in _NUMBER.finditer(text)]
+    return [
+        (int("".join(filter(str.isdecimal, match[0]))), match)
+        for match in _NUMBER.finditer(text)
+    ]
 
 
 def _numbers(text: str) -> int:
@@ -388,8 +495,14 @@ def _joined(shifts: Sequence[Shift]) -> list[Shift]:
     """Runs of the same shift that next to nothing parts are one."""
     joined: list[Shift] = []
     for shift in shifts:
-        if joined and shift.by == joined[-1].by and shift.first <= joined[-1].last + _SHORTEST:
-            joined[-1] = Shift(joined[-1].first, max(shift.last, joined[-1].last), shift.by)
+        if (
+            joined
+            and shift.by == joined[-1].by
+            and shift.first <= joined[-1].last + _SHORTEST
+        ):
+            joined[-1] = Shift(
+                joined[-1].first, max(shift.last, joined[-1].last), shift.by
+            )
         else:
             joined.append(shift)
     return joined

@@ -1,4 +1,5 @@
-"""Characters by the million: a text's code points as arrays, block by block, so that checks cost little.
+"""Characters by the million: a text's code points as arrays, block by block, so that checks cost
+little.
 
 A block holds whole texts, each followed by one LF; what is counted over a text leaves that LF out.
 """
@@ -51,13 +52,17 @@ def blocks(texts: Sequence[str]) -> Iterator[Block]:
 
 def _block(texts: Sequence[str], first: int, last: int) -> Block:
     part = texts[first:last]
-    codes = np.frombuffer("\n".join([*part, ""]).encode("utf-32-le", "surrogatepass"), np.uint32)
+    codes = np.frombuffer(
+        "\n".join([*part, ""]).encode("utf-32-le", "surrogatepass"), np.uint32
+    )
     lengths = np.fromiter(map(len, part), np.int64, len(part)) + 1
     return Block(first, last, codes, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
 
 
 def letters_of(texts: Sequence[str], stride: int = 1) -> Counter[str]:
-    """How many letters of each script there are, in all of the texts or in every so manieth of them."""
+    """How many letters of each script there are, in all of the texts or in every so manieth of
+    them.
+    """
     total = np.zeros(_NUM_CODES, np.int64)
     for block in blocks(texts[::stride]):
         total += np.bincount(block.codes, minlength=_NUM_CODES)
@@ -68,12 +73,18 @@ def letters_of(texts: Sequence[str], stride: int = 1) -> Counter[str]:
     return scripts
 
 
-def foreign_letters(texts: Sequence[str], scripts: Counter[str]) -> tuple[Counts, Counts]:
-    """For each text its letters, and those of scripts that are rare in `scripts`, the whole side's counts.
+def foreign_letters(
+    texts: Sequence[str], scripts: Counter[str]
+) -> tuple[Counts, Counts]:
+    """For each text its letters, and those of scripts that are rare in `scripts`, the whole side's
+    counts.
 
-    Where no text nearby has a letter of another script, none is counted."""
+    Where no text nearby has a letter of another script, none is counted.
+    """
     total = scripts.total()
-    common = {script for script, count in scripts.items() if count >= _COMMON_SHARE * total}
+    common = {
+        script for script, count in scripts.items() if count >= _COMMON_SHARE * total
+    }
     is_letter, is_foreign = np.zeros((2, _NUM_CODES), np.bool_)
     seen = np.zeros(_NUM_CODES, np.bool_)
     letters, foreign = np.zeros((2, len(texts)), np.int64)
@@ -85,7 +96,9 @@ def foreign_letters(texts: Sequence[str], scripts: Counter[str]) -> tuple[Counts
             is_foreign[code] = script is not None and script not in common
         if is_foreign[present].any():
             part = slice(block.first, block.last)
-            letters[part], foreign[part] = (block.count(flags[block.codes]) for flags in (is_letter, is_foreign))
+            letters[part], foreign[part] = (
+                block.count(flags[block.codes]) for flags in (is_letter, is_foreign)
+            )
     return letters, foreign
 
 
@@ -93,4 +106,8 @@ def foreign_letters(texts: Sequence[str], scripts: Counter[str]) -> tuple[Counts
 def _script(code: int) -> str | None:
     """Return the script of a letter; None for what is no letter."""
     letter = chr(code)
-    return script_of(letter) if letter.isalpha() and unicodedata.category(letter) != "Lm" else None
+    return (
+        script_of(letter)
+        if letter.isalpha() and unicodedata.category(letter) != "Lm"
+        else None
+    )

@@ -10,9 +10,17 @@ from weft.data.formats.table import column_names, read_table
 _MOST_NAMED = 20
 
 
-def look_over_columns(path: Path, text_column: str, label_column: str) -> Iterator[Finding]:
-    """Yield a note on what is read, and one on columns of a single value. Raises DataError as reading does."""
-    names = list(dict.fromkeys(name for name in column_names(path, (text_column, label_column)) if name))
+def look_over_columns(
+    path: Path, text_column: str, label_column: str
+) -> Iterator[Finding]:
+    """Yield a note on what is read, and one on columns of a single value. Raises DataError as
+    reading does.
+    """
+    names = list(
+        dict.fromkeys(
+            name for name in column_names(path, (text_column, label_column)) if name
+        )
+    )
     listing = ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     )
@@ -34,7 +42,9 @@ def look_over_columns(path: Path, text_column: str, label_column: str) -> Iterat
 
 
 def _constant(path: Path, names: list[str]) -> list[str]:
-    """Columns of one value, in tables of two rows and more; in JSON only those that every object has."""
+    """Columns of one value, in tables of two rows and more; in JSON only those that every object
+    has.
+    """
     first: dict[str, str] = {}
     varying: set[str] = set()
     size = 0

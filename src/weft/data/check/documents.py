@@ -1,11 +1,22 @@
-"""What in documents would spoil a language model: the checks of documents, one short function each."""
+"""What in documents would spoil a language model: the checks of documents, one short function
+each.
+"""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from weft.data.check.finding import NUM_EXAMPLES, Example, Finding, Rows, as_read, counted, excerpt, gravest_first
+from weft.data.check.finding import (
+    NUM_EXAMPLES,
+    Example,
+    Finding,
+    Rows,
+    as_read,
+    counted,
+    excerpt,
+    gravest_first,
+)
 from weft.data.check.repeats import near_repeats, repeats
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import CONTROL, markup, misread, wrong_script
@@ -15,9 +26,15 @@ MIN_CHARS = 10_000
 ENORMOUS_CHARS = 1_000_000
 
 
-def look_over_documents(documents: Documents, in_training: bool = True) -> list[Finding]:
-    """Everything suspicious in one text, the gravest first; of dev and test not what concerns learning alone."""
-    rows = Rows(len(documents), "documents", documents.where, lambda i: (documents.texts[i],))
+def look_over_documents(
+    documents: Documents, in_training: bool = True
+) -> list[Finding]:
+    """Everything suspicious in one text, the gravest first; of dev and test not what concerns
+    learning alone.
+    """
+    rows = Rows(
+        len(documents), "documents", documents.where, lambda i: (documents.texts[i],)
+    )
     lines, texts = _by_lines(documents)
     findings = [
         *(_too_small(documents) if in_training else ()),
@@ -52,11 +69,20 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     again, before = repeats(words.folded)
     first = rows.first_at(dict(zip(again, before, strict=True)))
     remedy = "drop repeats, or their weight in training is what you want"
-    yield from rows.shares(again, "duplicates", "the document has occurred before", remedy, 0.2, evidence=first)
+    yield from rows.shares(
+        again,
+        "duplicates",
+        "the document has occurred before",
+        remedy,
+        0.2,
+        evidence=first,
+    )
     likes = near_repeats(words) if also_nearly else {}
     near = sorted(likes.keys() - set(again))
     what = "but for a word or a few, the document has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes))
+    yield from rows.shares(
+        near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes)
+    )
 
 
 def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
@@ -66,7 +92,9 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
         examples = _places(documents, found, CONTROL)
         what = "control characters, unusual line separators or marks of failed decoding"
         yield Finding(
-            "warning" if sum(counts) * 1_000 > sum(map(len, documents.texts)) else "note",
+            "warning"
+            if sum(counts) * 1_000 > sum(map(len, documents.texts))
+            else "note",
             "control-characters",
             f"{examples[0].where}: {what} ({sum(counts):,} characters; the first is named)",
             "look how the text was converted to UTF-8",
@@ -77,7 +105,9 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
 
 
 def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
-    """Every line as a row of its own, so that a bad one in a long document is one of many, and named."""
+    """Every line as a row of its own, so that a bad one in a long document is one of many, and
+    named.
+    """
     texts = [line for text in documents.texts for line in text.split("\n")]
     begins = [0, *accumulate(text.count("\n") + 1 for text in documents.texts)]
 
@@ -89,7 +119,9 @@ def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
     return Rows(len(texts), "lines", where, lambda i: (texts[i],)), texts
 
 
-def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]) -> tuple[Example, ...]:
+def _places(
+    documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
+) -> tuple[Example, ...]:
     """`file:line` and surroundings of what the pattern finds first in each of the documents."""
     examples = []
     for i in found[:NUM_EXAMPLES]:
@@ -97,7 +129,9 @@ def _places(documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
         start = match.start() if match else 0
         line = documents.lines[i] + text.count("\n", 0, start)
         where = f"{documents.files[documents.file_of[i]]}:{line}"
-        examples.append(Example(where, excerpt(text, start), excerpt(match[0]) if match else ""))
+        examples.append(
+            Example(where, excerpt(text, start), excerpt(match[0]) if match else "")
+        )
     return tuple(examples)
 
 

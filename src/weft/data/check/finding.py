@@ -14,10 +14,11 @@ _ORDER = ("fatal", "warning", "note")
 
 
 class Example(NamedTuple):
-    """One row of a finding: `file:line`, what stands there, and what of it is meant, where not all of it is.
+    """One row of a finding: `file:line`, what stands there, and what of it is meant, where not all
+    of it is.
 
-    `text` has a part of each column, around what is meant; `about` is that very thing (`<br>`, `U+0007`), what is
-    odd (`12 against 21`), or where it was before.
+    `text` has a part of each column, around what is meant; `about` is that very thing (`<br>`,
+    `U+0007`), what is odd (`12 against 21`), or where it was before.
     """
 
     where: str
@@ -26,7 +27,9 @@ class Example(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What of a row a finding is about: how to name it, and from which character of each column on it stands."""
+    """What of a row a finding is about: how to name it, and from which character of each column on
+    it stands.
+    """
 
     about: str = ""
     starts: tuple[int, ...] = ()
@@ -34,11 +37,13 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth knowing: `message` is one line with file and line, `remedy` says what to do about it.
+    """One thing worth knowing: `message` is one line with file and line, `remedy` says what to do
+    about it.
 
-    fatal: training would be wrong, or a score would mean nothing. warning: a good share of the text. note: less.
-    `count` is how many rows (or characters, or labels) it is about; `rows` are their numbers in the text, where
-    it is about rows, and `examples` the first of them. `part` is train, dev or test.
+    fatal: training would be wrong, or a score would mean nothing. warning: a good share of the
+    text. note: less. `count` is how many rows (or characters, or labels) it is about; `rows` are
+    their numbers in the text, where it is about rows, and `examples` the first of them. `part` is
+    train, dev or test.
     """
 
     severity: Severity
@@ -51,7 +56,9 @@ class Finding:
     part: str = "train"
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain dictionary, without the numbers of the rows, which only this reading of the text has."""
+        """As a plain dictionary, without the numbers of the rows, which only this reading of the
+        text has.
+        """
         return {
             "part": self.part,
             "severity": self.severity,
@@ -86,26 +93,39 @@ class Rows:
         return tuple(self._example(i, evidence(i)) for i in indices[:NUM_EXAMPLES])
 
     def _example(self, i: int, evidence: Evidence) -> Example:
-        return Example(self.where(i), excerpts(self.show(i), evidence.starts), evidence.about)
+        return Example(
+            self.where(i), excerpts(self.show(i), evidence.starts), evidence.about
+        )
 
     def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
         """Return the evidence of rows that repeat another: where that one stands."""
         return lambda i: Evidence(f"first at {self.where(other[i])}")
 
-    def spot(self, find: Callable[[str], re.Match[str] | None]) -> Callable[[int], Evidence]:
+    def spot(
+        self, find: Callable[[str], re.Match[str] | None]
+    ) -> Callable[[int], Evidence]:
         """Return the evidence of rows that hold something: the first of it."""
 
         def evidence(i: int) -> Evidence:
             found = [find(text) for text in self.show(i)]
             about = next((excerpt(match[0]) for match in found if match), "")
-            return Evidence(about, self.around(i, [match.start() if match else None for match in found]))
+            return Evidence(
+                about,
+                self.around(i, [match.start() if match else None for match in found]),
+            )
 
         return evidence
 
     def around(self, i: int, places: Sequence[int | None]) -> tuple[int, ...]:
-        """Where to look in each column of row i: where no place is known, as far on as in one where it is."""
+        """Where to look in each column of row i: where no place is known, as far on as in one where
+        it is.
+        """
         texts = self.show(i)
-        known = ((place, len(text)) for place, text in zip(places, texts, strict=True) if place is not None)
+        known = (
+            (place, len(text))
+            for place, text in zip(places, texts, strict=True)
+            if place is not None
+        )
         first, size = next(known, (0, 1))
         return tuple(
             len(text) * first // max(size, 1) if place is None else place
@@ -125,7 +145,8 @@ class Rows:
     ) -> Iterator[Finding]:
         """Yield a note for rows that have something; above a share of the text a warning, or fatal.
 
-        `worst` are the same rows, the worst first, where some are worse than others: in that order they are shown.
+        `worst` are the same rows, the worst first, where some are worse than others: in that order
+        they are shown.
         """
         if found:
             share = len(found) / self.size
@@ -149,9 +170,15 @@ def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def as_read(
-    rows: Rows, files: Sequence[str], dropped: dict[str, int], notes: Sequence[str], warn: float = 0.1
+    rows: Rows,
+    files: Sequence[str],
+    dropped: dict[str, int],
+    notes: Sequence[str],
+    warn: float = 0.1,
 ) -> Iterator[Finding]:
-    """What reading left out, with a warning above a share of the text, and what it took for granted."""
+    """What reading left out, with a warning above a share of the text, and what it took for
+    granted.
+    """
     for reason, count in sorted(dropped.items()):
         yield Finding(
             "warning" if count > warn * (rows.size + count) else "note",
@@ -161,7 +188,9 @@ def as_read(
             count,
         )
     for note in notes:
-        yield Finding("note", "as-read", note, "nothing to do if that is what you mean", 1)
+        yield Finding(
+            "note", "as-read", note, "nothing to do if that is what you mean", 1
+        )
 
 
 def counted(number: int, unit: str) -> str:
@@ -170,10 +199,14 @@ def counted(number: int, unit: str) -> str:
 
 
 def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
-    """Return the part of a text around a character, on one line, with … where something is left out."""
+    """Return the part of a text around a character, on one line, with … where something is left
+    out.
+    """
     start = max(0, min(around - room // 2, len(text) - room))
     part = text[start : start + room]
-    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in part)
+    shown = "".join(
+        letter if letter.isprintable() else _escaped(letter) for letter in part
+    )
     return ("…" if start else "") + shown + ("…" if start + room < len(text) else "")
 
 

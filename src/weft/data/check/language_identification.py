@@ -1,9 +1,10 @@
-"""In which languages the sides of parallel text are: named the wrong way round, or by a name that is not theirs.
+"""In which languages the sides of parallel text are: named the wrong way round, or by a name that
+is not theirs.
 
-Lines are told apart by py3langid (Barbaresi, a fork of Lui and Baldwin 2012, "langid.py: An off-the-shelf language
-identification tool"), which knows some 140 languages. It answers something to everything, so a line counts only
-where it is sure, a side only where most of a sample agrees, and a language that it does not know is never held
-against a text.
+Lines are told apart by py3langid (Barbaresi, a fork of Lui and Baldwin 2012, "langid.py: An
+off-the-shelf language identification tool"), which knows some 140 languages. It answers something
+to everything, so a line counts only where it is sure, a side only where most of a sample agrees,
+and a language that it does not know is never held against a text.
 """
 
 from collections import Counter
@@ -22,7 +23,8 @@ _LEAST_LETTERS = 8  # of a line: an interjection is in any language
 _FEWEST_LINES = 5  # that say something, below which nothing is said
 _SURE = 0.5  # of a line: the least probability
 _SIDES = ("source", "target")
-_PLAIN, _MOST, _FEW = 0.8, 0.5, 0.2  # of a side's lines: plainly in a language, mostly, hardly
+# of a side's lines: plainly in a language, mostly, hardly
+_PLAIN, _MOST, _FEW = 0.8, 0.5, 0.2
 # What the detector calls by another code, or knows a close relative of.
 _ALIASES = {"nb": "no", "fil": "tl", "ki": "kik", "gn": "gug", "ff": "fuv"}
 # Languages so alike that short lines of one pass for another's.
@@ -66,26 +68,45 @@ _CLOSE = [
 
 @dataclass(frozen=True)
 class Identified:
-    """What a sample of one side is in: how many lines of each language, of all that could be told something of."""
+    """What a sample of one side is in: how many lines of each language, of all that could be told
+    something of.
+    """
 
     lines: Counter[str]
     size: int
 
     @property
     def main(self) -> str | None:
-        """The language that the side plainly is in, if any; others that are close to it are counted with it."""
+        """The language that the side plainly is in, if any; others that are close to it are counted
+        with it.
+        """
         best = max(self.lines, key=lambda lang: (self.lines[lang], lang), default=None)
-        return best if best is not None and self.size >= _FEWEST_LINES and self.share(best) >= _PLAIN else None
+        return (
+            best
+            if best is not None
+            and self.size >= _FEWEST_LINES
+            and self.share(best) >= _PLAIN
+            else None
+        )
 
     def share(self, lang: str, beside: str | None = None) -> float:
-        """How much is in a language or one close to it, but not in or closer to the one it stands `beside`."""
+        """How much is in a language or one close to it, but not in or closer to the one it stands
+        `beside`.
+        """
         if self.size < _FEWEST_LINES:
             return 0.0
-        return sum(n for seen, n in self.lines.items() if _belongs(seen, lang, beside)) / self.size
+        return (
+            sum(n for seen, n in self.lines.items() if _belongs(seen, lang, beside))
+            / self.size
+        )
 
 
-def look_at_languages(text: ParallelText, rows: Rows, in_training: bool = True) -> Iterator[Finding]:
-    """Sides that have changed places, that are in another language than was said, or of which nothing was said."""
+def look_at_languages(
+    text: ParallelText, rows: Rows, in_training: bool = True
+) -> Iterator[Finding]:
+    """Sides that have changed places, that are in another language than was said, or of which
+    nothing was said.
+    """
     sides = _identify(text.src), _identify(text.tgt)
     langs = _known_as(text.src_lang), _known_as(text.tgt_lang)
     if min(side.size for side in sides) < _FEWEST_LINES:
@@ -100,7 +121,10 @@ def look_at_languages(text: ParallelText, rows: Rows, in_training: bool = True) 
 
 
 def _swapped(
-    text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str], rows: Rows
+    text: ParallelText,
+    sides: tuple[Identified, Identified],
+    langs: tuple[str, str],
+    rows: Rows,
 ) -> Finding | None:
     """Fatal where the languages are well apart; of languages that pass for each other a warning."""
     said = _wrong_way_round(*sides, *langs)
@@ -118,15 +142,18 @@ def _swapped(
     )
 
 
-def _wrong_way_round(src: Identified, tgt: Identified, src_lang: str, tgt_lang: str) -> str:
+def _wrong_way_round(
+    src: Identified, tgt: Identified, src_lang: str, tgt_lang: str
+) -> str:
     """What shows that the sides have changed places; empty where nothing does.
 
-    That both languages mostly stand on the other side; or that one does plainly, and hardly on its own, so that it
-    is seen where the other language cannot be recognized.
+    That both languages mostly stand on the other side; or that one does plainly, and hardly on its
+    own, so that it is seen where the other language cannot be recognized.
     """
     if src_lang == tgt_lang or UNKNOWN in (src_lang, tgt_lang):
         return ""
-    here, there = src.share(tgt_lang, src_lang), tgt.share(src_lang, tgt_lang)  # each language on the other side
+    # each language on the other side
+    here, there = src.share(tgt_lang, src_lang), tgt.share(src_lang, tgt_lang)
     own_src, own_tgt = src.share(src_lang, tgt_lang), tgt.share(tgt_lang, src_lang)
     if min(here, there) >= _MOST and max(own_src, own_tgt) <= _FEW:
         return "the source looks like {tgt} and the target like {src}"
@@ -137,12 +164,21 @@ def _wrong_way_round(src: Identified, tgt: Identified, src_lang: str, tgt_lang: 
     return ""
 
 
-def _other(text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]) -> Iterator[Finding]:
+def _other(
+    text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]
+) -> Iterator[Finding]:
     """Sides plainly in another language than they are said to be."""
     said, found = (text.src_lang, text.tgt_lang), [side.main for side in sides]
-    wrong = [n for n in (0, 1) if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and found[n]]
+    wrong = [
+        n
+        for n in (0, 1)
+        if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and found[n]
+    ]
     if wrong:
-        looks = " and ".join(f"the {_SIDES[n]} is said to be {said[n]} and looks like {found[n]}" for n in wrong)
+        looks = " and ".join(
+            f"the {_SIDES[n]} is said to be {said[n]} and looks like {found[n]}"
+            for n in wrong
+        )
         yield Finding(
             "warning",
             "other-language",
@@ -161,16 +197,26 @@ def _unnamed(
     if unnamed:
         looks = " and ".join(f"the {_SIDES[n]} looks like {found[n]}" for n in unnamed)
         message = f"{', '.join(text.files)}: {looks}"
-        yield Finding("note", "language-not-named", message, f"if so, add {_settings(unnamed, found)}", 1)
+        yield Finding(
+            "note",
+            "language-not-named",
+            message,
+            f"if so, add {_settings(unnamed, found)}",
+            1,
+        )
 
 
 def _settings(numbers: Sequence[int], langs: Sequence[str | None]) -> str:
     """What names the languages of some sides."""
-    return " ".join(f"--set data.{('src_lang', 'tgt_lang')[n]}={langs[n]}" for n in numbers)
+    return " ".join(
+        f"--set data.{('src_lang', 'tgt_lang')[n]}={langs[n]}" for n in numbers
+    )
 
 
 def _untold(text: ParallelText, langs: tuple[str, str]) -> Iterator[Finding]:
-    """Languages of which neither can be recognized: nobody can say whether they are named the right way round."""
+    """Languages of which neither can be recognized: nobody can say whether they are named the right
+    way round.
+    """
     recognized = any(is_close(label, lang) for label in _labels() for lang in langs)
     if UNKNOWN in langs or langs[0] == langs[1] or recognized:
         return
@@ -190,7 +236,9 @@ def is_close(one: str, other: str) -> bool:
 
 
 def _belongs(seen: str, lang: str, beside: str | None = None) -> bool:
-    """Return whether a line recognized as `seen` speaks for a language, not for the one it stands beside."""
+    """Return whether a line recognized as `seen` speaks for a language, not for the one it stands
+    beside.
+    """
     if seen == lang or beside is None:
         return is_close(seen, lang)
     return is_close(seen, lang) and not is_close(seen, beside)
@@ -204,14 +252,22 @@ def _known_as(tag: str) -> str:
 
 def _identify(texts: Sequence[str]) -> Identified:
     """What an evenly spaced sample of lines is in; lines of hardly any letters are passed over."""
-    some = [text for text in texts[:: -(-len(texts) // _SAMPLE) or 1] if _letters(text) >= _LEAST_LETTERS]
+    some = [
+        text
+        for text in texts[:: -(-len(texts) // _SAMPLE) or 1]
+        if _letters(text) >= _LEAST_LETTERS
+    ]
     found = [_detector().classify(text) for text in some]
     return Identified(Counter(lang for lang, sure in found if sure >= _SURE), len(some))
 
 
 def _letters(text: str) -> int:
-    """How many letters there are; one that is a syllable or a word, as in Chinese, counts for three."""
-    return sum((3 if ord(letter) >= 0x2E80 else 1) for letter in text if letter.isalpha())
+    """How many letters there are; one that is a syllable or a word, as in Chinese, counts for
+    three.
+    """
+    return sum(
+        (3 if ord(letter) >= 0x2E80 else 1) for letter in text if letter.isalpha()
+    )
 
 
 @cache

@@ -7,34 +7,55 @@ from collections.abc import Iterator
 import numpy as np
 
 from weft.data.check.alignment import Alignment, Shift, numbers_in
-from weft.data.check.finding import Evidence, Finding, Rows, as_read, counted, gravest_first
+from weft.data.check.finding import (
+    Evidence,
+    Finding,
+    Rows,
+    as_read,
+    counted,
+    gravest_first,
+)
 from weft.data.check.language_identification import look_at_languages
 from weft.data.check.repeats import conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
 from weft.data.check.words import Vocabulary, Words
-from weft.data.check.writing import control_characters, long_texts, markup, misread, wrong_script
+from weft.data.check.writing import (
+    control_characters,
+    long_texts,
+    markup,
+    misread,
+    wrong_script,
+)
 from weft.data.corpus import ParallelText
 from weft.data.split import MIN_PAIRS
 
-WRONG_SHARE = 0.05  # of the pairs: from here on training would learn the mistake as well
+# of the pairs: from here on training would learn the mistake as well
+WRONG_SHARE = 0.05
 _UNLIKE_LENGTHS = 4.0  # spreads of the corpus's own length ratio
-_UNLIKE_FACTOR = 1.8  # and at least so many times longer, for where nearly all ratios are the same
+# and at least so many times longer, for where nearly all ratios are the same
+_UNLIKE_FACTOR = 1.8
 _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
-_CODED_SHARE = 0.2  # of the units of a translation memory: from here on what stood in their codes may be missed
-_MANY, _MUCH = 20, 0.1  # a text beside so many others, and so great a share of the pairs, is no coincidence
+# of the units of a translation memory: from here on what stood in their codes may be missed
+_CODED_SHARE = 0.2
+# a text beside so many others, and so great a share of the pairs, is no coincidence
+_MANY, _MUCH = 20, 0.1
 _MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
 
 class PairText:
-    """Pairs measured once for all checks; `model` tells the languages apart as the training text does."""
+    """Pairs measured once for all checks; `model` tells the languages apart as the training text
+    does.
+    """
 
     def __init__(self, text: ParallelText, model: SideModel | None = None) -> None:
         vocabulary = Vocabulary()
         self.text = text
         self.model = model or SideModel(text.src, text.tgt)
         self.sides = (text.src, text.tgt)
-        self.rows = Rows(len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i]))
+        self.rows = Rows(
+            len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i])
+        )
         self.src, self.tgt = Words(text.src, vocabulary), Words(text.tgt, vocabulary)
         self.alignment = Alignment(self.src, self.tgt)
 
@@ -45,7 +66,9 @@ def look_over(text: ParallelText, model: SideModel | None = None) -> list[Findin
 
 
 def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
-    """As `look_over`; what matters only where a model learns from the text is left out for dev and test."""
+    """As `look_over`; what matters only where a model learns from the text is left out for dev and
+    test.
+    """
     text, judged = pairs.text, judge_sides(pairs.model, *pairs.sides)
     findings = [
         *(_too_small(pairs) if in_training else ()),
@@ -81,7 +104,9 @@ def _too_small(pairs: PairText) -> Iterator[Finding]:
 
 
 def _out_of_step(pairs: PairText) -> Iterator[Finding]:
-    """Shifted stretches; else sides that do not go together at all; else single pairs that look like strangers."""
+    """Shifted stretches; else sides that do not go together at all; else single pairs that look
+    like strangers.
+    """
     rows, alignment = pairs.rows, pairs.alignment
     shifts = alignment.find_shifts()
     if shifts:
@@ -131,15 +156,23 @@ def _stretches(number: int) -> str:
 def _swapped(pairs: PairText, judged: Sides) -> Iterator[Finding]:
     what = "source and target have changed places: each is in the other's language"
     remedy = "turn these pairs round, or take them out"
-    yield from pairs.rows.shares(judged.swapped, "swapped-languages", what, remedy, 0.01, WRONG_SHARE)
+    yield from pairs.rows.shares(
+        judged.swapped, "swapped-languages", what, remedy, 0.01, WRONG_SHARE
+    )
 
 
 def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
     """Copies; and pairs that are no copies, but with both sides in one language."""
     folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
-    same = [i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)]
-    remedy = "take out the pairs that were never translated, or the model learns to copy"
-    yield from pairs.rows.shares(same, "untranslated", "source and target are the same", remedy, 0.05, 0.5)
+    same = [
+        i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)
+    ]
+    remedy = (
+        "take out the pairs that were never translated, or the model learns to copy"
+    )
+    yield from pairs.rows.shares(
+        same, "untranslated", "source and target are the same", remedy, 0.05, 0.5
+    )
     copies = set(same)
     other = [i for i in judged.same_language if i not in copies]
     what = "both sides are in the same language"
@@ -155,19 +188,31 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
     def evidence(i: int) -> Evidence:
         longer = "source" if alignment.log_ratio[i] > 0 else "target"
-        return Evidence(f"{longer} {factor[i]:.1f} times as long as usual beside the other")
+        return Evidence(
+            f"{longer} {factor[i]:.1f} times as long as usual beside the other"
+        )
 
     what = "one side is far longer or shorter than pairs here usually are"
     remedy = "look whether a sentence is cut off or joined to the next one"
     worst = sorted(found, key=lambda i: -factor[i])
-    yield from pairs.rows.shares(found, "length-ratio", what, remedy, 0.05, evidence=evidence, worst=worst)
+    yield from pairs.rows.shares(
+        found, "length-ratio", what, remedy, 0.05, evidence=evidence, worst=worst
+    )
 
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
     found = pairs.alignment.numbers_differ()
-    what, remedy = "both sides have numbers, and not the same ones", "look which number is right"
+    what, remedy = (
+        "both sides have numbers, and not the same ones",
+        "look which number is right",
+    )
     yield from pairs.rows.shares(
-        found, "numbers-differ", what, remedy, 0.05, evidence=lambda i: _other_numbers(pairs, i)
+        found,
+        "numbers-differ",
+        what,
+        remedy,
+        0.05,
+        evidence=lambda i: _other_numbers(pairs, i),
     )
 
 
@@ -179,22 +224,43 @@ def _other_numbers(pairs: PairText, i: int) -> Evidence:
         [match for value, match in side if value in own - other]
         for side, own, other in zip(sides, counts, reversed(counts), strict=True)
     ]
-    different = [list(dict.fromkeys(match[0] for match in side))[:_MOST_NUMBERS] for side in alone]
+    different = [
+        list(dict.fromkeys(match[0] for match in side))[:_MOST_NUMBERS]
+        for side in alone
+    ]
     names = (", ".join(some) or "none" for some in different)
-    return Evidence(" against ".join(names), pairs.rows.around(i, [s[0].start() if s else None for s in alone]))
+    return Evidence(
+        " against ".join(names),
+        pairs.rows.around(i, [s[0].start() if s else None for s in alone]),
+    )
 
 
 def _repeated(pairs: PairText) -> Iterator[Finding]:
-    """Pairs that occur again, as they are or but for a word on each side; sources with several translations."""
+    """Pairs that occur again, as they are or but for a word on each side; sources with several
+    translations.
+    """
     rows, src, tgt = pairs.rows, pairs.src.folded, pairs.tgt.folded
     again, before = repeats(zip(src, tgt, strict=True))
     first = rows.first_at(dict(zip(again, before, strict=True)))
     remedy = "drop repeats, or their weight in training is what you want"
-    yield from rows.shares(again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first)
+    yield from rows.shares(
+        again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first
+    )
     here, there, repeated = near_repeats(pairs.src), near_repeats(pairs.tgt), set(again)
-    near = sorted(i for i in here.keys() | there.keys() if i not in repeated and _near(pairs, here, there, i))
+    near = sorted(
+        i
+        for i in here.keys() | there.keys()
+        if i not in repeated and _near(pairs, here, there, i)
+    )
     what = "but for a word, the pair has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at({**there, **here}))
+    yield from rows.shares(
+        near,
+        "near-duplicates",
+        what,
+        remedy,
+        0.2,
+        evidence=rows.first_at({**there, **here}),
+    )
     several = [i for i in conflicts(src, tgt) if i not in repeated]
     what = "the source has occurred before with another translation"
     remedy = "nothing to do if both are right; a model gives one of them"
@@ -202,17 +268,20 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
 
 
 def _one_text(pairs: PairText) -> Iterator[Finding]:
-    """A text that stands beside many different ones on the other side: what a model learns then is that text."""
-    sides = (("target", pairs.tgt.folded, "sources"), ("source", pairs.src.folded, "targets"))
+    """A text that stands beside many different ones on the other side: what a model learns then is
+    that text.
+    """
+    sides = (
+        ("target", pairs.tgt.folded, "sources"),
+        ("source", pairs.src.folded, "targets"),
+    )
     distinct = set(zip(pairs.tgt.folded, pairs.src.folded, strict=True))
     for place, (name, folded, others) in enumerate(sides):
         text, times = Counter(pair[place] for pair in distinct).most_common(1)[0]
         if text and times >= _MANY and times > _MUCH * len(distinct):
             found = [i for i, own in enumerate(folded) if own == text]
             what = f"the same {name} stands beside {times:,} different {others}"
-            remedy = (
-                "look whether a column or a file was filled with one line; a model would learn to say it always"
-            )
+            remedy = "look whether a column or a file was filled with one line; a model would learn to say it always"
             yield from pairs.rows.shares(found, "one-text", what, remedy, _MUCH, 0.5)
 
 
@@ -231,7 +300,9 @@ def _coded(text: ParallelText) -> Iterator[Finding]:
 
 
 def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:
-    """Return whether a pair is near an earlier one on one side, and the same or near on the other."""
+    """Return whether a pair is near an earlier one on one side, and the same or near on the
+    other.
+    """
     if i in here and i in there:
         return here[i] == there[i]
     if i in here:

@@ -15,7 +15,8 @@ from weft.data.documents import Documents
 from weft.data.labelled import LabelledText, label_counts
 from weft.data.split import fold
 
-MEMORY_SHARE = 0.5  # of dev or test in training: from here on the score is one of memory
+# of dev or test in training: from here on the score is one of memory
+MEMORY_SHARE = 0.5
 _FEWEST = 20  # rows or lines, of which a share can be told
 _WARN_SHARE = 0.01
 _LEAST_LINE = 30  # letters of a line of a document; shorter ones recur by chance
@@ -25,10 +26,11 @@ T = TypeVar("T", ParallelText, Documents, LabelledText)
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which rows of a text occur in another: `exact` untouched, `folded` without case, spaces and punctuation.
+    """Which rows of a text occur in another: `exact` untouched, `folded` without case, spaces and
+    punctuation.
 
-    `folded` has the exact ones as well; `first` says for each of it where the other text has it first. `one_side`
-    are pairs of which only the source or only the target occurs.
+    `folded` has the exact ones as well; `first` says for each of it where the other text has it
+    first. `one_side` are pairs of which only the source or only the target occurs.
     """
 
     exact: list[int]
@@ -39,7 +41,9 @@ class Overlap:
 
 @dataclass(frozen=True)
 class View:
-    """The rows of a part as they are compared with other parts: pairs, or texts alone; untouched and folded."""
+    """The rows of a part as they are compared with other parts: pairs, or texts alone; untouched
+    and folded.
+    """
 
     texts: Sequence[tuple[str, ...]]
     folded: Sequence[tuple[str, ...]]
@@ -53,17 +57,27 @@ def overlap(other: View, view: View) -> Overlap:
         place.setdefault(row, index)
     found = [i for i, row in enumerate(view.folded) if row in place]
     exact = set(other.texts)
-    columns = [set(column) for column in zip(*other.folded, strict=True)] if len(view.folded[0]) > 1 else []
+    columns = (
+        [set(column) for column in zip(*other.folded, strict=True)]
+        if len(view.folded[0]) > 1
+        else []
+    )
     return Overlap(
         exact=[i for i in found if view.texts[i] in exact],
         folded=found,
         first=[place[view.folded[i]] for i in found],
-        one_side=[i for i, row in enumerate(view.folded) if row not in place and _any_in(row, columns)],
+        one_side=[
+            i
+            for i, row in enumerate(view.folded)
+            if row not in place and _any_in(row, columns)
+        ],
     )
 
 
 def examine_pairs(
-    train: ParallelText, dev: ParallelText | None = None, test: ParallelText | None = None
+    train: ParallelText,
+    dev: ParallelText | None = None,
+    test: ParallelText | None = None,
 ) -> list[Finding]:
     """Everything suspicious in the parts of a translation's text, the gravest first."""
     model = SideModel(train.src, train.tgt)
@@ -73,7 +87,9 @@ def examine_pairs(
         for name, pairs in parts.items()
         for finding in look_over_pairs(pairs, name == "train")
     ]
-    return gravest_first([*own, *_between({name: pair_view(pairs) for name, pairs in parts.items()})])
+    return gravest_first(
+        [*own, *_between({name: pair_view(pairs) for name, pairs in parts.items()})]
+    )
 
 
 def examine_documents(
@@ -86,11 +102,15 @@ def examine_documents(
         for name, documents in parts.items()
         for finding in look_over_documents(documents, name == "train")
     ]
-    return gravest_first([*own, *_between({name: _line_view(part) for name, part in parts.items()})])
+    return gravest_first(
+        [*own, *_between({name: _line_view(part) for name, part in parts.items()})]
+    )
 
 
 def examine_rows(
-    train: LabelledText, dev: LabelledText | None = None, test: LabelledText | None = None
+    train: LabelledText,
+    dev: LabelledText | None = None,
+    test: LabelledText | None = None,
 ) -> list[Finding]:
     """Everything suspicious in the parts of a classifier's text, the gravest first."""
     known = list(label_counts(train))
@@ -100,7 +120,10 @@ def examine_rows(
         words = Words(part.texts, Vocabulary())
         own = look_over_labelled(part, words, name == "train")
         if name != "train":
-            own += [*unknown_labels(known, part, name), *missing_labels(known, part, name)]
+            own += [
+                *unknown_labels(known, part, name),
+                *missing_labels(known, part, name),
+            ]
         findings += [replace(finding, part=name) for finding in own]
         views[name] = _row_view(part, words)
     return gravest_first([*findings, *_between(views)])
@@ -157,8 +180,13 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
     found = overlap(other, view)
     if found.folded:
         share = len(found.folded) / rows.size
-        fatal = share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
-        first, first_of = found.folded[0], dict(zip(found.folded, found.first, strict=True))
+        fatal = (
+            share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
+        )
+        first, first_of = (
+            found.folded[0],
+            dict(zip(found.folded, found.first, strict=True)),
+        )
         part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({100 * share:.1f} %)"
         yield Finding(
             "fatal" if fatal else "warning" if share > _WARN_SHARE else "note",
@@ -168,7 +196,12 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
             f"take them out of one of the two, or the score on {name} is too high",
             len(found.folded),
             tuple(found.folded),
-            rows.examples(found.folded, lambda i: Evidence(f"in {other_name} at {other.rows.where(first_of[i])}")),
+            rows.examples(
+                found.folded,
+                lambda i: Evidence(
+                    f"in {other_name} at {other.rows.where(first_of[i])}"
+                ),
+            ),
             part=name,
         )
     if found.one_side and other_name == "training":

@@ -1,9 +1,10 @@
 """Rows that say the same again, exactly or but for a word.
 
-Two texts that differ in one word, put in, left out, exchanged or moved, are alike once the right word of each is
-left out (the deletion neighbourhood of Mor and Fraenkel 1982, "A hash code method for detecting and correcting
-spelling errors", over words instead of letters). So each text is hashed as it is and without each of its words in
-turn, and texts that share such a hash are near each other; no two need be compared.
+Two texts that differ in one word, put in, left out, exchanged or moved, are alike once the right
+word of each is left out (the deletion neighbourhood of Mor and Fraenkel 1982, "A hash code method
+for detecting and correcting spelling errors", over words instead of letters). So each text is
+hashed as it is and without each of its words in turn, and texts that share such a hash are near
+each other; no two need be compared.
 """
 
 from collections import Counter
@@ -13,7 +14,8 @@ import numpy as np
 
 from weft.data.check.words import Hashes, Ids, Words, mixed
 
-MIN_WORDS = 8  # in a shorter text one word is too much of it for the rest to say "the same again"
+# in a shorter text one word is too much of it for the rest to say "the same again"
+MIN_WORDS = 8
 _LONG_WORDS = 40  # from here on two texts may differ in more words
 _SHINGLE = 4  # words
 _NUM_KEYS = 6  # smallest hashes of shingles that long texts are looked up by
@@ -35,7 +37,8 @@ def repeats(keys: Iterable[object]) -> tuple[list[int], list[int]]:
 
 
 def near_repeats(words: Words) -> dict[int, int]:
-    """Texts that differ from an earlier one in a word (of long texts, in a few): each with one such earlier text.
+    """Texts that differ from an earlier one in a word (of long texts, in a few): each with one such
+    earlier text.
 
     Digits aside a text that is the same is none: that is for `repeats` to find.
     """
@@ -65,7 +68,9 @@ def _near_short(words: Words) -> dict[int, int]:
 
 
 def _neighbourhoods(words: Words, chosen: Ids) -> tuple[Hashes, Hashes]:
-    """Return a hash of each chosen text, and one of it without each of its words; order of words counts."""
+    """Return a hash of each chosen text, and one of it without each of its words; order of words
+    counts.
+    """
     taken = np.zeros(len(words.counts), np.bool_)
     taken[chosen] = True
     ids = words.ids[np.repeat(taken, words.counts)]
@@ -73,19 +78,21 @@ def _neighbourhoods(words: Words, chosen: Ids) -> tuple[Hashes, Hashes]:
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     place = np.arange(len(ids)) - np.repeat(starts, counts)
     powers = np.cumprod(np.full(int(counts.max()) + 1, np.uint64(_BASE)))
-    terms = mixed(ids) * powers[place]  # the text is the sum of its words' hashes times a power for the place
+    # the text is the sum of its words' hashes times a power for the place
+    terms = mixed(ids) * powers[place]
     running = np.concatenate([[np.uint64(0)], np.cumsum(terms, dtype=np.uint64)])
     before = running[:-1] - np.repeat(running[starts], counts)
     whole = running[starts + counts] - running[starts]
     after = np.repeat(whole, counts) - before - terms
-    return mixed(whole, 1), mixed(before + after * _INVERSE, 1)  # what follows the word moves one place forward
+    # what follows the word moves one place forward
+    return mixed(whole, 1), mixed(before + after * _INVERSE, 1)
 
 
 def _near_long(words: Words) -> dict[int, int]:
     """Texts of 40 words or more that share a rare shingle and four fifths of their words.
 
-    Shingles are looked up by the smallest of their hashes (Broder 1997, "On the resemblance and containment of
-    documents").
+    Shingles are looked up by the smallest of their hashes (Broder 1997, "On the resemblance and
+    containment of documents").
     """
     chosen = np.flatnonzero(words.counts >= _LONG_WORDS)
     if len(chosen) < 2:
@@ -97,8 +104,12 @@ def _near_long(words: Words) -> dict[int, int]:
         own = shingles[words.starts[text] : words.starts[text + 1] - _SHINGLE + 1]
         keys = np.partition(own, _NUM_KEYS - 1)[:_NUM_KEYS].tolist()
         shared = Counter(first[key] for key in keys if key in first)
-        for other in sorted(other for other, times in shared.items() if times > 1):  # one alone is a common phrase
-            if _likeness(words, text, other) >= _ALIKE and words.folded[text] != words.folded[other]:
+        # one alone is a common phrase
+        for other in sorted(other for other, times in shared.items() if times > 1):
+            if (
+                _likeness(words, text, other) >= _ALIKE
+                and words.folded[text] != words.folded[other]
+            ):
                 found[text] = other
                 break
         for key in keys:
@@ -107,7 +118,9 @@ def _near_long(words: Words) -> dict[int, int]:
 
 
 def _shingles(hashed: Hashes) -> Hashes:
-    """Return a hash of the four words from each place on; those that reach into the next text are not used."""
+    """Return a hash of the four words from each place on; those that reach into the next text are
+    not used.
+    """
     found = hashed.copy()
     for place in range(1, _SHINGLE):
         found[:-place] = mixed(found[:-place] ^ hashed[place:])
@@ -116,7 +129,9 @@ def _shingles(hashed: Hashes) -> Hashes:
 
 def _likeness(words: Words, a: int, b: int) -> float:
     """Words that two texts share, by all that they have (Jaccard)."""
-    one, two = (set(words.ids[words.starts[i] : words.starts[i + 1]].tolist()) for i in (a, b))
+    one, two = (
+        set(words.ids[words.starts[i] : words.starts[i + 1]].tolist()) for i in (a, b)
+    )
     return len(one & two) / len(one | two)
 
 
@@ -124,5 +139,7 @@ def conflicts(keys: Sequence[object], values: Sequence[object]) -> list[int]:
     """Rows whose key has occurred before with another value."""
     first: dict[object, object] = {}
     return [
-        i for i, (key, value) in enumerate(zip(keys, values, strict=True)) if first.setdefault(key, value) != value
+        i
+        for i, (key, value) in enumerate(zip(keys, values, strict=True))
+        if first.setdefault(key, value) != value
     ]

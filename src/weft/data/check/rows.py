@@ -8,12 +8,19 @@ from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_fir
 from weft.data.check.repeats import near_repeats, repeats
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import control_characters, markup, misread, wrong_script
-from weft.data.labelled import LabelledText, label_counts, named, quoted, with_several_labels
+from weft.data.labelled import (
+    LabelledText,
+    label_counts,
+    named,
+    quoted,
+    with_several_labels,
+)
 from weft.data.split import MIN_PAIRS
 from weft.errors import DataError
 
 LABELS_SHARE = 0.5  # different labels for each row, from which on they are no labels
-NUMBERS_SHARE = 0.9  # of the texts, from which on bare numbers and ids are hardly what is meant
+# of the texts, from which on bare numbers and ids are hardly what is meant
+NUMBERS_SHARE = 0.9
 FEW_ROWS = 5
 _IMBALANCE = 10
 _WEIGHTS = (
@@ -22,14 +29,24 @@ _WEIGHTS = (
 )
 _TOO_FEW = "or join them with others: so few can be neither learned nor scored"
 _MOST_GROUPS = 3  # of labels written in several ways, that a message names
-_SPELLING = 0.84  # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
+# likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
+_SPELLING = 0.84
 _SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
 _LEAST_LETTERS = 4  # of a label that may be misspelled
 
 
-def look_over_labelled(text: LabelledText, words: Words | None = None, in_training: bool = True) -> list[Finding]:
-    """Everything suspicious in labelled text, gravest first; of dev and test not what concerns learning alone."""
-    rows = Rows(len(text), "rows", text.where, lambda i: (", ".join(text.labels[i]), text.texts[i]))
+def look_over_labelled(
+    text: LabelledText, words: Words | None = None, in_training: bool = True
+) -> list[Finding]:
+    """Everything suspicious in labelled text, gravest first; of dev and test not what concerns
+    learning alone.
+    """
+    rows = Rows(
+        len(text),
+        "rows",
+        text.where,
+        lambda i: (", ".join(text.labels[i]), text.texts[i]),
+    )
     sides = (text.texts,)
     words = words or Words(text.texts, Vocabulary())
     findings = [
@@ -47,12 +64,16 @@ def look_over_labelled(text: LabelledText, words: Words | None = None, in_traini
 
 
 def refuse_untrainable(text: LabelledText) -> None:
-    """Raises DataError where there is nothing to learn: one label alone, or the same labels in every row."""
+    """Raises DataError where there is nothing to learn: one label alone, or the same labels in
+    every row.
+    """
     for finding in _nothing_to_tell_apart(text):
         raise DataError(f"{finding.message}; {finding.remedy}")
 
 
-def check_against(train_labels: Sequence[str], part: LabelledText, name: str) -> list[str]:
+def check_against(
+    train_labels: Sequence[str], part: LabelledText, name: str
+) -> list[str]:
     """What to say of a dev or test text: which labels of training it lacks.
 
     Raises DataError naming the first label that training has not, and where it stands.
@@ -62,27 +83,39 @@ def check_against(train_labels: Sequence[str], part: LabelledText, name: str) ->
     return [finding.message for finding in missing_labels(train_labels, part, name)]
 
 
-def unknown_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
-    """Yield the labels of a dev or test text that training has not: a model of it cannot give them."""
+def unknown_labels(
+    train_labels: Sequence[str], part: LabelledText, name: str
+) -> Iterator[Finding]:
+    """Yield the labels of a dev or test text that training has not: a model of it cannot give
+    them.
+    """
     known, counts = set(train_labels), label_counts(part)
     rows = Rows(len(part), "rows", part.where, lambda i: (part.texts[i],))
-    for label in sorted(counts.keys() - known, key=lambda label: _first_with(part, label)):
+    for label in sorted(
+        counts.keys() - known, key=lambda label: _first_with(part, label)
+    ):
         same = [other for other in train_labels if other.casefold() == label.casefold()]
-        near = (same or difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8))[:1]
+        near = (
+            same or difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8)
+        )[:1]
         found = [i for i, labels in enumerate(part.labels) if label in labels]
         yield Finding(
             "fatal",
             "unknown-label",
             f"{part.where(found[0])}: the label {quoted(label)} ({counted(counts[label], 'rows')} of {name}) is "
             f"not among those of training: {named(train_labels)}",
-            f"did you mean {quoted(near[0])}?" if near else "train with rows of it, or take them out",
+            f"did you mean {quoted(near[0])}?"
+            if near
+            else "train with rows of it, or take them out",
             counts[label],
             tuple(found),
             rows.examples(found),
         )
 
 
-def missing_labels(train_labels: Sequence[str], part: LabelledText, name: str) -> Iterator[Finding]:
+def missing_labels(
+    train_labels: Sequence[str], part: LabelledText, name: str
+) -> Iterator[Finding]:
     """Yield the labels of training that a dev or test text lacks."""
     counts = label_counts(part)
     absent = [label for label in train_labels if label not in counts]
@@ -153,10 +186,14 @@ def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
 
 
 def _is_number_or_id(text: str) -> bool:
-    """Return whether a text is digits without letters, or one word of ASCII letters with digits in it."""
+    """Return whether a text is digits without letters, or one word of ASCII letters with digits in
+    it.
+    """
     if not any(map(str.isdigit, text)):
         return False
-    return (text.isascii() and not any(map(str.isspace, text))) or not any(map(str.isalpha, text))
+    return (text.isascii() and not any(map(str.isspace, text))) or not any(
+        map(str.isalpha, text)
+    )
 
 
 def _too_small(text: LabelledText) -> Iterator[Finding]:
@@ -171,14 +208,26 @@ def _too_small(text: LabelledText) -> Iterator[Finding]:
 
 
 def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
-    """Labels that differ in case, spaces and the like alone, and rare ones spelled nearly like a common one."""
+    """Labels that differ in case, spaces and the like alone, and rare ones spelled nearly like a
+    common one.
+    """
     counts = label_counts(text)
-    groups = [("differ in case, spaces or marks alone", variants) for variants in alike_labels(counts)]
-    groups += [("differ in a letter or two", [common, slip]) for slip, common in _slips(counts).items()]
+    groups = [
+        ("differ in case, spaces or marks alone", variants)
+        for variants in alike_labels(counts)
+    ]
+    groups += [
+        ("differ in a letter or two", [common, slip])
+        for slip, common in _slips(counts).items()
+    ]
     for how, variants in groups:
         others = set(variants[1:])
-        found = [i for i, labels in enumerate(text.labels) if not others.isdisjoint(labels)]
-        listing = " and ".join(f"{quoted(label)} ({counted(counts[label], 'rows')})" for label in variants)
+        found = [
+            i for i, labels in enumerate(text.labels) if not others.isdisjoint(labels)
+        ]
+        listing = " and ".join(
+            f"{quoted(label)} ({counted(counts[label], 'rows')})" for label in variants
+        )
         yield Finding(
             "warning",
             "label-variants",
@@ -192,18 +241,31 @@ def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
 
 
 def alike_labels(counts: Mapping[str, int]) -> list[list[str]]:
-    """Groups of labels that differ in case, spaces or marks alone, of each the one with most rows first."""
+    """Groups of labels that differ in case, spaces or marks alone, of each the one with most rows
+    first.
+    """
     alike: dict[str, list[str]] = {}
     for label in counts:
         alike.setdefault(_plain(label), []).append(label)
-    groups = [sorted(some, key=lambda label: (-counts[label], label)) for some in alike.values() if len(some) > 1]
+    groups = [
+        sorted(some, key=lambda label: (-counts[label], label))
+        for some in alike.values()
+        if len(some) > 1
+    ]
     return sorted(groups, key=lambda group: group[0])
 
 
 def alike_in_words(groups: Sequence[Sequence[str]]) -> str:
     """Return the groups of `alike_labels`, for a message."""
-    more = f" and {len(groups) - _MOST_GROUPS:,} more" if len(groups) > _MOST_GROUPS else ""
-    return "; ".join(" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS]) + more
+    more = (
+        f" and {len(groups) - _MOST_GROUPS:,} more"
+        if len(groups) > _MOST_GROUPS
+        else ""
+    )
+    return (
+        "; ".join(" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS])
+        + more
+    )
 
 
 def _variants(counts: Mapping[str, int]) -> dict[str, str]:
@@ -214,18 +276,29 @@ def _variants(counts: Mapping[str, int]) -> dict[str, str]:
 
 def _alike_first(labels: Mapping[str, str]) -> str:
     """Return the remedy for labels that are variants of others."""
-    shown = [f"{quoted(label)} as {quoted(other)}" for label, other in list(labels.items())[:_MOST_GROUPS]]
-    more = f" and {len(labels) - _MOST_GROUPS:,} more so" if len(labels) > _MOST_GROUPS else ""
+    shown = [
+        f"{quoted(label)} as {quoted(other)}"
+        for label, other in list(labels.items())[:_MOST_GROUPS]
+    ]
+    more = (
+        f" and {len(labels) - _MOST_GROUPS:,} more so"
+        if len(labels) > _MOST_GROUPS
+        else ""
+    )
     return f"first write labels alike that mean the same: {', '.join(shown)}{more}"
 
 
 def _plain(label: str) -> str:
-    """Return a label without what a slip of the hand changes: case, width, spaces, hyphens, quotes, 1 for 1.0."""
+    """Return a label without what a slip of the hand changes: case, width, spaces, hyphens, quotes,
+    1 for 1.0.
+    """
     folded = unicodedata.normalize("NFKC", label).casefold()
     try:
         return str(float(folded))
     except ValueError:
-        return "".join(letter for letter in folded if letter not in " -_.'\"’`") or folded
+        return (
+            "".join(letter for letter in folded if letter not in " -_.'\"’`") or folded
+        )
 
 
 def _slips(counts: Mapping[str, int]) -> dict[str, str]:
@@ -236,10 +309,16 @@ def _slips(counts: Mapping[str, int]) -> dict[str, str]:
     if len(counts) > LABELS_SHARE * sum(counts.values()):
         return {}
     known = {label for group in alike_labels(counts) for label in group}
-    words = [label for label in counts if len(label) >= _LEAST_LETTERS and not any(map(str.isdigit, label))]
+    words = [
+        label
+        for label in counts
+        if len(label) >= _LEAST_LETTERS and not any(map(str.isdigit, label))
+    ]
     found: dict[str, str] = {}
     for label in words:
-        common = [other for other in words if counts[label] <= _SLIP_SHARE * counts[other]]
+        common = [
+            other for other in words if counts[label] <= _SLIP_SHARE * counts[other]
+        ]
         for near in difflib.get_close_matches(label, common, n=1, cutoff=_SPELLING):
             if label not in known:
                 found[label] = near
@@ -248,12 +327,19 @@ def _slips(counts: Mapping[str, int]) -> dict[str, str]:
 
 def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     counts = label_counts(text)
-    rare = sorted((label for label in counts if counts[label] < FEW_ROWS), key=lambda label: counts[label])
+    rare = sorted(
+        (label for label in counts if counts[label] < FEW_ROWS),
+        key=lambda label: counts[label],
+    )
     if rare:
         has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
         some = set(rare)
-        found = [i for i, labels in enumerate(text.labels) if not some.isdisjoint(labels)]
-        variants = {label: other for label, other in _variants(counts).items() if label in some}
+        found = [
+            i for i, labels in enumerate(text.labels) if not some.isdisjoint(labels)
+        ]
+        variants = {
+            label: other for label, other in _variants(counts).items() if label in some
+        }
         remedies = [
             *([_alike_first(variants)] if variants else []),
             *(
@@ -291,32 +377,48 @@ def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Fi
         )
 
 
-def _repeated(text: LabelledText, rows: Rows, words: Words, also_nearly: bool) -> Iterator[Finding]:
+def _repeated(
+    text: LabelledText, rows: Rows, words: Words, also_nearly: bool
+) -> Iterator[Finding]:
     """Rows that occur again with the same labels, as they are or but for a word."""
     again, before = repeats(zip(words.folded, text.labels, strict=True))
     remedy = "drop repeats, or their weight in training is what you want"
     first = rows.first_at(dict(zip(again, before, strict=True)))
-    yield from rows.shares(again, "duplicates", "the row has occurred before", remedy, 0.2, evidence=first)
+    yield from rows.shares(
+        again, "duplicates", "the row has occurred before", remedy, 0.2, evidence=first
+    )
     likes = near_repeats(words) if also_nearly else {}
-    near = sorted({i for i, other in likes.items() if text.labels[i] == text.labels[other]} - set(again))
+    near = sorted(
+        {i for i, other in likes.items() if text.labels[i] == text.labels[other]}
+        - set(again)
+    )
     what = "but for a word or a few, the row has occurred before"
-    yield from rows.shares(near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes))
+    yield from rows.shares(
+        near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes)
+    )
 
 
 def _imbalance(text: LabelledText) -> Iterator[Finding]:
     counts = label_counts(text)
     if len(counts) < 2:
         return
-    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+    most, least = (
+        max(counts, key=counts.__getitem__),
+        min(counts, key=counts.__getitem__),
+    )
     if counts[most] > _IMBALANCE * counts[least]:
         variants = _variants(counts)
-        fair = "judge by macro-F1 rather than accuracy" + ("" if text.multi_label else _WEIGHTS)
+        fair = "judge by macro-F1 rather than accuracy" + (
+            "" if text.multi_label else _WEIGHTS
+        )
         yield Finding(
             "note",
             "imbalance",
             f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
             f"{counted(counts[least], 'rows')}",
-            f"{_alike_first(variants)}; then check again" if least in variants else fair,
+            f"{_alike_first(variants)}; then check again"
+            if least in variants
+            else fair,
             counts[least],
         )
 

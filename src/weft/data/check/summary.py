@@ -20,11 +20,19 @@ _MOST_LABELS = 50  # that are listed
 
 def summarize(text: ParallelText | Documents | LabelledText) -> dict[str, Any]:
     """Files, rows and languages, and of each column its lengths and scripts."""
-    common = {"files": list(text.files), "rows": len(text), "dropped": dict(text.dropped)}
+    common = {
+        "files": list(text.files),
+        "rows": len(text),
+        "dropped": dict(text.dropped),
+    }
     if isinstance(text, ParallelText):
         columns = {"source": text.src, "target": text.tgt}
         languages = {"source": text.src_lang, "target": text.tgt_lang}
-        return {**common, "languages": languages, "columns": {name: _column(t) for name, t in columns.items()}}
+        return {
+            **common,
+            "languages": languages,
+            "columns": {name: _column(t) for name, t in columns.items()},
+        }
     labels = {"labels": _labels(text)} if isinstance(text, LabelledText) else {}
     return {**common, **labels, "columns": {"text": _column(text.texts)}}
 
@@ -37,15 +45,26 @@ def histogram(lengths: Lengths) -> list[dict[str, int]]:
     if not len(filled):
         return []
     chosen = range(int(filled[0]), int(filled[-1]) + 1)
-    return [{"from": edges[i], "to": edges[i + 1] - 1, "count": int(counts[i])} for i in chosen]
+    return [
+        {"from": edges[i], "to": edges[i + 1] - 1, "count": int(counts[i])}
+        for i in chosen
+    ]
 
 
 def _column(texts: Sequence[str]) -> dict[str, Any]:
     characters = np.fromiter(map(len, texts), np.int64, len(texts))
     words = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
     scripts = letters_of(texts)
-    kept = {script: n for script, n in scripts.most_common() if n >= _FEWEST_LETTERS * scripts.total()}
-    return {"characters": _lengths(characters), "words": _lengths(words), "scripts": kept}
+    kept = {
+        script: n
+        for script, n in scripts.most_common()
+        if n >= _FEWEST_LETTERS * scripts.total()
+    }
+    return {
+        "characters": _lengths(characters),
+        "words": _lengths(words),
+        "scripts": kept,
+    }
 
 
 def _lengths(lengths: Lengths) -> dict[str, Any]:
@@ -60,4 +79,6 @@ def _lengths(lengths: Lengths) -> dict[str, Any]:
 
 def _labels(text: LabelledText) -> dict[str, int]:
     counts = label_counts(text)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_LABELS])
+    return dict(
+        sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_LABELS]
+    )

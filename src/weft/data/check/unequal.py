@@ -13,10 +13,15 @@ def unequal_lines(src_path: Path, tgt_path: Path) -> Finding | None:
 
     Raises DataError where one of them cannot be read at all.
     """
-    src, tgt = ([line or "" for line in read_lines_within(path)] for path in (src_path, tgt_path))
+    src, tgt = (
+        [line or "" for line in read_lines_within(path)]
+        for path in (src_path, tgt_path)
+    )
     if len(src) == len(tgt):
         return None
-    lines = [n for n in range(min(len(src), len(tgt))) if src[n].strip() and tgt[n].strip()]
+    lines = [
+        n for n in range(min(len(src), len(tgt))) if src[n].strip() and tgt[n].strip()
+    ]
     rows = Rows(
         max(len(src), len(tgt)),
         "lines",
@@ -25,7 +30,11 @@ def unequal_lines(src_path: Path, tgt_path: Path) -> Finding | None:
     )
     first = _where_they_part([src[n] for n in lines], [tgt[n] for n in lines])
     suspect = lines[first] if first is not None else min(len(src), len(tgt))
-    where = "they part at about" if first is not None else "what is more seems to stand at the end, from"
+    where = (
+        "they part at about"
+        if first is not None
+        else "what is more seems to stand at the end, from"
+    )
     return Finding(
         "fatal",
         "unequal-lines",

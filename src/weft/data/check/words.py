@@ -1,7 +1,7 @@
 """The words of many texts as numbers: what duplicates, near-duplicates and alignment are told from.
 
-Words are those of the folded text (case, punctuation and white space aside). Where a script writes no spaces, each
-character counts as a word.
+Words are those of the folded text (case, punctuation and white space aside). Where a script writes
+no spaces, each character counts as a word.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ Hashes = npt.NDArray[np.uint64]
 
 MOST_WORDS = 64  # of a text; what a longer one is like is told from its beginning
 _MOST_CHARS = 1024  # of a text; folded, and compared as duplicates, is all of it
-_FEW_SPACES = 12  # characters for each space, from which on a text of a script without spaces has none
+# characters for each space, from which on a text of a script without spaces has none
+_FEW_SPACES = 12
 
 
 class Vocabulary(dict[str, int]):
@@ -31,7 +32,9 @@ class Vocabulary(dict[str, int]):
 
 
 class Words:
-    """The first words of each text as ids; equal words have equal ids, on every side that shares `vocabulary`."""
+    """The first words of each text as ids; equal words have equal ids, on every side that shares
+    `vocabulary`.
+    """
 
     def __init__(self, texts: Sequence[str], vocabulary: Vocabulary) -> None:
         self.texts, self._vocabulary = texts, vocabulary
@@ -43,7 +46,9 @@ class Words:
         number = self._vocabulary.__getitem__
         lists = [list(map(number, split(text))) for text in self.folded]
         counts: Ids = np.fromiter(map(len, lists), np.int64, len(lists))
-        return counts, np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum()))
+        return counts, np.fromiter(
+            chain.from_iterable(lists), np.int64, int(counts.sum())
+        )
 
     @property
     def counts(self) -> Ids:
@@ -67,7 +72,9 @@ class Words:
 
     @property
     def num_ids(self) -> int:
-        """How many different words there are on all sides that share the vocabulary and have been counted."""
+        """How many different words there are on all sides that share the vocabulary and have been
+        counted.
+        """
         return len(self._vocabulary)
 
     @cached_property
@@ -77,8 +84,12 @@ class Words:
 
 
 def mixed(values: npt.NDArray[np.integer], salt: int = 0) -> Hashes:
-    """Return a 64-bit hash of each value, evenly spread (the finalizer of SplitMix64, Steele et al. 2014)."""
-    z = values.astype(np.uint64) + np.uint64((salt * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+    """Return a 64-bit hash of each value, evenly spread (the finalizer of SplitMix64, Steele et al.
+    2014).
+    """
+    z = values.astype(np.uint64) + np.uint64(
+        (salt * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64
+    )
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -87,7 +98,9 @@ def mixed(values: npt.NDArray[np.integer], salt: int = 0) -> Hashes:
 def _is_unspaced(texts: Sequence[str]) -> bool:
     sample = texts[:: -(-len(texts) // 2_000) or 1]
     spaces = sum(text.count(" ") for text in sample)
-    return is_spaceless(count_scripts(sample)) and _FEW_SPACES * spaces < sum(map(len, sample))
+    return is_spaceless(count_scripts(sample)) and _FEW_SPACES * spaces < sum(
+        map(len, sample)
+    )
 
 
 def _words(folded: str) -> list[str]:

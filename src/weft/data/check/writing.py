@@ -1,4 +1,6 @@
-"""How lines are written, whatever they say: control characters, failed decoding, markup, scripts, length."""
+"""How lines are written, whatever they say: control characters, failed decoding, markup, scripts,
+length.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,14 +12,17 @@ from weft.data.check.finding import Finding, Rows
 from weft.data.scripts import main_script
 
 LONG_CHARS = 2000
-# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, and the mark of a
-# failed decoding.
+# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, and
+# the mark of a failed decoding.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff]")
 # The bytes of one character of UTF-8 as Latin-1 or Windows-1252 would read them.
 _HIGH = "\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019"
 _HIGH += "\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178"
-_MISREAD = re.compile(f"[\u00c2-\u00df][{_HIGH}]|[\u00e0-\u00ef][{_HIGH}]{{2}}|[\u00f0-\u00f4][{_HIGH}]{{3}}")
-_DOUBLED = ("\u2026\u2026", "\u2014\u2014", "\u2013\u2013")  # behind a letter they are what a person types
+_MISREAD = re.compile(
+    f"[\u00c2-\u00df][{_HIGH}]|[\u00e0-\u00ef][{_HIGH}]{{2}}|[\u00f0-\u00f4][{_HIGH}]{{3}}"
+)
+# behind a letter they are what a person types
+_DOUBLED = ("\u2026\u2026", "\u2014\u2014", "\u2013\u2013")
 _TAGS = (
     "a|abbr|b|big|blockquote|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small|span|strong|style|sub|sup|"
     "table|tbody|td|th|tr|u|ul"
@@ -25,7 +30,8 @@ _TAGS = (
 _MARKUP = re.compile(
     rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?\s*/?>"
     r"|&(?:[a-z]{2,8}|#\d{1,7}|#x[0-9a-f]{1,6});"
-    r"|(?<![\w&])(?:#\d{2,5}|amp|quot|lt|gt|nbsp);",  # what is left of them where the & was lost
+    # what is left of them where the & was lost
+    r"|(?<![\w&])(?:#\d{2,5}|amp|quot|lt|gt|nbsp);",
     re.IGNORECASE,
 )
 _ENOUGH_CHARS = 5_000_000  # to know a side's scripts by
@@ -35,24 +41,45 @@ _MOSTLY = 0.8  # of a line's letters; a name or two in a short line are fewer
 
 def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
     """Characters that nobody reads, and marks of failed decoding."""
-    found = [i for i, row in enumerate(zip(*sides, strict=True)) if any(map(_has_control, row))]
+    found = [
+        i
+        for i, row in enumerate(zip(*sides, strict=True))
+        if any(map(_has_control, row))
+    ]
     what = "control characters, unusual line separators or marks of failed decoding"
-    remedy, evidence = "look how the text was converted to UTF-8", rows.spot(CONTROL.search)
-    yield from rows.shares(found, "control-characters", what, remedy, 0.01, evidence=evidence)
+    remedy, evidence = (
+        "look how the text was converted to UTF-8",
+        rows.spot(CONTROL.search),
+    )
+    yield from rows.shares(
+        found, "control-characters", what, remedy, 0.01, evidence=evidence
+    )
 
 
 def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
     """UTF-8 that was read as Latin-1 or Windows-1252 and saved again: Ã© for é."""
-    found = [i for i in range(rows.size) if any(not s[i].isascii() and is_misread(s[i]) for s in sides)]
+    found = [
+        i
+        for i in range(rows.size)
+        if any(not s[i].isascii() and is_misread(s[i]) for s in sides)
+    ]
     what = "UTF-8 that was once read as Latin-1 or Windows-1252 (as in Ã© for é)"
     remedy = "convert the text again from where it was sound"
-    yield from rows.shares(found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(_first_misread))
+    yield from rows.shares(
+        found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(_first_misread)
+    )
 
 
-def markup(rows: Rows, sides: Sequence[Sequence[str]], is_written: bool = True) -> Iterator[Finding]:
-    """Tags and character references of HTML that were left in the text, which a model may learn to write."""
+def markup(
+    rows: Rows, sides: Sequence[Sequence[str]], is_written: bool = True
+) -> Iterator[Finding]:
+    """Tags and character references of HTML that were left in the text, which a model may learn to
+    write.
+    """
     found = [
-        i for i in range(rows.size) if any(("<" in s[i] or ";" in s[i]) and _MARKUP.search(s[i]) for s in sides)
+        i
+        for i in range(rows.size)
+        if any(("<" in s[i] or ";" in s[i]) and _MARKUP.search(s[i]) for s in sides)
     ]
     what = "tags or character references of HTML (such as <br> and &amp;)"
     remedy = (
@@ -60,14 +87,20 @@ def markup(rows: Rows, sides: Sequence[Sequence[str]], is_written: bool = True) 
         if is_written
         else "nothing to do if texts will come with it in use as well; else take it out"
     )
-    yield from rows.shares(found, "markup", what, remedy, 0.05, evidence=rows.spot(_MARKUP.search))
+    yield from rows.shares(
+        found, "markup", what, remedy, 0.05, evidence=rows.spot(_MARKUP.search)
+    )
 
 
-def long_texts(rows: Rows, sides: Sequence[Sequence[str]], limit: int = LONG_CHARS) -> Iterator[Finding]:
+def long_texts(
+    rows: Rows, sides: Sequence[Sequence[str]], limit: int = LONG_CHARS
+) -> Iterator[Finding]:
     """Texts of more than `limit` characters."""
     found = [i for i in range(rows.size) if any(len(side[i]) > limit for side in sides)]
     what = f"longer than {limit:,} characters"
-    yield from rows.shares(found, "long-lines", what, "split documents into sentences", 0.05)
+    yield from rows.shares(
+        found, "long-lines", what, "split documents into sentences", 0.05
+    )
 
 
 def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
@@ -77,7 +110,11 @@ def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding
     for side in sides:
         scripts = letters_of(side, -(-sum(map(len, side)) // _ENOUGH_CHARS) or 1)
         letters, foreign = foreign_letters(side, scripts)
-        found |= set(np.flatnonzero((foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)).tolist())
+        found |= set(
+            np.flatnonzero(
+                (foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)
+            ).tolist()
+        )
         names.append(str(main_script(scripts) or "no letters").capitalize())
     what = f"mostly in another script than the text is ({' and '.join(dict.fromkeys(names))})"
     remedy = "look whether these lines are in the right language"
@@ -85,7 +122,9 @@ def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding
 
 
 def is_misread(text: str) -> bool:
-    """Return whether a stretch of the text turns into one sensible character when it is written as bytes again."""
+    """Return whether a stretch of the text turns into one sensible character when it is written as
+    bytes again.
+    """
     return _first_misread(text) is not None
 
 
@@ -101,11 +140,17 @@ def _mended(stretch: str) -> bool:
         return False
     if stretch[1:] in _DOUBLED:
         return False
-    return len(letter) == 1 and (letter.isalpha() or not letter.isalnum()) and letter.isprintable()
+    return (
+        len(letter) == 1
+        and (letter.isalpha() or not letter.isalnum())
+        and letter.isprintable()
+    )
 
 
 def _byte(letter: str) -> bytes:
-    """Return the byte that a character was, in Windows-1252, or in Latin-1 where that has none for it."""
+    """Return the byte that a character was, in Windows-1252, or in Latin-1 where that has none for
+    it.
+    """
     try:
         return letter.encode("cp1252")
     except UnicodeEncodeError:
@@ -113,5 +158,9 @@ def _byte(letter: str) -> bytes:
 
 
 def _has_control(text: str) -> bool:
-    """Return whether a text has one; text of ASCII that can be printed, which most is, need not be searched."""
-    return not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
+    """Return whether a text has one; text of ASCII that can be printed, which most is, need not be
+    searched.
+    """
+    return (
+        not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
+    )

@@ -10,7 +10,9 @@ from weft.data.formats.row import TOO_LONG, Row
 from weft.errors import DataError
 
 
-def read_aligned(src_path: Path, tgt_path: Path, dropped: Counter[str]) -> Iterator[Row]:
+def read_aligned(
+    src_path: Path, tgt_path: Path, dropped: Counter[str]
+) -> Iterator[Row]:
     """Line number and both lines. Raises DataError with both counts where one file is longer."""
     sources, targets = read_lines_within(src_path), read_lines_within(tgt_path)
     for number in count(1):
@@ -28,7 +30,9 @@ def read_aligned(src_path: Path, tgt_path: Path, dropped: Counter[str]) -> Itera
 _END = "\n"  # no line holds it
 
 
-def _refuse_unequal(src_path: Path, src_count: int, tgt_path: Path, tgt_count: int) -> None:
+def _refuse_unequal(
+    src_path: Path, src_count: int, tgt_path: Path, tgt_count: int
+) -> None:
     if src_count != tgt_count:
         raise DataError(
             f"{src_path} has {src_count} lines but {tgt_path} has {tgt_count}; "

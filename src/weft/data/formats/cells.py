@@ -1,7 +1,8 @@
-"""Rows of cells: quoted as RFC 4180 has it, the delimiter chosen by the file, or plain cells between TABs.
+"""Rows of cells: quoted as RFC 4180 has it, the delimiter chosen by the file, or plain cells
+between TABs.
 
-Spreadsheets quote the cells of TSV as well: whole cells, every quote within them doubled. People's text has quotes
-of its own. So whether a TSV file is quoted is decided by all of its cells together.
+Spreadsheets quote the cells of TSV as well: whole cells, every quote within them doubled. People's
+text has quotes of its own. So whether a TSV file is quoted is decided by all of its cells together.
 """
 
 from collections import Counter
@@ -22,16 +23,19 @@ Rows = Iterator[tuple[int, list[str] | None]]
 _DELIMITERS = "\t,;"  # the earlier one where two fit as well
 _SAMPLE = 100  # lines that a delimiter is chosen by
 _FEW = 5  # cells or rows from which on "all of them are quoted" is no coincidence
-_EXCEPTIONS = 20  # so many cells that only a spreadsheet writes outweigh one that it would not
+# so many cells that only a spreadsheet writes outweigh one that it would not
+_EXCEPTIONS = 20
 _DOUBTED = 5  # so many times as many cells that no spreadsheet writes leave no doubt
 
 
-def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr: bool = False) -> Rows:
+def read_csv(
+    path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr: bool = False
+) -> Rows:
     """Return the rows of CSV, the header's first; `wanted` columns help to choose the delimiter.
 
-    A first line `sep=;`, by which some spreadsheets name it, is no row. A line end within a cell is LF; with
-    `keeps_cr` it is what stands there. Raises DataError for quotes that do not close, or that close before a cell
-    ends.
+    A first line `sep=;`, by which some spreadsheets name it, is no row. A line end within a cell is
+    LF; with `keeps_cr` it is what stands there. Raises DataError for quotes that do not close, or
+    that close before a cell ends.
     """
     numbered = enumerate(lines.read_lines_within(path, keeps_cr), start=1)
     sample, delimiter, _ = _begin(path, numbered, wanted)
@@ -43,7 +47,9 @@ def read_csv(path: Path, wanted: Sequence[str], dropped: Counter[str], keeps_cr:
 
 def find_delimiter(path: Path, wanted: Sequence[str]) -> tuple[str, str]:
     """Return the delimiter of CSV, and the line `sep=;` that names it, or ""."""
-    _, delimiter, line = _begin(path, enumerate(lines.read_lines_within(path), start=1), wanted)
+    _, delimiter, line = _begin(
+        path, enumerate(lines.read_lines_within(path), start=1), wanted
+    )
     return delimiter, line
 
 
@@ -64,7 +70,9 @@ def _named_delimiter(line: str | None) -> str:
     return text[-1] if len(text) == 5 and text[:4].lower() == "sep=" else ""
 
 
-def _choose_delimiter(path: Path, sample: Sequence[tuple[int, str | None]], wanted: Sequence[str]) -> str:
+def _choose_delimiter(
+    path: Path, sample: Sequence[tuple[int, str | None]], wanted: Sequence[str]
+) -> str:
     """Return the one by which the header has the wanted columns.
 
     Else by which most rows are as wide as the header.
@@ -73,29 +81,51 @@ def _choose_delimiter(path: Path, sample: Sequence[tuple[int, str | None]], want
     def merit(delimiter: str) -> tuple[int, float, int]:
         rows: list[list[str]] = []
         with suppress(DataError):  # an end within a cell may be the sample's
-            rows.extend(row for _, row in CellReader(path, iter(sample), delimiter).rows() if row)
+            rows.extend(
+                row
+                for _, row in CellReader(path, iter(sample), delimiter).rows()
+                if row
+            )
         if not rows or len(rows[0]) < 2:
             return (0, 0.0, 0)
         names = {name.strip() for name in rows[0]}
         same = sum(len(row) == len(rows[0]) for row in rows)
-        return (1 + len(names.intersection(wanted)), same / len(rows), -_DELIMITERS.index(delimiter))
+        return (
+            1 + len(names.intersection(wanted)),
+            same / len(rows),
+            -_DELIMITERS.index(delimiter),
+        )
 
     return max(_DELIMITERS, key=merit)
 
 
 class CellReader:
-    """Rows of cells, read from left to right; a quote has a meaning only where a cell begins with it."""
+    """Rows of cells, read from left to right; a quote has a meaning only where a cell begins with
+    it.
+    """
 
     def __init__(
-        self, path: Path, numbered: Iterator[tuple[int, str | None]], delimiter: str, is_strict: bool = False
+        self,
+        path: Path,
+        numbered: Iterator[tuple[int, str | None]],
+        delimiter: str,
+        is_strict: bool = False,
     ) -> None:
-        self._path, self._lines, self._delimiter, self._is_strict = path, numbered, delimiter, is_strict
+        self._path, self._lines, self._delimiter, self._is_strict = (
+            path,
+            numbered,
+            delimiter,
+            is_strict,
+        )
         self.num_empty = 0  # lines between rows
         self._end = "\n"  # of the line that is read, within a cell
-        self._skipped = 0  # a line too long to be read, as long as no quote has shown that it left no cell open
+        # a line too long to be read, as long as no quote has shown that it left no cell open
+        self._skipped = 0
 
     def rows(self) -> Iterator[tuple[int, list[str] | None]]:
-        """Yield the first line and the cells of each row; None stands for a line that is too long."""
+        """Yield the first line and the cells of each row; None stands for a line that is too
+        long.
+        """
         for number, line in self._lines:
             if line is None:
                 self._skipped = number
@@ -122,14 +152,17 @@ class CellReader:
                     self._refuse(number, "a quote within a cell that is not quoted")
                 if self._skipped and '"' in cell:
                     self._refuse(
-                        self._skipped, "too long to be read, and a cell seems to go on after it; break it up"
+                        self._skipped,
+                        "too long to be read, and a cell seems to go on after it; break it up",
                     )
             cells.append(cell)
             at += 1  # over the delimiter, or beyond the end
         return cells
 
     def _quoted(self, number: int, line: str, at: int) -> tuple[str, int, str, int]:
-        """Return a cell from behind its first quote; the line that it ends in, by number and text, and where."""
+        """Return a cell from behind its first quote; the line that it ends in, by number and text,
+        and where.
+        """
         opened, pieces, length = number, [], 0
         self._skipped = 0
         while (end := line.find('"', at)) < 0 or line.startswith('""', end):
@@ -153,7 +186,9 @@ class CellReader:
             self._refuse(opened, "a quote opens a cell here that is never closed")
         if line is None or length > lines.MAX_LINE_CHARS:
             limit = f"{lines.MAX_LINE_CHARS:,} characters"
-            self._refuse(opened, f"a quote opens a cell here that is not closed within {limit}")
+            self._refuse(
+                opened, f"a quote opens a cell here that is not closed within {limit}"
+            )
         return number, self._without_end(line)
 
     def _refuse(self, number: int, what: str) -> NoReturn:
@@ -164,18 +199,22 @@ class CellReader:
 class Quoting:
     """How the cells of a TSV file are quoted, and what is to be said of it.
 
-    none: quotes are text. cells: a cell that is quoted as a whole is read without, and stays in its line. rows: as
-    in CSV, cells may hold TABs and line ends.
+    none: quotes are text. cells: a cell that is quoted as a whole is read without, and stays in its
+    line. rows: as in CSV, cells may hold TABs and line ends.
     """
 
     kind: Literal["none", "cells", "rows"] = "none"
     notes: list[str] = field(default_factory=list)
 
 
-def read_tab_separated(path: Path, quoting: Quoting, dropped: Counter[str], keeps_cr: bool = False) -> Rows:
+def read_tab_separated(
+    path: Path, quoting: Quoting, dropped: Counter[str], keeps_cr: bool = False
+) -> Rows:
     """Return the rows of TSV, the first too, whatever it is; `keeps_cr` as for `read_csv`."""
     if quoting.kind == "rows":
-        reader = CellReader(path, enumerate(lines.read_lines_within(path, keeps_cr), start=1), "\t")
+        reader = CellReader(
+            path, enumerate(lines.read_lines_within(path, keeps_cr), start=1), "\t"
+        )
         yield from reader.rows()
         if reader.num_empty:
             dropped[EMPTY_LINE] += reader.num_empty
@@ -201,9 +240,7 @@ def find_quoting(path: Path) -> Quoting:
     if found.doubled * _DOUBTED <= found.strange:
         return Quoting()
     many = "1 cell is" if found.doubled == 1 else f"{found.doubled:,} cells are"
-    note = (
-        f"{path}: quotes stay part of the text: {many} quoted as spreadsheets do it, but {found.strange:,} not so"
-    )
+    note = f"{path}: quotes stay part of the text: {many} quoted as spreadsheets do it, but {found.strange:,} not so"
     return Quoting("none", [note])
 
 
@@ -214,7 +251,8 @@ class _CellCounts:
     rows: int = 0
     quoted: int = 0  # as a whole, with every quote within doubled
     doubled: int = 0  # of those, cells with a quote within
-    with_comma: int = 0  # of the others of those, cells with a comma, which Excel always quotes
+    # of the others of those, cells with a comma, which Excel always quotes
+    with_comma: int = 0
     strange: int = 0  # cells with quotes that no spreadsheet writes so
     bare_comma: int = 0  # cells without quotes, with a comma
     bare: int = 0  # all cells without quotes that hold something
@@ -234,7 +272,9 @@ class _CellCounts:
 
     @property
     def are_of_a_spreadsheet(self) -> bool:
-        """Whether cells are quoted that hold quotes; or all those that hold commas, and no others; or all."""
+        """Whether cells are quoted that hold quotes; or all those that hold commas, and no others;
+        or all.
+        """
         if self.doubled:
             return self.strange * _EXCEPTIONS <= self.doubled
         if self.strange:
@@ -245,7 +285,11 @@ class _CellCounts:
 
 def _is_quoted(cell: str) -> bool:
     """Return whether quotes stand around a cell and every quote within is doubled."""
-    return len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1].replace('""', "")
+    return (
+        len(cell) > 1
+        and cell[0] == cell[-1] == '"'
+        and '"' not in cell[1:-1].replace('""', "")
+    )
 
 
 def _unquoted(cell: str) -> str:
@@ -253,18 +297,22 @@ def _unquoted(cell: str) -> str:
 
 
 def _reads_as_rows(path: Path) -> bool:
-    """Return whether the whole file is sound as quoted rows of one width, with no quote in a cell that is not
-    quoted.
+    """Return whether the whole file is sound as quoted rows of one width, with no quote in a cell
+    that is not quoted.
 
     A cell that would hold a TAB as well as a line end is most likely two quotes of different rows.
     """
     width = 0
-    reader = CellReader(path, enumerate(lines.read_lines_within(path), start=1), "\t", is_strict=True)
+    reader = CellReader(
+        path, enumerate(lines.read_lines_within(path), start=1), "\t", is_strict=True
+    )
     try:
         for _, row in reader.rows():
             if row is not None:
                 width = width or len(row)
-                if len(row) != width or any("\t" in cell and "\n" in cell for cell in row):
+                if len(row) != width or any(
+                    "\t" in cell and "\n" in cell for cell in row
+                ):
                     return False
     except DataError:
         return False

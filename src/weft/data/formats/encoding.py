@@ -8,15 +8,18 @@ from pathlib import Path
 
 _SAMPLE_BYTES = 65_536
 _TOO_FEW = 6  # bytes to tell a script by
-_FEWEST = 0.7  # of the characters that are not ASCII: so many must be what text in the encoding is made of
+# of the characters that are not ASCII: so many must be what text in the encoding is made of
+_FEWEST = 0.7
 _HIGH = re.compile(rb"[\x80-\xff]+")
-# The commoner characters of a national encoding, by the first bytes of the rows in which they stand.
+# The commoner characters of a national encoding, by the first bytes of the rows in which they
+# stand.
 _CHINESE, _TAIWANESE, _KOREAN = (0xB0, 0xD7), (0xA4, 0xC6), (0xB0, 0xC8)
 _SYMBOLS = "“”‘’„‚–—…•€£§°«»©®™·ºª¿¡´´×"
 
 
 def probable_encoding(data: bytes) -> str:
-    """Return the name, as iconv knows it, of the encoding that bytes of text which are not UTF-8 are probably in.
+    """Return the name, as iconv knows it, of the encoding that bytes of text which are not UTF-8
+    are probably in.
 
     "" where nothing speaks for any.
     """
@@ -29,7 +32,10 @@ def probable_encoding(data: bytes) -> str:
         if _share(sample, codec, is_usual) >= fewest:
             return name
     if not is_latin:
-        found = {name: _alphabet_share(sample, codec, script) for name, codec, script in _ALPHABETS}
+        found = {
+            name: _alphabet_share(sample, codec, script)
+            for name, codec, script in _ALPHABETS
+        }
         best = max(found, key=found.__getitem__)
         return best if found[best] >= _FEWEST else ""
     shares = {name: _latin_share(sample, codec) for name, codec in _LATIN}
@@ -38,15 +44,23 @@ def probable_encoding(data: bytes) -> str:
 
 
 def conversion(path: Path | None, encoding: str) -> str:
-    """Return the command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by a pipe."""
+    """Return the command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by
+    a pipe.
+    """
     convert = f"iconv -f {encoding or 'ENCODING'} -t UTF-8"
     if path is None:
         return convert
     name = path.name.removesuffix(".gz")
     stem, dot, suffix = name.rpartition(".")
-    new = shlex.quote(str(path.with_name(f"{stem}.utf8.{suffix}" if dot and stem else f"{name}.utf8")))
+    new = shlex.quote(
+        str(path.with_name(f"{stem}.utf8.{suffix}" if dot and stem else f"{name}.utf8"))
+    )
     old = shlex.quote(str(path))
-    return f"zcat {old} | {convert} > {new}" if path.name.endswith(".gz") else f"{convert} {old} > {new}"
+    return (
+        f"zcat {old} | {convert} > {new}"
+        if path.name.endswith(".gz")
+        else f"{convert} {old} > {new}"
+    )
 
 
 def saving(path: Path | None, encoding: str) -> str:
@@ -62,13 +76,19 @@ def saving(path: Path | None, encoding: str) -> str:
 def remedy(path: Path | None, data: bytes) -> str:
     """What to do about text that is not UTF-8."""
     encoding = probable_encoding(data)
-    probably = f"it looks like {encoding}; " if encoding else "it is in another encoding (iconv -l lists them); "
+    probably = (
+        f"it looks like {encoding}; "
+        if encoding
+        else "it is in another encoding (iconv -l lists them); "
+    )
     return f"{probably}{saving(path, encoding)}"
 
 
 def _whole_lines(data: bytes) -> bytes:
     """Return the first of the lines that are not ASCII, so that no character is cut."""
-    lines = [line for line in data.split(b"\n")[:-1] if not line.isascii()] or data.split(b"\n")
+    lines = [
+        line for line in data.split(b"\n")[:-1] if not line.isascii()
+    ] or data.split(b"\n")
     size, kept = 0, []
     for line in lines:
         size += len(line) + 1
@@ -84,7 +104,9 @@ def _num_ascii_letters(sample: bytes) -> int:
 
 
 def _share(sample: bytes, codec: str, is_usual: Callable[[str], bool]) -> float:
-    """Of the characters that are not ASCII, those that are usual in the encoding; 0 where it is another."""
+    """Of the characters that are not ASCII, those that are usual in the encoding; 0 where it is
+    another.
+    """
     try:
         text = sample.decode(codec)
     except UnicodeDecodeError:
@@ -114,17 +136,23 @@ def _latin_share(sample: bytes, codec: str) -> float:
     for i in foreign:
         inside = text[i - 1].isalpha() and text[i + 1].isalpha()
         good += (
-            text[i].isalpha() or (text[i] in _SYMBOLS and (not inside or text[i] in "’‘–—")) or text[i] == "\xa0"
+            text[i].isalpha()
+            or (text[i] in _SYMBOLS and (not inside or text[i] in "’‘–—"))
+            or text[i] == "\xa0"
         )
     return good / max(len(foreign), 1)
 
 
 def _is_common(codec: str, rows: tuple[int, int]) -> Callable[[str], bool]:
-    """Return whether a character stands in the rows of the encoding's commoner ones, or is punctuation."""
+    """Return whether a character stands in the rows of the encoding's commoner ones, or is
+    punctuation.
+    """
 
     def is_common(letter: str) -> bool:
         raw = letter.encode(codec, "ignore")
-        return (len(raw) == 2 and rows[0] <= raw[0] <= rows[1]) or letter in "，。、！？；：（）「」『』《》"
+        return (
+            len(raw) == 2 and rows[0] <= raw[0] <= rows[1]
+        ) or letter in "，。、！？；：（）「」『』《》"
 
     return is_common
 
@@ -133,7 +161,8 @@ def _is_kana(letter: str) -> bool:
     return "\u3040" <= letter <= "\u30ff"
 
 
-# Name, codec, what is usual, and the least share of it. Japanese is told by its kana, which no other text has.
+# Name, codec, what is usual, and the least share of it. Japanese is told by its kana, which no
+# other text has.
 _WIDE = (
     ("SHIFT_JIS", "cp932", _is_kana, 0.2),
     ("EUC-JP", "euc-jp", _is_kana, 0.2),

@@ -1,4 +1,6 @@
-"""Which type of file it is, by its content where that is certain, else by its name; and how it becomes text."""
+"""Which type of file it is, by its content where that is certain, else by its name; and how it
+becomes text.
+"""
 
 import codecs
 import json
@@ -18,7 +20,8 @@ _EXPORT = "export it as TMX, or write source<TAB>target lines"
 
 @dataclass(frozen=True)
 class FileType:
-    """A type of file that is no plain text: `words` name it after "is", `remedy` says how it becomes text.
+    """A type of file that is no plain text: `words` name it after "is", `remedy` says how it
+    becomes text.
 
     `is_text` is true where a person may want its lines as they are.
     """
@@ -32,31 +35,67 @@ class FileType:
 FILE_TYPES = {
     kind.name: kind
     for kind in (
-        FileType("tmx", "a translation memory (TMX)", "it holds pairs: for translation, by itself"),
+        FileType(
+            "tmx",
+            "a translation memory (TMX)",
+            "it holds pairs: for translation, by itself",
+        ),
         FileType("xliff", "XLIFF", _EXPORT),
         FileType(
             "po",
             "a PO file, the messages of a program",
             "export it as TMX (po2tmx does), or write source<TAB>target lines",
         ),
-        FileType("ftl", "a Fluent file, the messages of a program", _EXPORT, is_text=True),
-        FileType("csv", "a comma-separated table", "take the column of the text out of it"),
-        FileType("tsv", "a table of cells between TABs", "take the column of the text out of it"),
+        FileType(
+            "ftl", "a Fluent file, the messages of a program", _EXPORT, is_text=True
+        ),
+        FileType(
+            "csv", "a comma-separated table", "take the column of the text out of it"
+        ),
+        FileType(
+            "tsv",
+            "a table of cells between TABs",
+            "take the column of the text out of it",
+        ),
         FileType("json", "JSON", "take the text out of it"),
         FileType("jsonl", "JSON, an object a line", "take the text out of it"),
-        FileType("srt", "subtitles (SRT)", "take out the numbers and times, a sentence a line", is_text=True),
-        FileType("vtt", "subtitles (WebVTT)", "take out the times, a sentence a line", is_text=True),
+        FileType(
+            "srt",
+            "subtitles (SRT)",
+            "take out the numbers and times, a sentence a line",
+            is_text=True,
+        ),
+        FileType(
+            "vtt",
+            "subtitles (WebVTT)",
+            "take out the times, a sentence a line",
+            is_text=True,
+        ),
         FileType("html", "an HTML page", _TAKE_OUT, is_text=True),
         FileType("xml", "XML", "take its text out first", is_text=True),
         FileType("markdown", "Markdown", _TAKE_OUT, is_text=True),
-        FileType("rtf", "a text with formatting (RTF)", "save it as plain text, in UTF-8"),
+        FileType(
+            "rtf", "a text with formatting (RTF)", "save it as plain text, in UTF-8"
+        ),
         FileType("pdf", "a PDF", "take its text out first (pdftotext does)"),
         FileType("office", "an office document", "save it as plain text, in UTF-8"),
         FileType("sheet", "a spreadsheet", "save it as CSV UTF-8 and give that file"),
         FileType("epub", "a book (EPUB)", _TAKE_OUT),
-        FileType("columns", "a file of columns (Parquet or Arrow)", "write it as CSV or JSON Lines"),
-        FileType("zip", "a zip archive or an office document", "unpack it, or save it as plain text, in UTF-8"),
-        FileType("packed", "packed or an archive", "unpack it first and give the text file in it"),
+        FileType(
+            "columns",
+            "a file of columns (Parquet or Arrow)",
+            "write it as CSV or JSON Lines",
+        ),
+        FileType(
+            "zip",
+            "a zip archive or an office document",
+            "unpack it, or save it as plain text, in UTF-8",
+        ),
+        FileType(
+            "packed",
+            "packed or an archive",
+            "unpack it first and give the text file in it",
+        ),
     )
 }
 _SUFFIXES = {
@@ -82,9 +121,12 @@ _SUFFIXES = {
     "packed": "zip tar tgz 7z rar bz2 xz zst",
 }
 _BY_SUFFIX = {
-    f".{suffix}": FILE_TYPES[name] for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+    f".{suffix}": FILE_TYPES[name]
+    for name, suffixes in _SUFFIXES.items()
+    for suffix in suffixes.split()
 }
-_OPAQUE = {"office", "sheet", "epub", "columns", "packed"}  # known by their names; their bytes say less
+# known by their names; their bytes say less
+_OPAQUE = {"office", "sheet", "epub", "columns", "packed"}
 _BINARY = (
     (b"PK\x03\x04", "zip"),
     (b"\x1f\x8b", "packed"),
@@ -114,19 +156,26 @@ def type_of(path: Path) -> FileType | None:
 
 
 def accepted_type(
-    path: Path, accepted: Collection[str], wanted: str, remedies: Mapping[str, str] = _NO_REMEDIES
+    path: Path,
+    accepted: Collection[str],
+    wanted: str,
+    remedies: Mapping[str, str] = _NO_REMEDIES,
 ) -> FileType | None:
     """Return the type of a file that is to be read as `wanted`; None for plain text.
 
-    Raises DataError for a type that is not accepted, with what to do by `remedies` or else by the type itself, and
-    for what is no file, is empty or cannot be read.
+    Raises DataError for a type that is not accepted, with what to do by `remedies` or else by the
+    type itself, and for what is no file, is empty or cannot be read.
     """
     with open_file(path):
         if not path.is_file():
-            raise DataError(f"{path}: is not a regular file; write the text to a file first")
+            raise DataError(
+                f"{path}: is not a regular file; write the text to a file first"
+            )
     kind = type_of(path)
     if kind is not None and kind.name not in accepted:
-        raise DataError(f"{path}: is {kind.words}, not {wanted}; {remedies.get(kind.name, kind.remedy)}")
+        raise DataError(
+            f"{path}: is {kind.words}, not {wanted}; {remedies.get(kind.name, kind.remedy)}"
+        )
     if not read_head(path):
         raise DataError(f"{path}: is empty (0 bytes)")
     return kind

@@ -1,4 +1,6 @@
-"""Lines of strict UTF-8 text. Only LF and CR LF end a line: not CR alone, U+0085, U+2028, VT or FF."""
+"""Lines of strict UTF-8 text. Only LF and CR LF end a line: not CR alone, U+0085, U+2028, VT or
+FF.
+"""
 
 import codecs
 from collections import Counter
@@ -14,12 +16,14 @@ MAX_LINE_CHARS = 1_000_000
 
 
 def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None]:
-    """Each line without its end; None stands for one longer than MAX_LINE_CHARS, which is never held whole.
+    """Each line without its end; None stands for one longer than MAX_LINE_CHARS, which is never
+    held whole.
 
-    A final line end opens no further line. With `keeps_cr` a line that CR LF ends keeps its CR. Raises DataError
-    with the byte offset (from 0) where the text is not UTF-8.
+    A final line end opens no further line. With `keeps_cr` a line that CR LF ends keeps its CR.
+    Raises DataError with the byte offset (from 0) where the text is not UTF-8.
     """
-    held, skipping = "", False  # the beginning of a line whose end has not been read yet
+    # the beginning of a line whose end has not been read yet
+    held, skipping = "", False
     for text in read_text(path):
         pieces = (held + text).split("\n")
         held = pieces.pop()
@@ -38,7 +42,8 @@ def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None
 
 
 def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str | None]]:
-    """Yield the numbers, from 1, and text of the lines that hold more than white space; the others are counted.
+    """Yield the numbers, from 1, and text of the lines that hold more than white space; the others
+    are counted.
 
     None stands for a line that is too long.
     """
@@ -50,18 +55,23 @@ def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str |
 
 
 def read_lines(path: Path | str) -> Iterator[str]:
-    """Each line of a plain or gzip file without its end, otherwise untouched; a byte-order mark is dropped.
+    """Each line of a plain or gzip file without its end, otherwise untouched; a byte-order mark is
+    dropped.
 
-    Raises DataError where the text is not UTF-8, holds NUL, or a line is longer than MAX_LINE_CHARS.
+    Raises DataError where the text is not UTF-8, holds NUL, or a line is longer than
+    MAX_LINE_CHARS.
     """
     for number, line in enumerate(read_lines_within(Path(path)), start=1):
         if line is None:
-            raise DataError(f"{path}:{number}: longer than {MAX_LINE_CHARS:,} characters; break it up")
+            raise DataError(
+                f"{path}:{number}: longer than {MAX_LINE_CHARS:,} characters; break it up"
+            )
         yield line
 
 
 def read_text(path: Path) -> Iterator[str]:
-    """Yield the text in pieces that end anywhere, with its line ends as they are; a byte-order mark is dropped.
+    """Yield the text in pieces that end anywhere, with its line ends as they are; a byte-order mark
+    is dropped.
 
     Raises DataError with line and byte offset where it is not UTF-8 or holds NUL.
     """
@@ -76,7 +86,9 @@ def read_text(path: Path) -> Iterator[str]:
         try:
             text = decoder.decode(chunk)
         except UnicodeDecodeError as error:
-            raise _not_utf8(path, data, error.start, offset + len(chunk) - len(data), lines) from None
+            raise _not_utf8(
+                path, data, error.start, offset + len(chunk) - len(data), lines
+            ) from None
         if "\0" in text:
             raise _holds_nul(path, data, offset + len(chunk) - len(data), lines)
         yield text
@@ -88,11 +100,20 @@ def read_text(path: Path) -> Iterator[str]:
 
 def _refuse_wide_encoding(head: bytes, path: Path) -> None:
     """UTF-16 and UTF-32 by their byte-order mark, or by NUL in every other byte."""
-    marks = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    marks = (
+        codecs.BOM_UTF32_LE,
+        codecs.BOM_UTF32_BE,
+        codecs.BOM_UTF16_LE,
+        codecs.BOM_UTF16_BE,
+    )
     mark = next((m for m in marks if head.startswith(m)), None)
     sample = head[:4096]
     zeros = max(sample[0::2].count(0), sample[1::2].count(0))
-    if mark or (len(sample) >= 4 and zeros > 0.4 * (len(sample) // 2) and sample[:4].count(0) >= 1):
+    if mark or (
+        len(sample) >= 4
+        and zeros > 0.4 * (len(sample) // 2)
+        and sample[:4].count(0) >= 1
+    ):
         bits = 32 if mark and len(mark) == 4 else 16
         first = 0 if mark else sample.index(0)
         raise DataError(

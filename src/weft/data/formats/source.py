@@ -1,6 +1,8 @@
-"""The bytes of a data file, plain or gzip, in pieces of bounded size; archives and bombs are refused.
+"""The bytes of a data file, plain or gzip, in pieces of bounded size; archives and bombs are
+refused.
 
-Nothing is ever extracted to disk: an archive is named and left alone, gzip is unpacked piece by piece.
+Nothing is ever extracted to disk: an archive is named and left alone, gzip is unpacked piece by
+piece.
 """
 
 import difflib
@@ -15,7 +17,8 @@ from weft.errors import DataError
 
 CHUNK_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 8 << 30
-MAX_RATIO = 200  # unpacked over packed; text seldom passes 10, DEFLATE cannot pass 1,032
+# unpacked over packed; text seldom passes 10, DEFLATE cannot pass 1,032
+MAX_RATIO = 200
 RATIO_FREE_BYTES = 64 << 20  # the ratio says nothing about small files
 
 _GZIP = b"\x1f\x8b"
@@ -31,9 +34,11 @@ _SIGNATURES = (
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Yield the content in pieces of at most CHUNK_BYTES; gzip is known by its content, not by its name.
+    """Yield the content in pieces of at most CHUNK_BYTES; gzip is known by its content, not by its
+    name.
 
-    Raises DataError for a file that is missing, unreadable, an archive, damaged, or a decompression bomb.
+    Raises DataError for a file that is missing, unreadable, an archive, damaged, or a decompression
+    bomb.
     """
     with open_file(path) as raw:
         chunks = _unpack(raw, path) if raw.peek(2)[:2] == _GZIP else _pieces(raw)
@@ -43,15 +48,23 @@ def read_chunks(path: Path) -> Iterator[bytes]:
                     _refuse_archive(chunk, path)
                 yield chunk
         except EOFError:
-            raise DataError(f"{path}: the gzip file is cut off; copy it again") from None
+            raise DataError(
+                f"{path}: the gzip file is cut off; copy it again"
+            ) from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{path}: the gzip file is damaged ({error}); copy it again") from None
+            raise DataError(
+                f"{path}: the gzip file is damaged ({error}); copy it again"
+            ) from None
         except OSError as error:
-            raise DataError(f"{path}: reading failed: {error.strerror or error}") from None
+            raise DataError(
+                f"{path}: reading failed: {error.strerror or error}"
+            ) from None
 
 
 def read_head(path: Path, size: int = 4096) -> bytes:
-    """Return the first bytes of the content, unpacked; empty for an empty file. Raises as `read_chunks` does."""
+    """Return the first bytes of the content, unpacked; empty for an empty file. Raises as
+    `read_chunks` does.
+    """
     chunks = read_chunks(path)
     try:
         return next(chunks, b"")[:size]
@@ -82,7 +95,11 @@ def _near_names(path: Path) -> str:
     except OSError:
         return f"; the folder {path.parent} does not exist or cannot be read"
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
+    return (
+        f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?"
+        if near
+        else ""
+    )
 
 
 def _pieces(stream: BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
@@ -90,7 +107,9 @@ def _pieces(stream: BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
 
 
 def _unpack(raw: BufferedReader, path: Path) -> Iterator[bytes]:
-    """Walk first over the part that the ratio rule leaves free: a bomb is refused before its text is kept."""
+    """Walk first over the part that the ratio rule leaves free: a bomb is refused before its text
+    is kept.
+    """
     if raw.seekable():
         unpacked = 0
         for chunk in _inflate(raw, path):
@@ -119,10 +138,14 @@ def _inflate(raw: BufferedReader, path: Path) -> Iterator[bytes]:
 
 
 def _refuse_archive(head: bytes, path: Path) -> None:
-    what = next((name for signature, name in _SIGNATURES if head.startswith(signature)), None)
+    what = next(
+        (name for signature, name in _SIGNATURES if head.startswith(signature)), None
+    )
     if head[257:262] == b"ustar":
         what = "a tar archive"
     elif head.startswith(b"BZh") and head[4:10] == b"1AY&SY":
         what = "packed with bzip2"
     if what:
-        raise DataError(f"{path}: is {what}; unpack it first and give the text file in it")
+        raise DataError(
+            f"{path}: is {what}; unpack it first and give the text file in it"
+        )

@@ -1,8 +1,9 @@
 """Tables with named columns: CSV, TSV and JSON Lines, each also packed with gzip.
 
-CSV has quoted cells as RFC 4180 describes them, and its rows may go over several lines. TSV has them where a
-spreadsheet wrote it, which the whole file shows; else a cell is what stands between two TABs, and a row is a line.
-In both the first row names the columns. JSON Lines has one object a line.
+CSV has quoted cells as RFC 4180 describes them, and its rows may go over several lines. TSV has
+them where a spreadsheet wrote it, which the whole file shows; else a cell is what stands between
+two TABs, and a row is a line. In both the first row names the columns. JSON Lines has one object a
+line.
 """
 
 import difflib
@@ -35,13 +36,15 @@ def read_table(
     keys: Mapping[str, str] = _NO_KEYS,
     whole: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line where each row begins, from 1, and its values of the wanted columns: text, in JSON anything.
+    """Yield the line where each row begins, from 1, and its values of the wanted columns: text, in
+    JSON anything.
 
     With `whole`, the values of all columns that have a name.
 
-    Rows in lines that are too long are dropped and counted, as are empty lines. `keys` says which recipe key names
-    a column, for the message. Raises DataError with file and line for a missing or repeated column, rows of
-    another width than the header, quotes that do not close, what is no JSON object, and a table without rows.
+    Rows in lines that are too long are dropped and counted, as are empty lines. `keys` says which
+    recipe key names a column, for the message. Raises DataError with file and line for a missing or
+    repeated column, rows of another width than the header, quotes that do not close, what is no
+    JSON object, and a table without rows.
     """
     kind = _kind(path)
     num_rows = 0
@@ -55,19 +58,24 @@ def read_table(
         yield number, row
     if not num_rows:
         where = "" if kind == "json" else " below the header"
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(dropped.items()))
+        reasons = ", ".join(
+            f"{reason}: {count}" for reason, count in sorted(dropped.items())
+        )
         raise DataError(f"{path}: no row{where}" + (f" ({reasons})" if reasons else ""))
 
 
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """Return the columns of a table, some of which are wanted; of JSON Lines the first object's keys.
+    """Return the columns of a table, some of which are wanted; of JSON Lines the first object's
+    keys.
 
     Raises DataError as `read_table` does.
     """
     kind, dropped = _kind(path), Counter[str]()
     if kind == "json":
         numbered = lines.filled_lines(path, dropped)
-        number, line = next(((n, line) for n, line in numbered if line is not None), (1, "{}"))
+        number, line = next(
+            ((n, line) for n, line in numbered if line is not None), (1, "{}")
+        )
         return list(_parse(f"{path}:{number}", line))
     _, names = next(_rows(path, kind, wanted, dropped, []), (1, []))
     return [name.strip() for name in names or ()]
@@ -77,10 +85,14 @@ def _kind(path: Path) -> str:
     """`csv`, `tsv` or `json` by the name, after refusing what cannot be a table."""
     with open_file(path) as file:
         if not path.is_file():
-            raise DataError(f"{path}: is not a regular file; write the rows to a file first")
+            raise DataError(
+                f"{path}: is not a regular file; write the rows to a file first"
+            )
         if file.peek(len(_ZIP)).startswith(_ZIP):
             remedy = "open it in a spreadsheet and save it as CSV UTF-8, or unpack it"
-            raise DataError(f"{path}: is a spreadsheet or a zip archive, whatever its name; {remedy}")
+            raise DataError(
+                f"{path}: is a spreadsheet or a zip archive, whatever its name; {remedy}"
+            )
     named = type_of_name(path)
     if named is not None and named.name == "sheet":
         raise DataError(f"{path}: is {named.words}; {named.remedy}")
@@ -123,13 +135,16 @@ def read_cells(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and all cells of each row of CSV or TSV, the header's first.
 
-    With `keeps_cr` line ends within cells are what stands there, else LF. Raises DataError as `read_table` does.
+    With `keeps_cr` line ends within cells are what stands there, else LF. Raises DataError as
+    `read_table` does.
     """
     kind = _kind(path)
     rows = _rows(path, kind, columns, dropped, notes, keeps_cr)
     line, names = next(rows, (1, []))
     if names is None:
-        raise DataError(f"{path}:{line}: longer than {lines.MAX_LINE_CHARS:,} characters; name the columns first")
+        raise DataError(
+            f"{path}:{line}: longer than {lines.MAX_LINE_CHARS:,} characters; name the columns first"
+        )
     _refuse_names(f"{path}:{line}", names, columns, keys)
     yield line, names
     for number, cells in rows:
@@ -152,22 +167,34 @@ def _read_cells(
     rows = read_cells(path, columns, dropped, notes, keys)
     _, header = next(rows)
     names = [name.strip() for name in header]
-    places = {name: names.index(name) for name in (filter(None, names) if whole else columns)}
+    places = {
+        name: names.index(name) for name in (filter(None, names) if whole else columns)
+    }
     for number, cells in rows:
         yield number, {column: cells[place] for column, place in places.items()}
 
 
-def _refuse_names(where: str, header: Sequence[str], columns: Sequence[str], keys: Mapping[str, str]) -> None:
+def _refuse_names(
+    where: str, header: Sequence[str], columns: Sequence[str], keys: Mapping[str, str]
+) -> None:
     """Raise DataError if a wanted column is missing, or any name stands twice."""
     names = [name.strip() for name in header]
-    again = next((name for name, count in Counter(names).items() if name and count > 1), None)
+    again = next(
+        (name for name, count in Counter(names).items() if name and count > 1), None
+    )
     if again is not None:
-        raise DataError(f"{where}: two columns are named {_shown(again)}; rename one of them")
+        raise DataError(
+            f"{where}: two columns are named {_shown(again)}; rename one of them"
+        )
     _refuse_missing(where, "column", columns, names, keys)
 
 
 def _refuse_missing(
-    where: str, what: str, columns: Sequence[str], names: Sequence[str], keys: Mapping[str, str]
+    where: str,
+    what: str,
+    columns: Sequence[str],
+    names: Sequence[str],
+    keys: Mapping[str, str],
 ) -> None:
     """Raise DataError if any column is missing, and say what there is instead of each."""
     missing = [column for column in columns if column not in names]
@@ -182,14 +209,22 @@ def _refuse_missing(
 
 
 def _remedy(
-    what: str, columns: Sequence[str], missing: Sequence[str], names: Sequence[str], keys: Mapping[str, str]
+    what: str,
+    columns: Sequence[str],
+    missing: Sequence[str],
+    names: Sequence[str],
+    keys: Mapping[str, str],
 ) -> str:
     """What to do about missing names; where none is like another, the names may be a row."""
     near = {column: _near(column, names) for column in missing}
-    named = "; ".join(_instead(column, near[column], keys.get(column)) for column in missing)
+    named = "; ".join(
+        _instead(column, near[column], keys.get(column)) for column in missing
+    )
     if what == "key" or len(missing) < len(columns) or any(near.values()):
         return named
-    header = "add a first line that names the columns" + (f" ({','.join(columns)})" if len(columns) > 1 else "")
+    header = "add a first line that names the columns" + (
+        f" ({','.join(columns)})" if len(columns) > 1 else ""
+    )
     if any(_is_of_a_row(name) for name in names):
         return f"this looks like a row: {header}"
     return f"if this is a row, {header}; if it names them, {named}"
@@ -197,20 +232,32 @@ def _remedy(
 
 def _is_of_a_row(cell: str) -> bool:
     """Return whether a cell is hardly the name of a column."""
-    return len(cell) > _MOST_CHARS or len(cell.split()) > _MOST_WORDS or cell.strip(" -+.,").isdigit()
+    return (
+        len(cell) > _MOST_CHARS
+        or len(cell.split()) > _MOST_WORDS
+        or cell.strip(" -+.,").isdigit()
+    )
 
 
 def _near(wanted: str, names: Sequence[str]) -> str:
-    """Return the name that may be meant, another case of it before another spelling; "" for none."""
+    """Return the name that may be meant, another case of it before another spelling; "" for
+    none.
+    """
     same = [name for name in names if name.casefold() == wanted.casefold()]
-    return next(iter(same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
+    return next(
+        iter(same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)), ""
+    )
 
 
 def _instead(wanted: str, near: str, key: str | None) -> str:
     """What to do about a missing name, where another is near it or none."""
     if key is None:
         return f"rename {_shown(near) if near else 'the right one'} to {wanted!r}"
-    return f"did you mean --set {key}={_shown(near)}?" if near else f"name the right one by --set {key}=..."
+    return (
+        f"did you mean --set {key}={_shown(near)}?"
+        if near
+        else f"name the right one by --set {key}=..."
+    )
 
 
 def _shown(name: str) -> str:
@@ -225,11 +272,17 @@ def _refuse_ragged(where: str, kind: str, width: int, num_columns: int) -> NoRet
         "csv": "put a cell that holds the delimiter or a line break in quotes",
         "tsv": "take TABs and line breaks out of its cells, or write CSV with quotes",
     }[kind]
-    raise DataError(f"{where}: {cells} where the header names {num_columns} columns; {remedy}")
+    raise DataError(
+        f"{where}: {cells} where the header names {num_columns} columns; {remedy}"
+    )
 
 
 def _read_json(
-    path: Path, columns: Sequence[str], dropped: Counter[str], keys: Mapping[str, str], whole: bool
+    path: Path,
+    columns: Sequence[str],
+    dropped: Counter[str],
+    keys: Mapping[str, str],
+    whole: bool,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines.filled_lines(path, dropped):
         if line is None:
@@ -249,16 +302,24 @@ def _parse(where: str, line: str) -> dict[str, Any]:
             f"{where}: not JSON: {error.msg} at column {error.colno}; write one object a line"
         ) from None
     except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).split(";", 1)[0]
+        reason = (
+            "nested too deeply"
+            if isinstance(error, RecursionError)
+            else str(error).split(";", 1)[0]
+        )
         raise DataError(f"{where}: JSON that cannot be read: {reason}") from None
     if not isinstance(row, dict):
-        raise DataError(f"{where}: JSON, but not an object; write one object a line, as JSON Lines has it")
+        raise DataError(
+            f"{where}: JSON, but not an object; write one object a line, as JSON Lines has it"
+        )
     return row
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        again = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        again = next(
+            key for key, count in Counter(key for key, _ in pairs).items() if count > 1
+        )
         raise ValueError(f"the key {again[:_MOST_CHARS]!r} stands twice in one object")
     return found

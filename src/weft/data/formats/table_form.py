@@ -1,4 +1,6 @@
-"""How the cells of a table are written, so that a table with further columns can be written alike."""
+"""How the cells of a table are written, so that a table with further columns can be written
+alike.
+"""
 
 import codecs
 import csv
@@ -21,8 +23,9 @@ MARK = codecs.BOM_UTF8.decode()
 class TableForm:
     """The columns of a CSV or TSV file and how it is written.
 
-    `header` has the names of the columns as they stand there. Without `is_quoted` a quote is text like any other,
-    and no cell holds a TAB or a line end. `lead` stands before the header: a byte-order mark, a line `sep=;`.
+    `header` has the names of the columns as they stand there. Without `is_quoted` a quote is text
+    like any other, and no cell holds a TAB or a line end. `lead` stands before the header: a
+    byte-order mark, a line `sep=;`.
     """
 
     header: list[str]
@@ -36,13 +39,17 @@ class TableForm:
         if not self.is_quoted:
             return self.delimiter.join(cells) + self.line_end
         out = io.StringIO(newline="")
-        csv.writer(out, delimiter=self.delimiter, lineterminator=self.line_end).writerow(cells)
+        csv.writer(
+            out, delimiter=self.delimiter, lineterminator=self.line_end
+        ).writerow(cells)
         return out.getvalue()
 
     def as_kind(self, kind: str) -> "TableForm":
         """Return the form of a file of the other kind, "csv" or "tsv", with the same columns."""
         mark = MARK if self.lead.startswith(MARK) else ""
-        return replace(self, delimiter="\t" if kind == "tsv" else ",", is_quoted=True, lead=mark)
+        return replace(
+            self, delimiter="\t" if kind == "tsv" else ",", is_quoted=True, lead=mark
+        )
 
 
 def cells_kind(path: Path) -> str:
@@ -52,14 +59,20 @@ def cells_kind(path: Path) -> str:
 
 
 def form_of(path: Path, columns: Sequence[str]) -> TableForm:
-    """How a CSV or TSV file with these columns is written. Raises DataError as `read_cells` does."""
+    """How a CSV or TSV file with these columns is written. Raises DataError as `read_cells`
+    does.
+    """
     _, header = next(read_cells(path, columns, Counter(), []))
     head = read_head(path, _HEAD)
     line_end = "\r\n" if head.partition(b"\n")[0].endswith(b"\r") else "\n"
     mark = MARK if head.startswith(codecs.BOM_UTF8) else ""
     if cells_kind(path) == "tsv":
-        return TableForm(header, "\t", find_quoting(path).kind != "none", line_end, mark)
+        return TableForm(
+            header, "\t", find_quoting(path).kind != "none", line_end, mark
+        )
     delimiter, named = find_delimiter(path, columns)
     if len(header) == 1 and not named:  # none stands there
         delimiter = ","
-    return TableForm(header, delimiter, True, line_end, mark + (named + line_end if named else ""))
+    return TableForm(
+        header, delimiter, True, line_end, mark + (named + line_end if named else "")
+    )

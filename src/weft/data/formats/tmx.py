@@ -1,8 +1,9 @@
 """TMX, the XML exchange format of translation memories, read as a stream.
 
-Source: TMX 1.4b specification (LISA/GALA 2005). A document type that only names the format is passed over: what it
-points to is never opened. One with declarations of its own is refused as soon as it is seen, and so is a reference
-to an entity that XML itself does not define: nothing is ever expanded, and no text is lost without a word.
+Source: TMX 1.4b specification (LISA/GALA 2005). A document type that only names the format is
+passed over: what it points to is never opened. One with declarations of its own is refused as soon
+as it is seen, and so is a reference to an entity that XML itself does not define: nothing is ever
+expanded, and no text is lost without a word.
 """
 
 import re
@@ -23,18 +24,23 @@ from weft.errors import DataError
 MAX_DEPTH = 64
 MAX_TAG_BYTES = 16 << 20  # the parser holds one tag or comment whole
 MAX_LANGUAGES = 1000
-_ENCODINGS = re.compile(r"utf-?8|utf-?16(?:le|be)?|us-ascii|iso-8859-\d{1,2}|windows-125\d|cp125\d", re.IGNORECASE)
-# What these hold is markup of the original document: of a pair of codes, which stand around text and may stand in
-# the middle of a word, and of a code that stands for something by itself.
+_ENCODINGS = re.compile(
+    r"utf-?8|utf-?16(?:le|be)?|us-ascii|iso-8859-\d{1,2}|windows-125\d|cp125\d",
+    re.IGNORECASE,
+)
+# What these hold is markup of the original document: of a pair of codes, which stand around text
+# and may stand in the middle of a word, and of a code that stands for something by itself.
 _PAIRED, _SINGLE = {"bpt", "ept"}, {"ph", "it", "ut"}
-_PAIR_MARK, _SINGLE_MARK = "\x01", "\x00"  # where a code was taken out; XML itself can hold neither character
+# where a code was taken out; XML itself can hold neither character
+_PAIR_MARK, _SINGLE_MARK = "\x01", "\x00"
 _BETWEEN_SPACES = re.compile("(\\s)(?:[\x00\x01]+\\s)+")
 _BETWEEN = re.compile("(?<=([^\x00\x01]))[\x00\x01]+(?=(.))", re.DOTALL)
 _MARKS = re.compile("[\x00\x01]")
 _MOST_CODE_CHARS = 80  # of a code that may be a placeholder
 _PLACEHOLDER = re.compile(  # of a program's message, which puts a value there
     r"\$?\{{1,2} ?[\w.:-]+ ?\}{1,2}"  # {0}, {name}, {{name}}, ${name}
-    r"|%(?:\([\w.-]+\)|\d+\$)?[-#+0]*[\d.]*l{0,2}[a-z@]"  # %s, %d, %.2f, %1$s, %(name)s, %@
+    # %s, %d, %.2f, %1$s, %(name)s, %@
+    r"|%(?:\([\w.-]+\)|\d+\$)?[-#+0]*[\d.]*l{0,2}[a-z@]"
     r"|%\d{1,2}",  # %1
     re.IGNORECASE,
 )
@@ -42,8 +48,8 @@ _LINE_END = re.compile(r"\r?\n")
 
 
 class Contents(NamedTuple):
-    """What a file holds: how often each language occurs, the header's source language if it names one, and
-    whether two units begin on one line, so that a line's number would not find a unit.
+    """What a file holds: how often each language occurs, the header's source language if it names
+    one, and whether two units begin on one line, so that a line's number would not find a unit.
     """
 
     languages: Counter[str]
@@ -60,11 +66,17 @@ def read_contents(path: Path) -> Contents:
 
 
 def choose_languages(
-    path: Path, found: Mapping[str, int], header: str | None, src: str | None, tgt: str | None
+    path: Path,
+    found: Mapping[str, int],
+    header: str | None,
+    src: str | None,
+    tgt: str | None,
 ) -> tuple[str, str]:
-    """Return the two languages to read: those asked for, or the only two there are, the header's source first.
+    """Return the two languages to read: those asked for, or the only two there are, the header's
+    source first.
 
-    A language asked for matches by its primary subtag if not exactly. Raises DataError listing what there is.
+    A language asked for matches by its primary subtag if not exactly. Raises DataError listing what
+    there is.
     """
     free = _labels(found)
     listing = ", ".join(f"{tag} ({n})" for tag, n in sorted(found.items())) or "none"
@@ -72,10 +84,14 @@ def choose_languages(
         if asked is not None:
             match = asked if asked in free else _same_primary(asked, free)
             if match is None:
-                raise DataError(f"{path}: no segments in {asked}; the languages are {listing}")
+                raise DataError(
+                    f"{path}: no segments in {asked}; the languages are {listing}"
+                )
             free.remove(match)
     if len(free) != (src is None) + (tgt is None) and (src is None or tgt is None):
-        raise DataError(f"{path}: choose two languages with data.src_lang and data.tgt_lang from {listing}")
+        raise DataError(
+            f"{path}: choose two languages with data.src_lang and data.tgt_lang from {listing}"
+        )
     if (
         src is None
         and tgt is None
@@ -86,38 +102,61 @@ def choose_languages(
     return src or free.pop(0), tgt or free.pop(0)
 
 
-def against_header(contents: Contents, src: str, tgt: str, is_asked: bool) -> str | None:
-    """In words, how the direction that is read differs from the source language that the header names, if it does.
+def against_header(
+    contents: Contents, src: str, tgt: str, is_asked: bool
+) -> str | None:
+    """In words, how the direction that is read differs from the source language that the header
+    names, if it does.
 
     Where no language is asked for the header decides: then, how the units differ from it.
     """
-    header, key = contents.header, str if languages.primary(src) == languages.primary(tgt) else languages.primary
+    header, key = (
+        contents.header,
+        str if languages.primary(src) == languages.primary(tgt) else languages.primary,
+    )
     if header is None:
         return None
     named = f"its header names {header} as the source language"
     if key(header) != key(src):
         return f"{named}, but it is read as {src} to {tgt}"
-    first = next((tag for tag in contents.languages if key(tag) in (key(src), key(tgt))), src)
+    first = next(
+        (tag for tag in contents.languages if key(tag) in (key(src), key(tgt))), src
+    )
     if not is_asked and key(first) != key(src):
         return f"{named}, though its units begin with {first}: it is read as {src} to {tgt}"
     return None
 
 
 def read_tmx(
-    path: Path, src: str, tgt: str, dropped: Counter[str], coded: set[int], by_unit: bool = False
+    path: Path,
+    src: str,
+    tgt: str,
+    dropped: Counter[str],
+    coded: set[int],
+    by_unit: bool = False,
 ) -> Iterator[Row]:
-    """Yield the line where each translation unit begins, or its number, and its text in both languages.
+    """Yield the line where each translation unit begins, or its number, and its text in both
+    languages.
 
-    Text of `hi` is kept. Codes in `bpt`, `ept`, `ph`, `it`, `ut` are taken out with all that they hold, `sub`
-    too; the numbers of such units go into `coded`. A code that is a program's placeholder ({0}, %s) is text and
-    stays. Where a code that stands by itself was between two letters or digits, a space takes its place. Line ends
-    become spaces. Raises DataError with the line for malformed XML, declarations and encodings that are not read.
+    Text of `hi` is kept. Codes in `bpt`, `ept`, `ph`, `it`, `ut` are taken out with all that they
+    hold, `sub` too; the numbers of such units go into `coded`. A code that is a program's
+    placeholder ({0}, %s) is text and stays. Where a code that stands by itself was between two
+    letters or digits, a space takes its place. Line ends become spaces. Raises DataError with the
+    line for malformed XML, declarations and encodings that are not read.
     """
     walk = _UnitWalk(path, by_unit)
     for _ in walk.steps():
         for number, unit in walk.take():
-            src_tag = src if src in unit else _same_primary(src, [tag for tag in unit if tag != tgt])
-            tgt_tag = tgt if tgt in unit else _same_primary(tgt, [tag for tag in unit if tag != src_tag])
+            src_tag = (
+                src
+                if src in unit
+                else _same_primary(src, [tag for tag in unit if tag != tgt])
+            )
+            tgt_tag = (
+                tgt
+                if tgt in unit
+                else _same_primary(tgt, [tag for tag in unit if tag != src_tag])
+            )
             if src_tag is None or tgt_tag is None:
                 dropped[LANGUAGE_MISSING] += 1
                 continue
@@ -131,7 +170,9 @@ def read_tmx(
 
 
 def _labels(found: Mapping[str, int]) -> list[str]:
-    """Languages to choose from, in file order: full tags if there are two, else one a primary subtag."""
+    """Languages to choose from, in file order: full tags if there are two, else one a primary
+    subtag.
+    """
     if len(found) == 2:
         return list(found)
     groups: dict[str, list[str]] = {}
@@ -141,7 +182,14 @@ def _labels(found: Mapping[str, int]) -> list[str]:
 
 
 def _same_primary(tag: str, others: list[str]) -> str | None:
-    return next((other for other in others if languages.primary(other) == languages.primary(tag)), None)
+    return next(
+        (
+            other
+            for other in others
+            if languages.primary(other) == languages.primary(tag)
+        ),
+        None,
+    )
 
 
 class _Walk(ABC):
@@ -166,13 +214,18 @@ class _Walk(ABC):
                 self.parser.Parse(chunk, False)
                 fed += len(chunk)
                 if fed - max(self.parser.CurrentByteIndex, 0) > MAX_TAG_BYTES:
-                    self._refuse(f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes")
+                    self._refuse(
+                        f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes"
+                    )
                 yield
             self.parser.Parse(b"", True)
             yield
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
-            self._refuse(f"malformed XML at byte {self.parser.ErrorByteIndex}: {what}", error.lineno)
+            self._refuse(
+                f"malformed XML at byte {self.parser.ErrorByteIndex}: {what}",
+                error.lineno,
+            )
 
     @abstractmethod
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -196,9 +249,13 @@ class _Walk(ABC):
 
     def _declare(self, version: str, encoding: str | None, standalone: int) -> None:
         if encoding and not _ENCODINGS.fullmatch(encoding):
-            self._refuse(f"XML in the encoding {encoding[:40]!r}, which is not read; save it as UTF-8")
+            self._refuse(
+                f"XML in the encoding {encoding[:40]!r}, which is not read; save it as UTF-8"
+            )
 
-    def _pass_doctype(self, name: str, system: str | None, public: str | None, has_declarations: bool) -> None:
+    def _pass_doctype(
+        self, name: str, system: str | None, public: str | None, has_declarations: bool
+    ) -> None:
         if has_declarations:
             self._refuse_declaration()
 
@@ -208,15 +265,24 @@ class _Walk(ABC):
         )
 
     def _refuse_entity(self, name: str, *_: object) -> NoReturn:
-        self._refuse(f"the entity &{name[:40]};, which XML does not define; write the character itself")
+        self._refuse(
+            f"the entity &{name[:40]};, which XML does not define; write the character itself"
+        )
 
     def _refuse(self, what: str, line: int | None = None) -> NoReturn:
-        raise DataError(f"{self.path}:{line or self.parser.CurrentLineNumber}: {what}") from None
+        raise DataError(
+            f"{self.path}:{line or self.parser.CurrentLineNumber}: {what}"
+        ) from None
 
 
 def _language(attributes: Mapping[str, str]) -> str:
-    """`xml:lang` since TMX 1.4, `lang` before; `und` where there is none or it is no language code."""
-    return languages.canonical(attributes.get("xml:lang") or attributes.get("lang") or "") or languages.UNKNOWN
+    """`xml:lang` since TMX 1.4, `lang` before; `und` where there is none or it is no language
+    code.
+    """
+    return (
+        languages.canonical(attributes.get("xml:lang") or attributes.get("lang") or "")
+        or languages.UNKNOWN
+    )
 
 
 class _LanguageWalk(_Walk):
@@ -251,18 +317,22 @@ class _Segment(NamedTuple):
 
 
 class _UnitWalk(_Walk):
-    """Collects each unit's text by language; None stands for a segment longer than a line may be."""
+    """Collects each unit's text by language; None stands for a segment longer than a line may
+    be.
+    """
 
     def __init__(self, path: Path, by_unit: bool) -> None:
         super().__init__(path)
         self.parser.CharacterDataHandler = self._text
         self.by_unit = by_unit
-        self.count = self.number = 0  # of units so far; the number that the open one goes by
+        # of units so far; the number that the open one goes by
+        self.count = self.number = 0
         self.ready: list[tuple[int, dict[str, _Segment | None]]] = []
         self.unit: dict[str, _Segment | None] = {}
         self.tag = languages.UNKNOWN
         self.inside = 0  # tags open within a segment, and the segment itself
-        self.code_name, self.code_from = "", 0  # the outermost code that is open, and how deep it stands
+        # the outermost code that is open, and how deep it stands
+        self.code_name, self.code_from = "", 0
         self.code: list[str] = []  # its own text
         self.pieces: list[str] = []
         self.length = 0
@@ -311,24 +381,40 @@ class _UnitWalk(_Walk):
         if self.code_name in _PAIRED:
             return _PAIR_MARK
         text = "".join(self.code).strip()
-        return text if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text) else _SINGLE_MARK
+        return (
+            text
+            if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text)
+            else _SINGLE_MARK
+        )
 
     def _segment(self) -> _Segment | None:
         if self.length > lines.MAX_LINE_CHARS:
             return None
         text = _LINE_END.sub(" ", "".join(self.pieces))
-        return _Segment(_without_marks(text), True) if _MARKS.search(text) else _Segment(text, False)
+        return (
+            _Segment(_without_marks(text), True)
+            if _MARKS.search(text)
+            else _Segment(text, False)
+        )
 
 
 def _without_marks(text: str) -> str:
-    """Return the text where codes were taken out: no two spaces for one, and no two words glued to one."""
+    """Return the text where codes were taken out: no two spaces for one, and no two words glued to
+    one.
+    """
     text = _BETWEEN_SPACES.sub(r"\1", text)
     return _MARKS.sub("", _BETWEEN.sub(_in_place_of, text))
 
 
 def _in_place_of(marks: re.Match[str]) -> str:
-    """Return a space for codes of which one stood by itself, in the midst of letters and digits; else nothing."""
-    return " " if _SINGLE_MARK in marks[0] and all(map(_is_of_a_word, marks.groups())) else ""
+    """Return a space for codes of which one stood by itself, in the midst of letters and digits;
+    else nothing.
+    """
+    return (
+        " "
+        if _SINGLE_MARK in marks[0] and all(map(_is_of_a_word, marks.groups()))
+        else ""
+    )
 
 
 def _is_of_a_word(character: str) -> bool:

@@ -1,4 +1,6 @@
-"""One file of pairs, `source<TAB>target` on each line; a spreadsheet's quotes and a row of names are known."""
+"""One file of pairs, `source<TAB>target` on each line; a spreadsheet's quotes and a row of names
+are known.
+"""
 
 import re
 from collections import Counter
@@ -12,12 +14,17 @@ from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
 from weft.errors import DataError
 
 # Of what words the head of a column is made, beside a language.
-_SOURCE, _TARGET = {"source", "src", "original"}, {"target", "tgt", "trg", "translation"}
+_SOURCE, _TARGET = (
+    {"source", "src", "original"},
+    {"target", "tgt", "trg", "translation"},
+)
 _WORDS = {"text", "sentence", "sentences", "segment", "string", "language", "lang"}
 
 
 class Header(NamedTuple):
-    """A first row that names the columns: where the two that are read stand, and their languages if named."""
+    """A first row that names the columns: where the two that are read stand, and their languages if
+    named.
+    """
 
     cells: list[str]
     src: int
@@ -37,7 +44,8 @@ class Heading(NamedTuple):
     place: int
     role: str  # source, target or ""
     lang: str | None
-    is_code: bool  # a language's code and nothing else, as a short word might be by chance
+    # a language's code and nothing else, as a short word might be by chance
+    is_code: bool
 
 
 def first_row(path: Path, quoting: Quoting) -> list[str]:
@@ -46,14 +54,20 @@ def first_row(path: Path, quoting: Quoting) -> list[str]:
     return cells or []
 
 
-def find_header(cells: Sequence[str], src_lang: str | None, tgt_lang: str | None) -> Header | None:
-    """What a first row says of the columns, if it names them; the languages are those asked for, or None.
+def find_header(
+    cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
+) -> Header | None:
+    """What a first row says of the columns, if it names them; the languages are those asked for, or
+    None.
 
-    A column is named by a language (`en`, `yor`, `English`), or as `source`, `target` and the like, or by both
-    (`source_en`). Of more than two such columns those of the languages asked for are read.
+    A column is named by a language (`en`, `yor`, `English`), or as `source`, `target` and the like,
+    or by both (`source_en`). Of more than two such columns those of the languages asked for are
+    read.
     """
     found = [
-        heading for place, cell in enumerate(cells) if (heading := _heading(place, cell, len(cells))) is not None
+        heading
+        for place, cell in enumerate(cells)
+        if (heading := _heading(place, cell, len(cells))) is not None
     ]
     if len(found) < 2 or (len(cells) == 2 and cells[0].strip() == cells[1].strip()):
         return None
@@ -68,9 +82,14 @@ def find_header(cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
 
 
 def read_tsv(
-    path: Path, quoting: Quoting, header: Header | None, dropped: Counter[str], notes: list[str]
+    path: Path,
+    quoting: Quoting,
+    header: Header | None,
+    dropped: Counter[str],
+    notes: list[str],
 ) -> Iterator[Row]:
-    """Yield the line where each row begins and its two columns; further columns must be as many in every row.
+    """Yield the line where each row begins and its two columns; further columns must be as many in
+    every row.
 
     Raises DataError for a row without a TAB or with another number of columns than the first.
     """
@@ -78,7 +97,9 @@ def read_tsv(
     src, tgt = (header.src, header.tgt) if header else (0, 1)
     if header:
         shown = f"{header.cells[src].strip()} and {header.cells[tgt].strip()}"
-        notes.append(f"{path}: the first row names the columns ({shown}) and is no pair")
+        notes.append(
+            f"{path}: the first row names the columns ({shown}) and is no pair"
+        )
     columns, blank = 0, Counter[str]()
     for count, (number, cells) in enumerate(read_tab_separated(path, quoting, blank)):
         if cells is None:
@@ -91,13 +112,21 @@ def read_tsv(
     if blank[EMPTY_LINE]:
         dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
-        which = "the first two are used" if (src, tgt) == (0, 1) else f"columns {src + 1} and {tgt + 1} are used"
+        which = (
+            "the first two are used"
+            if (src, tgt) == (0, 1)
+            else f"columns {src + 1} and {tgt + 1} are used"
+        )
         notes.append(f"{path}: {columns} columns in every line; {which}")
 
 
 def _on_one_line(cell: str) -> str:
     """Return a cell that goes over several lines, with a space for each of their ends."""
-    return " ".join(part.strip() for part in cell.split("\n") if part.strip()) if "\n" in cell else cell
+    return (
+        " ".join(part.strip() for part in cell.split("\n") if part.strip())
+        if "\n" in cell
+        else cell
+    )
 
 
 def _heading(place: int, cell: str, width: int) -> Heading | None:
@@ -119,8 +148,12 @@ def _heading(place: int, cell: str, width: int) -> Heading | None:
     return Heading(place, role, lang, is_code=False) if words else None
 
 
-def _chosen(found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None) -> tuple[Heading, Heading]:
-    """Return the columns of the languages that are asked for; else source before target, else as they stand."""
+def _chosen(
+    found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None
+) -> tuple[Heading, Heading]:
+    """Return the columns of the languages that are asked for; else source before target, else as
+    they stand.
+    """
     src = _of_language(found, src_lang)
     tgt = _of_language([one for one in found if one is not src], tgt_lang)
     rest = [one for one in found if one not in (src, tgt)]
@@ -133,12 +166,18 @@ def _chosen(found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None
 
 
 def _of_language(found: Sequence[Heading], lang: str | None) -> Heading | None:
-    same = [one for one in found if lang and one.lang and languages.primary(one.lang) == languages.primary(lang)]
+    same = [
+        one
+        for one in found
+        if lang and one.lang and languages.primary(one.lang) == languages.primary(lang)
+    ]
     return next((one for one in same if one.lang == lang), same[0] if same else None)
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
-    """Return the width of the first line with text; raises DataError if there is none or the file is ragged."""
+    """Return the width of the first line with text; raises DataError if there is none or the file
+    is ragged.
+    """
     if width < 2:
         raise DataError(
             f"{path}:{number}: no TAB; write source<TAB>target on every line, "

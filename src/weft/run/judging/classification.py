@@ -1,4 +1,6 @@
-"""The verdict on a classifier: what it gets right on dev, beside the most frequent label and counting words."""
+"""The verdict on a classifier: what it gets right on dev, beside the most frequent label and
+counting words.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,26 +24,42 @@ from weft.run.judging.judgement import (
 )
 from weft.tasks.classification import Classification
 
-MOST_JUDGED, MOST_COUNTED = 1000, 50_000  # rows of dev, and of training text, spread over all
-GAINED = 0.25  # of what could be won over the most frequent label; below it the model has learned next to nothing
-HALVED = 0.5  # of the most frequent label's errors are gone: then the answers are of use
-NEVER = 3  # rows of dev that a label has, none of which gets it, from which on the model does not know it
+# rows of dev, and of training text, spread over all
+MOST_JUDGED, MOST_COUNTED = 1000, 50_000
+# of what could be won over the most frequent label; below it the model has learned next to nothing
+GAINED = 0.25
+# of the most frequent label's errors are gone: then the answers are of use
+HALVED = 0.5
+# rows of dev that a label has, none of which gets it, from which on the model does not know it
+NEVER = 3
 SHOWN_CHARS, MOST_LABELS = 120, 5
 
 
-def judge_classifier(task: Classification, train: LabelledText, dev: LabelledText) -> Judgement:
+def judge_classifier(
+    task: Classification, train: LabelledText, dev: LabelledText
+) -> Judgement:
     """Classify some of dev and judge."""
     counts, judged = label_counts(train), label_counts(dev)
-    dev, train = dev.select(places(len(dev), MOST_JUDGED)), train.select(places(len(train), MOST_COUNTED))
+    dev, train = (
+        dev.select(places(len(dev), MOST_JUDGED)),
+        train.select(places(len(train), MOST_COUNTED)),
+    )
     answers = task.predictor().classify(dev.texts)
     counted = None if task.config.multi_label else _by_words(task, train, dev)
     found = judge(dev.texts, dev.labels, answers, counted)
     return with_labels(found, counts, judged)
 
 
-def with_labels(found: Judgement, counts: Mapping[str, int], judged: Mapping[str, int]) -> Judgement:
-    """Return the verdict, and what the labels leave open: `counts` are their rows in training, `judged` in dev."""
-    alike, absent = alike_labels(counts), [label for label in counts if label not in judged]
+def with_labels(
+    found: Judgement, counts: Mapping[str, int], judged: Mapping[str, int]
+) -> Judgement:
+    """Return the verdict, and what the labels leave open: `counts` are their rows in training,
+    `judged` in dev.
+    """
+    alike, absent = (
+        alike_labels(counts),
+        [label for label in counts if label not in judged],
+    )
     says = [*found.says]
     if alike:
         says.append(
@@ -53,7 +71,11 @@ def with_labels(found: Judgement, counts: Mapping[str, int], judged: Mapping[str
             f"dev has no row of {named(absent)} ({len(absent):,} of {len(counts):,} labels): how well such texts "
             "are labelled is not known"
         )
-    return replace(found, says=says, figures={**found.figures, "alike": alike, "not_in_dev": absent})
+    return replace(
+        found,
+        says=says,
+        figures={**found.figures, "alike": alike, "not_in_dev": absent},
+    )
 
 
 def judge(
@@ -62,10 +84,14 @@ def judge(
     answers: Sequence[Answer],
     by_words: Sequence[str] | None,
 ) -> Judgement:
-    """Return the verdict on some answers; `by_words` are those of naive Bayes, where there is one label a text."""
+    """Return the verdict on some answers; `by_words` are those of naive Bayes, where there is one
+    label a text.
+    """
     count = len(labels)
     if count < FEW_JUDGED:
-        return not_judged(f"dev has {count} rows, too few to tell; {FEW_JUDGED} are needed")
+        return not_judged(
+            f"dev has {count} rows, too few to tell; {FEW_JUDGED} are needed"
+        )
     wanted = [", ".join(sorted(some)) for some in labels]
     given = [", ".join(sorted(answer.labels)) for answer in answers]
     right = _right(given, wanted)
@@ -78,19 +104,43 @@ def judge(
         first,
         f'{right} of {count} rows of dev are labelled rightly; always saying "{most}" gives {frequent}{words}',
     ]
-    figures = {"count": count, "right": right, "most_frequent": frequent, "by_words": counted, "never": missing}
+    figures = {
+        "count": count,
+        "right": right,
+        "most_frequent": frequent,
+        "by_words": counted,
+        "never": missing,
+    }
     shown = [
-        {"text": replace_surrogates(texts[i][:SHOWN_CHARS]), "answer": given[i], "label": wanted[i]}
+        {
+            "text": replace_surrogates(texts[i][:SHOWN_CHARS]),
+            "answer": given[i],
+            "label": wanted[i],
+        }
         for i in places(count, NUM_EXAMPLES)
     ]
     sure = sorted(answer.probability for answer in answers)
-    return Judgement(verdict, says, figures, examples=shown, low_confidence=round(sure[count // 20], 4))
+    return Judgement(
+        verdict,
+        says,
+        figures,
+        examples=shown,
+        low_confidence=round(sure[count // 20], 4),
+    )
 
 
 def naive_bayes(
-    rows: Sequence[Sequence[int]], labels: Sequence[int], num_labels: int, vocab_size: int
-) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """Log-probabilities of tokens by label, (V, C), and of labels, (C,); each counts once more than seen."""
+    rows: Sequence[Sequence[int]],
+    labels: Sequence[int],
+    num_labels: int,
+    vocab_size: int,
+) -> tuple[
+    np.ndarray[tuple[int, int], np.dtype[np.float64]],
+    np.ndarray[tuple[int], np.dtype[np.float64]],
+]:
+    """Log-probabilities of tokens by label, (V, C), and of labels, (C,); each counts once more than
+    seen.
+    """
     counts = np.ones((vocab_size, num_labels))
     for row, label in zip(rows, labels, strict=True):
         np.add.at(counts[:, label], list(set(row)), 1.0)
@@ -98,24 +148,37 @@ def naive_bayes(
     return np.log(counts / counts.sum(0)), np.log(prior / prior.sum())
 
 
-def _by_words(task: Classification, train: LabelledText, dev: LabelledText) -> list[str]:
+def _by_words(
+    task: Classification, train: LabelledText, dev: LabelledText
+) -> list[str]:
     """Return the labels that naive Bayes gives to dev."""
     labels, encode = task.config.labels, task.tokenizers[0].encode_batch
     number = {label: i for i, label in enumerate(labels)}
     known = [number[one] for (one,) in train.labels]
-    tokens, prior = naive_bayes(encode(train.texts), known, len(labels), task.config.vocab_size)
-    return [labels[int((tokens[list(set(row))].sum(0) + prior).argmax())] for row in encode(dev.texts)]
+    tokens, prior = naive_bayes(
+        encode(train.texts), known, len(labels), task.config.vocab_size
+    )
+    return [
+        labels[int((tokens[list(set(row))].sum(0) + prior).argmax())]
+        for row in encode(dev.texts)
+    ]
 
 
 def _right(given: Sequence[str], wanted: Sequence[str]) -> int:
     return sum(mine == theirs for mine, theirs in zip(given, wanted, strict=True))
 
 
-def _never_given(labels: Sequence[Sequence[str]], answers: Sequence[Answer]) -> list[str]:
+def _never_given(
+    labels: Sequence[Sequence[str]], answers: Sequence[Answer]
+) -> list[str]:
     """Labels that dev has at least `NEVER` times and no answer has."""
     given = {label for answer in answers for label in answer.labels}
     counts = Counter(label for some in labels for label in some)
-    return sorted(label for label, count in counts.items() if count >= NEVER and label not in given)
+    return sorted(
+        label
+        for label, count in counts.items()
+        if count >= NEVER and label not in given
+    )
 
 
 def _verdict(
@@ -126,7 +189,11 @@ def _verdict(
         return NOT_YET, "it is hardly better than always giving the most frequent label"
     doubts = []
     if missing:
-        more = f" and {len(missing) - MOST_LABELS} more" if len(missing) > MOST_LABELS else ""
+        more = (
+            f" and {len(missing) - MOST_LABELS} more"
+            if len(missing) > MOST_LABELS
+            else ""
+        )
         doubts.append(f"it never answers {', '.join(missing[:MOST_LABELS])}{more}")
     if counted is not None and right < counted:
         doubts.append("counting words does better")
@@ -134,4 +201,7 @@ def _verdict(
         doubts.append(f"{count - right} of {count} answers are wrong")
     if doubts:
         return DRAFT, f"to be looked over: {'; '.join(doubts)}"
-    return USABLE, f"for text like the training text; {count - right} of {count} answers are wrong"
+    return (
+        USABLE,
+        f"for text like the training text; {count - right} of {count} answers are wrong",
+    )

@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 FEWEST = 3  # evaluations from which on a curve says anything
-GAIN = 0.02  # a last third that is better than what came before by this share was still getting better
+# a last third that is better than what came before by this share was still getting better
+GAIN = 0.02
 BY_HEART = 1.05  # a dev loss that rose to so many times its least
 LEAST_BLEU = 1.0
 APART = 0.7  # and a training loss at so small a share of it
 
 
 def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
-    """Return whether the best of the last third of the evaluations beats all before it by `GAIN`."""
+    """Return whether the best of the last third of the evaluations beats all before it by
+    `GAIN`.
+    """
     if len(scores) < FEWEST:
         return False
     first = len(scores) - max(len(scores) // 3, 1)
@@ -23,11 +26,11 @@ def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
 def before_decay(
     evaluations: Sequence[Mapping[str, float]], rates: Sequence[tuple[int, float]]
 ) -> Sequence[Mapping[str, float]]:
-    """Return the evaluations up to the last step at the highest learning rate; all, where those are fewer than
-    `FEWEST`.
+    """Return the evaluations up to the last step at the highest learning rate; all, where those are
+    fewer than `FEWEST`.
 
-    While the rate falls every curve gets better, however long the training was: of a schedule that stays before it
-    falls, the stay tells whether more steps would help. `rates` are of some steps.
+    While the rate falls every curve gets better, however long the training was: of a schedule that
+    stays before it falls, the stay tells whether more steps would help. `rates` are of some steps.
     """
     highest = max((rate for _, rate in rates), default=0.0)
     last = max((step for step, rate in rates if rate >= highest), default=0)
@@ -36,12 +39,20 @@ def before_decay(
 
 
 def learned_by_heart(dev: Sequence[float], train: Sequence[float]) -> bool:
-    """Return whether the dev loss has risen from its least while that of training fell far below it."""
-    return len(dev) >= FEWEST and bool(train) and dev[-1] > BY_HEART * min(dev) and train[-1] < APART * dev[-1]
+    """Return whether the dev loss has risen from its least while that of training fell far below
+    it.
+    """
+    return (
+        len(dev) >= FEWEST
+        and bool(train)
+        and dev[-1] > BY_HEART * min(dev)
+        and train[-1] < APART * dev[-1]
+    )
 
 
 def deciding(evaluations: Sequence[Mapping[str, float]]) -> tuple[list[float], bool]:
-    """Return the values that choose the best step, and whether they are losses: the first after the step's number.
+    """Return the values that choose the best step, and whether they are losses: the first after the
+    step's number.
 
     BLEU below `LEAST_BLEU` is chance, and the loss decides.
     """

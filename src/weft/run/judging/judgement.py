@@ -15,10 +15,11 @@ NUM_EXAMPLES = 5
 class Judgement:
     """A verdict, derived from the run's own dev text.
 
-    `verdict` is one of the four words above, `says` why, in sentences; `figures` are the numbers behind them;
-    `helps` what would make the model better, the most helpful first; `examples` some dev rows with what the model
-    makes of them. `still_improves` says that dev was still getting better when training ended. `low_confidence` is
-    the mean log-probability a token that one in twenty of dev's translations is below.
+    `verdict` is one of the four words above, `says` why, in sentences; `figures` are the numbers
+    behind them; `helps` what would make the model better, the most helpful first; `examples` some
+    dev rows with what the model makes of them. `still_improves` says that dev was still getting
+    better when training ended. `low_confidence` is the mean log-probability a token that one in
+    twenty of dev's translations is below.
     """
 
     verdict: str
@@ -30,8 +31,8 @@ class Judgement:
     low_confidence: float | None = None
 
     def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
-        """Return the same with what its run's curve shows: how it still goes on getting better, if so; what would
-        help.
+        """Return the same with what its run's curve shows: how it still goes on getting better, if
+        so; what would help.
 
         What is not judged stays as it is, and what is usable needs no help.
         """
@@ -40,7 +41,9 @@ class Judgement:
         first, *rest = self.says
         first += f"; the curve still {goes_on}: train it for longer" if goes_on else ""
         helps = () if self.verdict == USABLE else helps
-        return replace(self, says=[first, *rest], helps=helps, still_improves=bool(goes_on))
+        return replace(
+            self, says=[first, *rest], helps=helps, still_improves=bool(goes_on)
+        )
 
     def summary(self) -> list[str]:
         """Return the verdict and what would help, for a person to read: without any of the text."""
@@ -50,10 +53,17 @@ class Judgement:
 
     def lines(self) -> list[str]:
         """As `summary`, and the examples, without endless repetitions."""
-        shown = [f"  {name + ':':<13}{shorten_runs(text)}" for row in self.examples for name, text in row.items()]
+        shown = [
+            f"  {name + ':':<13}{shorten_runs(text)}"
+            for row in self.examples
+            for name, text in row.items()
+        ]
         if shown:
             shown.insert(0, f"{len(self.examples)} rows of dev:")
-        return [f"verdict: {line}" if i == 0 else f"  {line}" for i, line in enumerate(self.summary())] + shown
+        return [
+            f"verdict: {line}" if i == 0 else f"  {line}"
+            for i, line in enumerate(self.summary())
+        ] + shown
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary."""

@@ -1,4 +1,6 @@
-"""The verdict on a language model: how well it foretells dev, beside counting tokens and pairs of tokens."""
+"""The verdict on a language model: how well it foretells dev, beside counting tokens and pairs of
+tokens.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +14,16 @@ from weft.run.judging.judgement import NOT_YET, USABLE, Judgement, not_judged
 from weft.tasks.language_modelling import LanguageModelling
 
 MOST_CHARACTERS = 4_000_000  # of training text are counted; of dev a tenth of it
-PAIRS = 0.8  # share that what followed the token before has in the pair's probability; the rest is the token's own
+# share that what followed the token before has in the pair's probability; the rest is the token's
+# own
+PAIRS = 0.8
 
 
 @dataclass(frozen=True)
 class Yardsticks:
-    """Losses on dev, in nats a token: of guessing, of counting tokens, and of counting pairs of tokens."""
+    """Losses on dev, in nats a token: of guessing, of counting tokens, and of counting pairs of
+    tokens.
+    """
 
     guessing: float
     tokens: float
@@ -35,7 +41,9 @@ def judge_language_model(
     if loss is None:
         return not_judged("dev was not scored")
     encode = task.tokenizers[0].encode_batch
-    seen, unseen = (encode(_some(text, most)) for text, most in ((train, 1.0), (dev, 0.1)))
+    seen, unseen = (
+        encode(_some(text, most)) for text, most in ((train, 1.0), (dev, 0.1))
+    )
     if sum(map(len, unseen)) < 2 or sum(map(len, seen)) < 2:
         return not_judged("dev has no text to tell by")
     unit = "character" if task.config.tokenizer.kind == "character" else "token"
@@ -46,12 +54,23 @@ def judge_language_model(
 def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgement:
     """Return the verdict by a loss on dev, in nats a token, which is called `unit`."""
     if loss >= beside.tokens:
-        verdict, first = NOT_YET, _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit)
+        verdict, first = (
+            NOT_YET,
+            _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit),
+        )
     elif loss >= beside.pairs:
-        verdict, first = NOT_YET, _no_better(loss, beside.pairs, f"which {unit} follows which", unit)
+        verdict, first = (
+            NOT_YET,
+            _no_better(loss, beside.pairs, f"which {unit} follows which", unit),
+        )
     else:
-        verdict, first = USABLE, f"for text like the training text: it foretells more than pairs of {unit}s tell"
-    own, tokens, pairs, guessing = (_among(one) for one in (loss, beside.tokens, beside.pairs, beside.guessing))
+        verdict, first = (
+            USABLE,
+            f"for text like the training text: it foretells more than pairs of {unit}s tell",
+        )
+    own, tokens, pairs, guessing = (
+        _among(one) for one in (loss, beside.tokens, beside.pairs, beside.guessing)
+    )
     unsure = (
         f"the next {unit} of dev is as unsure to it as one among {own} equally likely ones; among {pairs} where "
         f"pairs are counted, {tokens} where {unit}s are, {guessing} by guessing ({loss:.2f} nats)"
@@ -63,16 +82,23 @@ def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgeme
         )
     figures = {
         "loss": round(loss, 4),
-        **{f"{name}_loss": round(getattr(beside, name), 4) for name in ("guessing", "tokens", "pairs")},
+        **{
+            f"{name}_loss": round(getattr(beside, name), 4)
+            for name in ("guessing", "tokens", "pairs")
+        },
         "by_heart": by_heart,
     }
     return Judgement(verdict, says, figures)
 
 
-def yardsticks(seen: Sequence[Sequence[int]], unseen: Sequence[Sequence[int]], vocab_size: int) -> Yardsticks:
-    """Count in `seen`, score `unseen`; both are documents of token ids, and each token counts once more than seen.
+def yardsticks(
+    seen: Sequence[Sequence[int]], unseen: Sequence[Sequence[int]], vocab_size: int
+) -> Yardsticks:
+    """Count in `seen`, score `unseen`; both are documents of token ids, and each token counts once
+    more than seen.
 
-    A pair's probability is a mixture of what followed its first token and of how frequent its second one is.
+    A pair's probability is a mixture of what followed its first token and of how frequent its
+    second one is.
     """
     counts = np.bincount(_flat(seen), minlength=vocab_size) + 1.0
     own = counts / counts.sum()
@@ -80,14 +106,26 @@ def yardsticks(seen: Sequence[Sequence[int]], unseen: Sequence[Sequence[int]], v
     keys, times = np.unique(before * vocab_size + after, return_counts=True)
     followed = np.bincount(before, minlength=vocab_size)
     first, second = _pairs(unseen)
-    places = np.minimum(np.searchsorted(keys, first * vocab_size + second), max(len(keys) - 1, 0))
-    hits = np.where(keys[places] == first * vocab_size + second, times[places], 0) if len(keys) else 0
+    places = np.minimum(
+        np.searchsorted(keys, first * vocab_size + second), max(len(keys) - 1, 0)
+    )
+    hits = (
+        np.where(keys[places] == first * vocab_size + second, times[places], 0)
+        if len(keys)
+        else 0
+    )
     share = np.where(followed[first] > 0, PAIRS, 0.0)
     mixed = share * hits / np.maximum(followed[first], 1) + (1 - share) * own[second]
-    return Yardsticks(math.log(vocab_size), float(-np.log(own[second]).mean()), float(-np.log(mixed).mean()))
+    return Yardsticks(
+        math.log(vocab_size),
+        float(-np.log(own[second]).mean()),
+        float(-np.log(mixed).mean()),
+    )
 
 
-def _pairs(rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _pairs(
+    rows: Sequence[Sequence[int]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Each token but a document's first, and the one before it."""
     return _flat([row[:-1] for row in rows]), _flat([row[1:] for row in rows])
 

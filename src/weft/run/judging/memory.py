@@ -1,7 +1,7 @@
 """A memory of training texts: which of them is most like another, by the tokens that both have.
 
-It is the yardstick of a translator: a model is worth something only above what copying the translation of the
-nearest training sentence gives.
+It is the yardstick of a translator: a model is worth something only above what copying the
+translation of the nearest training sentence gives.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ Ints = npt.NDArray[np.int64]
 class Memory:
     """Texts by their tokens; a token counts the more, the fewer texts have it.
 
-    The measure is the cosine of weighted sets: for texts x and y with weights w, the sum of w^2 over their common
-    tokens, divided by the length of y (that of x is the same for all y).
+    The measure is the cosine of weighted sets: for texts x and y with weights w, the sum of w^2
+    over their common tokens, divided by the length of y (that of x is the same for all y).
     """
 
     def __init__(self, rows: Sequence[Sequence[int]]) -> None:
@@ -26,17 +26,26 @@ class Memory:
         ids = np.array([i for row in rows for i in row], np.int64)
         owners = np.repeat(np.arange(self.size), lens)
         self.vocab_size = int(ids.max(initial=-1)) + 1
-        both = np.unique(ids * max(self.size, 1) + owners)  # each token of a text once, sorted by token
+        # each token of a text once, sorted by token
+        both = np.unique(ids * max(self.size, 1) + owners)
         self._ids, self._owners = both // max(self.size, 1), both % max(self.size, 1)
         self._starts: Ints = np.searchsorted(self._ids, np.arange(self.vocab_size + 1))
-        self._weights = np.log((self.size + 1) / np.maximum(np.diff(self._starts), 1)) ** 2
-        squares = np.bincount(self._owners, self._weights[self._ids], minlength=self.size)
+        self._weights = (
+            np.log((self.size + 1) / np.maximum(np.diff(self._starts), 1)) ** 2
+        )
+        squares = np.bincount(
+            self._owners, self._weights[self._ids], minlength=self.size
+        )
         self._lengths = np.sqrt(np.maximum(squares, 1e-9))
 
     def nearest(self, row: Sequence[int]) -> int:
-        """Return the number of the text that is most like it; of equals, and where none is like it, the first."""
+        """Return the number of the text that is most like it; of equals, and where none is like it,
+        the first.
+        """
         common = np.zeros(self.size)
         for token in set(row):
             if 0 <= token < self.vocab_size:
-                common[self._owners[self._starts[token] : self._starts[token + 1]]] += self._weights[token]
+                common[self._owners[self._starts[token] : self._starts[token + 1]]] += (
+                    self._weights[token]
+                )
         return int((common / self._lengths).argmax())

@@ -1,7 +1,8 @@
-"""The verdict on a translator: what it does with dev, beside copying from the nearest training sentence.
+"""The verdict on a translator: what it does with dev, beside copying from the nearest training
+sentence.
 
-No score alone decides. What does: how many translations are broken, how many are right or nearly, and whether
-looking a sentence up in the training text would do as well.
+No score alone decides. What does: how many translations are broken, how many are right or nearly,
+and whether looking a sentence up in the training text would do as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,19 +26,23 @@ from weft.run.judging.memory import Memory
 from weft.run.judging.words import edits, words_of
 from weft.tasks.translation import Translation
 
-MOST_JUDGED, MOST_REMEMBERED = 200, 100_000  # sentences of dev, and of training text, spread over all
-BROKEN = 0.1  # share of translations that repeat themselves, are empty, cut or too short: it cannot be used
+# sentences of dev, and of training text, spread over all
+MOST_JUDGED, MOST_REMEMBERED = 200, 100_000
+# share of translations that repeat themselves, are empty, cut or too short: it cannot be used
+BROKEN = 0.1
 NEAR = 0.5  # share that a word or less is wrong in: for text like this it can be used
-HALF_RIGHT = 0.5  # share with half of its words right: below it there is nothing to correct
-TOO_SHORT, LONG = 0.5, 4  # share of the reference's words below which one is too short, where it has so many words
+# share with half of its words right: below it there is nothing to correct
+HALF_RIGHT = 0.5
+# share of the reference's words below which one is too short, where it has so many words
+TOO_SHORT, LONG = 0.5, 4
 
 
 @dataclass(frozen=True)
 class Outcomes:
     """What became of some dev sentences, each counted once: the first of these that holds.
 
-    `near` have at most one word (character, without spaces) wrong, `half` at most half of the reference's words;
-    `near` are among them.
+    `near` have at most one word (character, without spaces) wrong, `half` at most half of the
+    reference's words; `near` are among them.
     """
 
     count: int
@@ -61,10 +66,16 @@ class Outcomes:
             (self.cut, "find no end"),
             (self.short, "have less than half of the reference's words"),
         )
-        yield from (f"{count} of {self.count} translations {what}" for count, what in named if count)
+        yield from (
+            f"{count} of {self.count} translations {what}"
+            for count, what in named
+            if count
+        )
 
 
-def judge_translator(task: Translation, train: ParallelText, dev: ParallelText) -> Judgement:
+def judge_translator(
+    task: Translation, train: ParallelText, dev: ParallelText
+) -> Judgement:
     """Translate some of dev, as `weft translate` does, and judge."""
     dev = dev.select(places(len(dev), MOST_JUDGED))
     predictions = task.predictor().translate(dev.src)
@@ -80,33 +91,47 @@ def judge(
     copies: Sequence[str],
     language: str,
 ) -> Judgement:
-    """Return the verdict on some translations; `copies` are the translations of the nearest training sentences."""
+    """Return the verdict on some translations; `copies` are the translations of the nearest
+    training sentences.
+    """
     count = len(references)
     if count < FEW_JUDGED:
-        return not_judged(f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed")
+        return not_judged(
+            f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed"
+        )
     texts = [prediction.text for prediction in predictions]
     found = outcomes(predictions, references, language)
-    mine, copied = (translation_scores(some, references, language).bleu for some in (texts, copies))
+    mine, copied = (
+        translation_scores(some, references, language).bleu for some in (texts, copies)
+    )
     verdict, first = _verdict(found, mine, copied, language)
     figures = {
-        **{name: getattr(found, name) for name in ("count", "repeated", "empty", "cut", "short", "near", "half")},
+        **{
+            name: getattr(found, name)
+            for name in ("count", "repeated", "empty", "cut", "short", "near", "half")
+        },
         "bleu": round(mine, 2),
         "copy_bleu": round(copied, 2),
     }
-    beside = (
-        f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {mine:.1f}"
-    )
+    beside = f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {mine:.1f}"
     shown = [
         {"source": sources[i], "translation": texts[i], "reference": references[i]}
         for i in places(count, NUM_EXAMPLES)
     ]
     confidence = _low_confidence(predictions)
-    return Judgement(verdict, [first, beside], figures, examples=shown, low_confidence=confidence)
+    return Judgement(
+        verdict, [first, beside], figures, examples=shown, low_confidence=confidence
+    )
 
 
-def outcomes(predictions: Sequence[Prediction], references: Sequence[str], language: str) -> Outcomes:
+def outcomes(
+    predictions: Sequence[Prediction], references: Sequence[str], language: str
+) -> Outcomes:
     """Count what became of each sentence."""
-    kinds = [_kind(one, text, language) for one, text in zip(predictions, references, strict=True)]
+    kinds = [
+        _kind(one, text, language)
+        for one, text in zip(predictions, references, strict=True)
+    ]
     return Outcomes(
         count=len(kinds),
         repeated=kinds.count("repeated"),
@@ -129,10 +154,14 @@ def _kind(prediction: Prediction, reference: str, language: str) -> str:
     if len(wanted) >= LONG and len(mine) < TOO_SHORT * len(wanted):
         return "short"
     distance = edits(mine, wanted)
-    return "near" if distance <= 1 else "half" if distance <= len(wanted) / 2 else "other"
+    return (
+        "near" if distance <= 1 else "half" if distance <= len(wanted) / 2 else "other"
+    )
 
 
-def _verdict(found: Outcomes, mine: float, copied: float, language: str) -> tuple[str, str]:
+def _verdict(
+    found: Outcomes, mine: float, copied: float, language: str
+) -> tuple[str, str]:
     """Return the word, and the sentence that explains it."""
     unit = "word" if joiner(language) else "character"
     near = f"{found.near} of {found.count} dev sentences differ from the reference by a {unit} or less"
@@ -144,11 +173,16 @@ def _verdict(found: Outcomes, mine: float, copied: float, language: str) -> tupl
     if found.half < HALF_RIGHT * found.count:
         return NOT_YET, f"only {half}"
     if mine < copied:
-        return NOT_YET, "copying the translation of the nearest training sentence does better"
+        return (
+            NOT_YET,
+            "copying the translation of the nearest training sentence does better",
+        )
     return DRAFT, f"to be read and corrected; {near}, {half}"
 
 
-def _copies(task: Translation, train: ParallelText, sources: Sequence[str]) -> list[str]:
+def _copies(
+    task: Translation, train: ParallelText, sources: Sequence[str]
+) -> list[str]:
     encode = task.tokenizers[0].encode_batch
     memory = Memory(encode(train.src))
     return [train.tgt[memory.nearest(row)] for row in encode(list(sources))]

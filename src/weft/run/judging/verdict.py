@@ -11,7 +11,12 @@ from weft.folder.layout import FINISHED_EARLY
 from weft.inspection.diagnosis import Run, of_run
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
-from weft.run.judging.curve import before_decay, deciding, learned_by_heart, still_improves
+from weft.run.judging.curve import (
+    before_decay,
+    deciding,
+    learned_by_heart,
+    still_improves,
+)
 from weft.run.judging.judgement import Judgement, not_judged
 from weft.run.judging.language import judge_language_model
 from weft.run.judging.translation import judge_translator
@@ -30,7 +35,8 @@ def judge_run(
     scores: Mapping[str, float],
     is_stopped: bool = False,
 ) -> Judgement:
-    """Return the verdict on the model that the run in `folder` publishes; `scores` are those of its step on dev.
+    """Return the verdict on the model that the run in `folder` publishes; `scores` are those of its
+    step on dev.
 
     `is_stopped` says that the run is not at its end: its command goes on.
     """
@@ -53,7 +59,11 @@ def _judge(
         return not_judged("there is no dev text; give one with --dev, or more text")
     history = _history(folder)
     values, _ = deciding(history.evaluations) if history else ([], False)
-    improves = still_improves(*deciding(before_decay(history.evaluations, history.rates))) if history else False
+    improves = (
+        still_improves(*deciding(before_decay(history.evaluations, history.rates)))
+        if history
+        else False
+    )
     helps = _helps(folder, task, improves, is_stopped)
     how = "rises"
     if isinstance(task, Translation):
@@ -62,19 +72,31 @@ def _judge(
         found = judge_classifier(task, texts.train, texts.dev)
     else:
         assert isinstance(task, LanguageModelling)
-        by_heart = history is not None and learned_by_heart(values, [loss for _, loss in history.losses])
-        found = judge_language_model(task, texts.train, texts.dev, scores.get("dev_loss"), by_heart)
+        by_heart = history is not None and learned_by_heart(
+            values, [loss for _, loss in history.losses]
+        )
+        found = judge_language_model(
+            task, texts.train, texts.dev, scores.get("dev_loss"), by_heart
+        )
         how = "falls"
     return found.with_curve(how if improves else "", helps)
 
 
-def _helps(folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool) -> list[str]:
-    """What the run's own figures say would make the model better; that it ended early is said already."""
+def _helps(
+    folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool
+) -> list[str]:
+    """What the run's own figures say would make the model better; that it ended early is said
+    already.
+    """
     run = Run.of(folder)
     if is_stopped:  # what stands in the folder is of a run that is being published
         run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})
     said = improves and not is_stopped
-    causes = [cause for cause in of_run(task, run) if not (said and cause.code == "too-few-steps")]
+    causes = [
+        cause
+        for cause in of_run(task, run)
+        if not (said and cause.code == "too-few-steps")
+    ]
     return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
 
 
