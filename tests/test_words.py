@@ -1,0 +1,188 @@
+"""How the source is written: docstrings begin with a verb, lines are not crowded, words are known."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import house  # tools/house.py
+import weft
+
+SOURCE = Path(weft.__file__).parent
+# Rooms that are still to be read through.
+PENDING = {
+    *(
+        "cli",
+        "config.py",
+        "console",
+        "data",
+        "decoding",
+        "engine",
+        "errors.py",
+        "evaluation",
+    ),
+    *(
+        "folder",
+        "__init__.py",
+        "inspection",
+        "kernels",
+        "__main__.py",
+        "model",
+        "predict",
+    ),
+    *("recipes", "run", "ship", "tasks", "training"),
+}
+FILES = [
+    name
+    for name in sorted(
+        path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")
+    )
+    if name.split("/")[0] not in PENDING
+]
+TOKENS_A_LINE = 9.0
+CROWDED = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# What a function's docstring may begin with; a verb that is missing is added here.
+VERBS = {
+    *("Accumulate", "Add", "Advance", "Align", "Answer", "Append", "Apply", "Ask", "Attend", "Average"),
+    *("Begin", "Build", "Call", "Change", "Check", "Choose", "Classify", "Clean", "Close", "Collect"),
+    *("Compare", "Compile", "Compute", "Continue", "Convert", "Copy", "Count", "Create", "Cut"),
+    *("Decide", "Decode", "Delete", "Describe", "Divide", "Download", "Draw", "Drop", "Embed", "Encode"),
+    *("End", "Estimate", "Evaluate", "Expand", "Fill", "Find", "Finish", "Flush", "Follow", "Gather"),
+    *("Generate", "Give", "Go", "Group", "Guess", "Hand", "Hash", "Hold", "Initialize", "Inspect", "Join"),
+    *("Keep", "Label", "Learn", "Leave", "Let", "List", "Load", "Look", "Make", "Map", "Mark", "Mask"),
+    *("Measure", "Merge", "Move", "Multiply", "Name", "Normalize", "Note", "Open", "Order", "Pack", "Pad"),
+    *("Parse", "Plan", "Print", "Project", "Propose", "Prove", "Put", "Quantize", "Raise", "Rank", "Read"),
+    *("Record", "Reduce", "Refuse", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset"),
+    *("Resolve", "Return", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
+    *("Shard", "Show", "Shuffle", "Skip", "Sort", "Split", "Start", "Step", "Stop", "Store", "Stream"),
+    *("Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),
+    *("Update", "Use", "Validate", "Wait", "Walk", "Warn", "Weigh", "Wrap", "Write", "Yield"),
+}  # fmt: skip
+# Words of our own, and what the field says; whole words of names, docstrings and comments.
+FIELD = {
+    "slope": "grad",
+    "slopes": "grads",
+    "way back": "backward",
+    "look_around": "self_attention",
+    "look_back": "causal_self_attention",
+    "look_across": "cross_attention",
+    "theirs": "tgt, other",
+    "settle": "choose, resolve, finish",
+    "settled": "chosen, resolved, finished",
+    "blotted": "masked",
+    "processor": "CPU",
+    "processors": "CPUs",
+}
+OURS = re.compile(rf"(?<![a-z])({'|'.join(FIELD)})(?![a-z])", re.IGNORECASE)
+
+
+def tree(name: str) -> ast.Module:
+    return ast.parse((SOURCE / name).read_text("utf-8"))
+
+
+def nodes_with_docstrings(name: str) -> Iterator[tuple[ast.AST, int, str]]:
+    for node in ast.walk(tree(name)):
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and (
+            text := ast.get_docstring(node)
+        ):
+            yield node, getattr(node, "lineno", 1), text
+
+
+def test_a_docstring_says_what_a_function_does() -> None:
+    wrong = []
+    for name in FILES:
+        for node, line, text in nodes_with_docstrings(name):
+            first = text.split()[0].strip("`.,:;")
+            is_fragment = first.lower() in house.FRAGMENT
+            is_no_verb = isinstance(node, FUNCTIONS) and first not in VERBS
+            if is_fragment or is_no_verb:
+                wrong.append(f"{name}:{line}: {text.splitlines()[0]}")
+    assert wrong == []
+
+
+def test_a_line_is_not_crowded() -> None:
+    means = {}
+    for name in FILES:
+        text = (SOURCE / name).read_text("utf-8")
+        counts = house.tokens_by_line(text, house.docstring_lines(tree(name)))
+        means[name] = sum(counts) / max(len(counts), 1)
+    assert {name: mean for name, mean in means.items() if mean > TOKENS_A_LINE} == {}
+
+
+def test_a_line_has_one_comprehension_or_conditional_expression() -> None:
+    wrong = []
+    for name in FILES:
+        nodes = [node for node in ast.walk(tree(name)) if isinstance(node, CROWDED)]
+        by_line = Counter(node.lineno for node in nodes)
+        wrong += [f"{name}:{line}" for line, count in by_line.items() if count > 1]
+    assert wrong == []
+
+
+def test_what_is_assigned_in_parallel_is_alike() -> None:
+    wrong = []
+    for name in FILES:
+        nodes = [node for node in ast.walk(tree(name)) if is_unlike(node)]
+        wrong += [f"{name}:{getattr(node, 'lineno', 0)}" for node in nodes]
+    assert wrong == []
+
+
+def test_words_are_those_of_the_field() -> None:
+    wrong = []
+    for name in FILES:
+        for number, line in enumerate(
+            (SOURCE / name).read_text("utf-8").splitlines(), 1
+        ):
+            wrong += [
+                f"{name}:{number}: {word}: {FIELD[word.lower()]}"
+                for word in OURS.findall(line)
+            ]
+    assert wrong == []
+
+
+def is_unlike(node: ast.AST) -> bool:
+    """Whether `a, b = x, y` has values of several kinds, and none needs another's old value."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
+        return False
+    targets = [target for target in node.targets if isinstance(target, ast.Tuple)]
+    if not targets:
+        return False
+    written = {ast.unparse(name) for target in targets for name in target.elts}
+    read = {
+        ast.unparse(inner)
+        for inner in ast.walk(node.value)
+        if isinstance(inner, ast.expr)
+    }
+    return not written & read and len({kind(value) for value in node.value.elts}) > 1
+
+
+def kind(value: ast.expr) -> tuple[str, str]:
+    if isinstance(value, ast.Call):
+        return "call", ast.unparse(value.func)
+    if isinstance(value, ast.Constant):
+        return "constant", type(value.value).__name__
+    return type(value).__name__, ""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_words_are_those_of_the_field(name: str) -> None:
+    lines = (SOURCE / name).read_text("utf-8").splitlines()
+    found = [
+        (number, match[1])
+        for number, line in enumerate(lines, 1)
+        for match in OURS.finditer(line)
+    ]
+    assert [
+        f"{name}:{number}: {word}: say {FIELD[word.lower()]}" for number, word in found
+    ] == []
+
+
+def test_the_rules_see_what_they_forbid() -> None:
+    crowded = ast.parse(
+        "a, b = 1, 'x'\nc, d = d, c\ne, f = len(x), len(y)\ng, h = len(x), y"
+    )
+    assert [is_unlike(node) for node in crowded.body] == [True, False, False, True]
+    assert OURS.findall("the_slope and slopes; settlement; Settled; a way back") == [
+        *("slope", "slopes", "Settled", "way back"),
+    ]
