@@ -22,7 +22,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from side_by_side import DATA, as_settings, say
 
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.inspection.figure import COLORS, DASHES, FAINT, styled, write_figure
 
 TEXT = ",".join(str(DATA / "multi30k" / f"train.{lang}") for lang in ("en", "de"))
@@ -60,7 +60,7 @@ def curve(settings: Sequence[str]) -> dict[int, float]:
         if done.returncode:
             raise RuntimeError(done.stderr[-300:])
         lines = map(
-            json.loads, run_files(out).metrics.read_text("utf-8").split("\n")[:-1]
+            json.loads, RunFolder(out).metrics.read_text("utf-8").split("\n")[:-1]
         )
         return {line["step"]: line["dev_loss"] for line in lines if "dev_loss" in line}
 

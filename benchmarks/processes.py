@@ -16,7 +16,7 @@ from pathlib import Path
 
 from side_by_side import DATA, as_settings, say
 
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 
 TEXT = ",".join(str(DATA / "multi30k" / f"train.{lang}") for lang in ("en", "de"))
 SIZES = {"small": (256, 3), "base": (512, 6)}
@@ -70,7 +70,7 @@ def speed(form: str, size: str, steps: int, warm: int) -> float:
             raise RuntimeError(done.stderr[-300:])
         lines = [
             json.loads(line)
-            for line in run_files(out).metrics.read_text("utf-8").split("\n")[:-1]
+            for line in RunFolder(out).metrics.read_text("utf-8").split("\n")[:-1]
         ]
     logged = [
         line for line in lines if "tokens_per_second" in line and line["step"] > warm

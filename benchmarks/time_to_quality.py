@@ -41,7 +41,7 @@ from side_by_side import (
     say,
 )
 
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 
 POLL = 0.1  # seconds
 TEXTS = {
@@ -157,7 +157,7 @@ def train_weft(
 
     def news() -> Reached | None:
         nonlocal told, over
-        metrics = run_files(out).metrics
+        metrics = RunFolder(out).metrics
         lines = metrics.read_text("utf-8").split("\n")[:-1] if metrics.is_file() else []
         for line in map(json.loads, lines):
             if "dev_bleu" in line and line["step"] > told:

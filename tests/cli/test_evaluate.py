@@ -30,10 +30,10 @@ def trained_on(
     """The pairs of the training text that are in training."""
     from weft.data.corpus import read_pairs
     from weft.data.overlap import TextHashes
-    from weft.folder.model_folder import run_files
+    from weft.folder.model_folder import RunFolder
 
     text = read_pairs(write_pairs(216))
-    hashes = TextHashes.load(run_files(folder).train_hashes)
+    hashes = TextHashes.load(RunFolder(folder).train_hashes)
     pairs = list(zip(text.src, text.tgt, strict=True))
     return [pairs[i] for i in hashes.shared(pairs)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from weft.data import builtin
 from weft.folder import durable
-from weft.folder.layout import run_files, task_of
+from weft.folder.layout import RunFolder, task_of
 
 Command = Callable[..., Any]
 STEPS = (
@@ -56,7 +56,7 @@ def pairs(count: int = 60) -> str:
 
 
 def recipe_of(folder: str) -> dict[str, Any]:
-    found: dict[str, Any] = durable.read_json(run_files(Path(folder)).recipe)
+    found: dict[str, Any] = durable.read_json(RunFolder(Path(folder)).recipe)
     return found
 
 
@@ -153,7 +153,7 @@ def test_what_is_named_wins_and_a_contradiction_is_noted(
     assert f"note: {said}" in ended.messages
     assert (
         said
-        in json.loads(run_files(Path("runs/questions")).verdict.read_bytes())["notes"]
+        in json.loads(RunFolder(Path("runs/questions")).verdict.read_bytes())["notes"]
     )
 
 

@@ -14,7 +14,7 @@ import weft
 from weft.data import builtin
 from weft.errors import DataError
 from weft.folder import durable
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.run.card import without_folders
 
 Command = Callable[..., Any]
@@ -70,7 +70,7 @@ def test_the_flag_goes_on_and_is_recorded(
         if note.startswith("trained all the same (--allow-bad-data): ")
     ]
     assert "each source line fits" in note
-    facts = durable.read_json(run_files(tmp_path / "out").recipe)
+    facts = durable.read_json(RunFolder(tmp_path / "out").recipe)
     assert facts["texts"]["train"]["overridden"] == ["shifted-lines"]
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     assert "trained in spite of: shifted-lines (--allow-bad-data)" in card
@@ -78,7 +78,7 @@ def test_the_flag_goes_on_and_is_recorded(
 
 
 def test_sound_text_records_nothing(tiny_folder: Path) -> None:
-    facts = durable.read_json(run_files(tiny_folder).recipe)
+    facts = durable.read_json(RunFolder(tiny_folder).recipe)
     assert "overridden" not in facts["texts"]["train"]
     assert "--allow-bad-data" not in (tiny_folder / "README.md").read_text("utf-8")
 
@@ -146,7 +146,7 @@ class TestSignature:
             "train", "--train", write_pairs(210), "--out", tmp_path / "out", *settings
         )
         (line,) = [line for line in ended.messages if line.startswith("test: ")]
-        verdict = json.loads(run_files(tmp_path / "out").verdict.read_bytes())
+        verdict = json.loads(RunFolder(tmp_path / "out").verdict.read_bytes())
         signature = verdict["test"]["data_signature"]
         assert verdict["test"]["contaminated"] is None
         assert line.endswith(signature)

@@ -37,7 +37,7 @@ import torch
 from safetensors.torch import save_file
 
 from weft.errors import WeftError
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels import machine
 from weft.recipes.file import load_recipe
 from weft.run.train import Request, train
@@ -133,7 +133,7 @@ def run(asked: dict[str, Any]) -> int:
         **{key: asked[key] for key in keys if key in asked},
     )
     try:
-        train(request, Log(run_files(out).metrics, every=1, quiet=True))
+        train(request, Log(RunFolder(out).metrics, every=1, quiet=True))
     except WeftError as error:
         print(f"weft: {error}", file=sys.stderr)
         return error.exit_code

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from weft.errors import WeftError
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.recipes.file import load_recipe
 from weft.run.train import Request, train
 from weft.training import trainer
@@ -41,7 +41,7 @@ def main() -> int:
                 out=out,
                 train=(asked["train"],),
             ),
-            Log(run_files(out).metrics, every=1, quiet=True),
+            Log(RunFolder(out).metrics, every=1, quiet=True),
         )
     except WeftError as error:
         print(f"rank {RANK}: weft: {error}", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ import torch
 import weft
 from weft.errors import FolderError
 from weft.folder import durable, model_folder
-from weft.folder.model_folder import open_model_folder, run_files
+from weft.folder.model_folder import RunFolder, open_model_folder
 from weft.kernels.machine import Machine
 from weft.tasks.translation import Translation
 
@@ -117,17 +117,17 @@ def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) ->
     assert "not a Weft model folder" in refusal(tmp_path)
     (tmp_path / "file").write_text("")
     assert "is no folder" in refusal(tmp_path / "file")
-    run_files(tmp_path).folder.mkdir()
-    run_files(tmp_path).recipe.write_text("{}")
+    RunFolder(tmp_path).folder.mkdir()
+    RunFolder(tmp_path).recipe.write_text("{}")
     assert "training has not finished; the same call goes on" in refusal(tmp_path)
-    run_files(tmp_path).recipe.write_text(
+    RunFolder(tmp_path).recipe.write_text(
         '{"command": "weft train a.tsv --fresh --output x"}'
     )
     assert (
         "training has not finished; the same command goes on: weft train a.tsv --output x"
         in refusal(tmp_path)
     )
-    (run_files(tmp_path).checkpoints / "step-3").mkdir(parents=True)
+    (RunFolder(tmp_path).checkpoints / "step-3").mkdir(parents=True)
     assert f"x; to use what there is: weft finish {tmp_path}" in refusal(tmp_path)
 
 
@@ -154,7 +154,7 @@ def test_the_config_says_what_the_model_is(tiny_folder: Path) -> None:
 
 def test_the_card_says_how_it_was_made_and_what_it_scores(tiny_folder: Path) -> None:
     card = (tiny_folder / "README.md").read_text()
-    verdict = json.loads(run_files(tiny_folder).verdict.read_bytes())
+    verdict = json.loads(RunFolder(tiny_folder).verdict.read_bytes())
     assert "Translation, en to de" in card
     assert "pairs.en-de.tsv" in card
     assert (

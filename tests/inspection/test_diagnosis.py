@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.inspection import diagnosis
 from weft.inspection.diagnosis import Cause, Run, diagnose
 from weft.inspection.probe import Probe
@@ -683,7 +683,7 @@ def test_finds_nothing_in_a_healthy_language_model(tmp_path: Path) -> None:
 
 
 def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
-    files = run_files(tmp_path)
+    files = RunFolder(tmp_path)
     files.folder.mkdir()
     files.recipe.write_text(
         '{"recipe": {"training": {"warmup_steps": 400, "learning_rate": 0.001}}}'

@@ -15,7 +15,7 @@ import torch
 import weft
 from weft.data import builtin
 from weft.folder import durable
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine
 from weft.tasks.language_modelling import LanguageModelling
 
@@ -141,7 +141,7 @@ def test_the_built_in_sentences_are_foretold_better_than_by_pairs_of_characters(
         *steps,
         *rates,
     )
-    test = durable.read_json(run_files(tmp_path / "out").verdict)["test"]
+    test = durable.read_json(RunFolder(tmp_path / "out").verdict)["test"]
     print(
         f"{test['bits_per_byte']:.3f} bits per byte, pairs of characters {baseline:.3f}"
     )

@@ -18,7 +18,7 @@ import weft
 from weft.engine import bindings
 from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.folder import durable
-from weft.folder.model_folder import CARD, WEIGHTS, run_files
+from weft.folder.model_folder import CARD, WEIGHTS, RunFolder
 from weft.kernels import machine, native
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
@@ -83,7 +83,7 @@ def call(tiny_folder: Path, text: str, tiny_settings: tuple[str, ...]) -> Distil
             teacher,
             data,
             beam_size,
-            Log(run_files(out).metrics, quiet=True),
+            Log(RunFolder(out).metrics, quiet=True),
             **shown,
         )
 
@@ -134,7 +134,7 @@ def lines(path: Path) -> list[str]:
 def test_the_student_learns_what_the_teacher_wrote(
     student: Path, tiny_folder: Path, text: str
 ) -> None:
-    files = run_files(student)
+    files = RunFolder(student)
     sources = [line.split("\t")[0] for line in lines(Path(text))]
     teacher = weft.load(tiny_folder).translate(sources, beam_size=2)
     assert lines(files.distilled_src) == sources
@@ -194,7 +194,7 @@ def test_a_teacher_in_int8(
     teacher, pairs, files = (
         tmp_path / "int8",
         write_pairs(31),
-        run_files(tmp_path / "out"),
+        RunFolder(tmp_path / "out"),
     )
     quantize(
         tiny_folder,
@@ -236,7 +236,7 @@ def test_stopped_in_translating_it_goes_on_to_the_same_student(
     after: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out, files = tmp_path / "out", run_files(tmp_path / "out")
+    out, files = tmp_path / "out", RunFolder(tmp_path / "out")
     with pytest.raises(KilledError):
         call(out, progress=stopping(after))
     assert durable.read_json(files.verdict)["stage"] == "translating"
@@ -254,7 +254,7 @@ def test_stopped_in_translating_it_goes_on_to_the_same_student(
     assert len(asked) == 216 - after
     assert weights(out) == weights(student)
     assert (
-        files.translations.read_bytes() == run_files(student).translations.read_bytes()
+        files.translations.read_bytes() == RunFolder(student).translations.read_bytes()
     )
 
 
@@ -299,11 +299,11 @@ def test_killed_with_a_line_half_written_it_goes_on_to_the_same_student(
         command, capture_output=True, timeout=120, check=False, env=environment
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    partial = run_files(out).distilled / "translations.jsonl.partial"
+    partial = RunFolder(out).distilled / "translations.jsonl.partial"
     assert 0 < len(lines(partial)) < 200
     with partial.open("ab") as file:  # as a disk may have it
         file.write(b'{"text": "Kat')
-    verdict = read_verdict(run_files(out).verdict)
+    verdict = read_verdict(RunFolder(out).verdict)
     assert verdict is not None
     assert (verdict.outcome, verdict.stage) == ("running", "translating")
     call(out)
@@ -333,7 +333,7 @@ def test_stopped_in_training_it_goes_on_to_the_same_student(
 def test_a_finished_student_is_left_as_it_is(call: Distill, copied: Path) -> None:
     before = {
         path: path.stat().st_mtime_ns
-        for path in (copied / WEIGHTS, run_files(copied).verdict)
+        for path in (copied / WEIGHTS, RunFolder(copied).verdict)
     }
     call(copied)
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -389,7 +389,7 @@ def test_translations_in_the_making_bind_once_there_are_some(
         call(out, beam_size=1, progress=stopping(1))
     with pytest.raises(UsageError, match="the beam size was 1, is 2"):
         call(out)
-    partial = run_files(out).distilled / "translations.jsonl.partial"
+    partial = RunFolder(out).distilled / "translations.jsonl.partial"
     partial.write_bytes(b"")
     call(out)
     assert weights(out) == weights(student)
@@ -403,7 +403,7 @@ def test_training_changes_are_refused_as_ever(call: Distill, copied: Path) -> No
 def test_a_student_is_not_trained_on_without_its_teacher(
     copied: Path, tiny_settings: tuple[str, ...]
 ) -> None:
-    files = run_files(copied)
+    files = RunFolder(copied)
     settings = (
         *tiny_settings,
         *STEPS,
@@ -426,17 +426,17 @@ def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(
     copied: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "begun"
-    shutil.copytree(run_files(copied).distilled, run_files(out).distilled)
+    shutil.copytree(RunFolder(copied).distilled, RunFolder(out).distilled)
     with pytest.raises(
         UsageError,
         match="holds a teacher's translations; go on with weft distill, or give another",
     ):
         weft.train(
             out=out,
-            train=f"{run_files(copied).distilled_src},{run_files(copied).distilled_tgt}",
+            train=f"{RunFolder(copied).distilled_src},{RunFolder(copied).distilled_tgt}",
             quiet=True,
         )
-    assert run_files(out).translations.is_file()
+    assert RunFolder(out).translations.is_file()
 
 
 def test_a_folder_of_another_run_is_refused(
@@ -447,7 +447,7 @@ def test_a_folder_of_another_run_is_refused(
         UsageError, match="holds a run that has no teacher; give another --output"
     ):
         call(tmp_path / "out")
-    assert not run_files(tmp_path / "out").distilled.exists()
+    assert not RunFolder(tmp_path / "out").distilled.exists()
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a.txt").touch()
     with pytest.raises(UsageError, match="is not empty and holds no run"):
@@ -551,7 +551,7 @@ def test_flagged_translations_are_left_out_and_counted(
     monkeypatch.setattr(Translator, "translate_stream", flagging(flags))
     verdict = call(tmp_path / "out")
     files, sources = (
-        run_files(tmp_path / "out"),
+        RunFolder(tmp_path / "out"),
         [line.split("\t")[0] for line in lines(Path(text))],
     )
     kept = [source for i, source in enumerate(sources) if i not in flags]
@@ -578,7 +578,7 @@ def test_with_nothing_left_to_learn_it_ends(
         match=r"nothing to train on: left out: 216 of 216 sentences \(its translation is empty",
     ):
         call(tmp_path / "out")
-    verdict = read_verdict(run_files(tmp_path / "out").verdict)
+    verdict = read_verdict(RunFolder(tmp_path / "out").verdict)
     assert verdict is not None
     assert (verdict.outcome, verdict.exit_code) == ("failed", 3)
 
@@ -587,7 +587,7 @@ def test_with_nothing_left_to_learn_it_ends(
 def test_damaged_translations_are_named(
     call: Distill, copied: Path, student: Path, damage: bytes
 ) -> None:
-    translations = run_files(copied).translations
+    translations = RunFolder(copied).translations
     content = translations.read_bytes().split(b"\n", 1)[1]
     translations.write_bytes(damage + content)
     with pytest.raises(
@@ -596,4 +596,4 @@ def test_damaged_translations_are_named(
         call(copied, "training.max_steps=13")
     translations.unlink()
     call(copied, "training.max_steps=13")
-    assert translations.read_bytes() == run_files(student).translations.read_bytes()
+    assert translations.read_bytes() == RunFolder(student).translations.read_bytes()

@@ -16,7 +16,7 @@ import pytest
 import weft
 from weft.errors import FolderError, Interrupted, UsageError
 from weft.folder.durable import held
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Any]
@@ -61,7 +61,7 @@ def train(tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write) ->
 
 
 def verdict_of(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run_files(out).verdict.read_bytes())
+    found: dict[str, Any] = json.loads(RunFolder(out).verdict.read_bytes())
     return found
 
 
@@ -83,13 +83,13 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
         FolderError, match=r"the same call goes on; to use what there is"
     ):
         weft.load(out)
-    before = {p.name for p in run_files(out).checkpoints.iterdir()}
+    before = {p.name for p in RunFolder(out).checkpoints.iterdir()}
     found = weft.finish(out, quiet=True)
     assert (found.outcome, found.exit_code, found.step) == ("finished early", 0, 10)
     assert found.reason == "finished early at step 10 of 12"
     assert found.best_step in (4, 8)
     assert weights(out) == weights(
-        run_files(out).checkpoints / f"step-{found.best_step}"
+        RunFolder(out).checkpoints / f"step-{found.best_step}"
     )
     assert found.test["num_sentences"] == 20
     assert verdict_of(out)["reason"] == found.reason
@@ -97,7 +97,7 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
     assert f"those of step {found.best_step}, the best on dev" in card
     assert "20 sentences, references sha256" in card
     assert weft.load(out).translate("cat sees dog.")[0].score is not None
-    assert {p.name for p in run_files(out).checkpoints.iterdir()} == before
+    assert {p.name for p in RunFolder(out).checkpoints.iterdir()} == before
     # again, to the same
     assert weft.finish(out, quiet=True).outcome == "finished early"
     assert train().outcome == "done"
@@ -158,7 +158,7 @@ def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> N
     found = weft.finish(tmp_path / "out", quiet=True)
     assert (found.step, found.best_step, found.test) == (6 + 1, 0, {})
     assert weights(tmp_path / "out") == weights(
-        run_files(tmp_path / "out").checkpoints / "step-7"
+        RunFolder(tmp_path / "out").checkpoints / "step-7"
     )
 
 
@@ -220,14 +220,14 @@ def test_what_cannot_be_finished_is_said(train: Train, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train(stop=6)
     with (
-        held(run_files(out).lock, out),
+        held(RunFolder(out).lock, out),
         pytest.raises(UsageError, match="is in use by process"),
     ):
         weft.finish(out)
-    run_files(out).config.unlink()
+    RunFolder(out).config.unlink()
     with pytest.raises(FolderError, match=r"training\.max_steps=N"):
         weft.finish(out)
-    shutil.rmtree(run_files(out).checkpoints)
+    shutil.rmtree(RunFolder(out).checkpoints)
     with pytest.raises(
         FolderError, match="no step is saved yet; the same call goes on"
     ):

@@ -15,7 +15,7 @@ import weft
 from weft.data.known import KnownWords
 from weft.errors import FolderError
 from weft.folder.durable import sha256_of
-from weft.folder.model_folder import WORDS, run_files
+from weft.folder.model_folder import WORDS, RunFolder
 from weft.kernels.machine import machine_for_use
 from weft.recipes.file import load_recipe
 from weft.run.card import without_folders
@@ -52,7 +52,7 @@ def run(
 
 
 def verdict_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run_files(folder).verdict.read_bytes())
+    found: dict[str, Any] = json.loads(RunFolder(folder).verdict.read_bytes())
     return found
 
 

@@ -32,7 +32,7 @@ from weft.errors import (
     UsageError,
 )
 from weft.folder import durable
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels import native
 from weft.kernels.machine import Machine
 from weft.recipes.file import with_values
@@ -72,7 +72,7 @@ def train(tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...]) ->
 
 
 def read_verdict(out: Path) -> dict[str, Any]:
-    return json.loads(run_files(out).verdict.read_bytes())
+    return json.loads(RunFolder(out).verdict.read_bytes())
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -84,7 +84,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def logged_steps(out: Path, key: str) -> list[int]:
-    lines = run_files(out).metrics.read_bytes().decode().split("\n")[:-1]
+    lines = RunFolder(out).metrics.read_bytes().decode().split("\n")[:-1]
     return [json.loads(line)["step"] for line in lines if key in json.loads(line)]
 
 
@@ -153,7 +153,7 @@ def test_tensorboard_shows_what_is_logged_also_after_a_stop(
     with pytest.raises(Interrupted):
         train(*settings, text=text)
     train(*settings, text=text)
-    folder = run_files(tmp_path / "out").tensorboard
+    folder = RunFolder(tmp_path / "out").tensorboard
     assert len([*folder.iterdir()]) == 2
     events = accumulator.EventAccumulator(str(folder)).Reload()
     assert [event.step for event in events.Scalars("dev/loss")] == logged_steps(
@@ -192,7 +192,7 @@ def test_trackio_may_be_asked_for_later_and_knows_the_run_again(
     train()
     train("training.trackio=essays", "training.max_steps=13")
     train("training.trackio=essays", "training.max_steps=14")
-    mark = durable.read_json(run_files(tmp_path / "out").recipe)["run"]
+    mark = durable.read_json(RunFolder(tmp_path / "out").recipe)["run"]
     assert runs == 2 * [("essays", f"out-{mark[:8]}")]
     assert told == [13, 14]
 
@@ -201,7 +201,7 @@ def test_a_run_begun_before_the_peak_was_measured_goes_on_without(
     train: Train, tmp_path: Path
 ) -> None:
     train()
-    files = run_files(tmp_path / "out")
+    files = RunFolder(tmp_path / "out")
     facts = durable.read_json(files.machine)
     assert facts.pop("peak_flops") > 0
     durable.write_json(files.machine, facts)
@@ -278,7 +278,7 @@ def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
         for note in verdict.notes
     )
     assert any("no test set" in note for note in verdict.notes)
-    facts = durable.read_json(run_files(tmp_path / "out").recipe)
+    facts = durable.read_json(RunFolder(tmp_path / "out").recipe)
     assert set(facts["texts"]) == {"train"}
     assert facts["texts"]["train"]["size"] == "60 pairs"
 
@@ -295,7 +295,7 @@ def test_dev_and_test_are_held_out_of_enough(
     assert set(verdict.dev) == {"dev_bleu", "dev_loss", "dev_perplexity"}
     assert verdict.best_step in (6, 12)
     assert logged_steps(tmp_path / "out", "dev_bleu") == [6, 12]
-    samples = run_files(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
+    samples = RunFolder(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
     assert [json.loads(line)["step"] for line in samples] == [6] * 4 + [12] * 4
 
 
@@ -393,7 +393,7 @@ def test_with_every_kind_of_noise_an_interrupted_run_goes_on_to_the_same_weights
     assert train(*NOISE).step == 12
     ours, whole = (tmp_path / name / "model.safetensors" for name in ("out", "whole"))
     assert ours.read_bytes() == whole.read_bytes()
-    step = run_files(tmp_path / "out").checkpoints / "step-12"
+    step = RunFolder(tmp_path / "out").checkpoints / "step-12"
     assert ours.read_bytes() == (step / "average.safetensors").read_bytes()
     assert ours.read_bytes() != (step / "model.safetensors").read_bytes()
 
@@ -728,7 +728,7 @@ def test_a_damaged_record_of_the_run_is_named(
     train: Train, tmp_path: Path, content: str
 ) -> None:
     train()
-    run_files(tmp_path / "out").recipe.write_text(content)
+    RunFolder(tmp_path / "out").recipe.write_text(content)
     with pytest.raises(FolderError, match=r"recipe\.json"):
         train("training.max_steps=13")
 
@@ -769,7 +769,7 @@ def test_a_damaged_best_checkpoint_is_not_published(
         )
         with pytest.raises(KeyboardInterrupt):
             train()
-    path = run_files(tmp_path / "out").checkpoints / "step-12" / "model.safetensors"
+    path = RunFolder(tmp_path / "out").checkpoints / "step-12" / "model.safetensors"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
@@ -813,7 +813,7 @@ def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
     assert ours.keys() == theirs.keys()
     moved = max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
     assert 0 < moved < 0.01  # one step away, not drawn anew
-    assert durable.read_json(run_files(tmp_path / "out").recipe)["from"] is not None
+    assert durable.read_json(RunFolder(tmp_path / "out").recipe)["from"] is not None
 
 
 def test_what_the_model_to_start_from_was_trained_on_is_no_honest_test(
@@ -839,7 +839,7 @@ def test_what_the_model_to_start_from_was_trained_on_is_no_honest_test(
     )
     (note,) = [note for note in verdict.notes if "were trained on by" in note]
     seen = len(
-        TextHashes.load(run_files(tiny_folder).train_hashes).shared(parts["test"])
+        TextHashes.load(RunFolder(tiny_folder).train_hashes).shared(parts["test"])
     )
     assert 0 < seen < 176
     assert note.startswith(
@@ -976,7 +976,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
 ) -> None:
     notes: list[str] = []
     monkeypatch.setattr(Log, "note", lambda self, text: notes.append(text))
-    files = run_files(tmp_path / "out")
+    files = RunFolder(tmp_path / "out")
     train()
     train("training.max_steps=13", "training.threads=2")
     assert (

@@ -27,7 +27,7 @@ from weft.data.labelled import LabelledText, from_rows, label_counts, read_label
 from weft.data.texts import Sources
 from weft.data.tokenizer import BOS_ID
 from weft.errors import DataError, Interrupted, OtherVersion, UsageError
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine
 from weft.predict.classifier import Classifier
 from weft.recipes.file import build_recipe
@@ -197,7 +197,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def verdict_of(folder: Path) -> dict[str, Any]:
-    return read_json(run_files(folder).verdict)
+    return read_json(RunFolder(folder).verdict)
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -341,7 +341,7 @@ def test_dev_and_test_are_held_out_of_enough(
     assert written["test_summary"].endswith(
         f"  20 texts  {written['test']['data_signature']}"
     )
-    files = run_files(tmp_path / "out")
+    files = RunFolder(tmp_path / "out")
     assert [
         line["step"] for line in lines_of(files.metrics) if "dev_accuracy" in line
     ] == [6, 12]
@@ -355,7 +355,7 @@ def test_samples_are_the_models_answers(trained: Path) -> None:
     verdict = verdict_of(trained)
     shown = [
         line
-        for line in lines_of(run_files(trained).samples)
+        for line in lines_of(RunFolder(trained).samples)
         if line["step"] == verdict["best_step"]
     ]
     dev = read_labelled(str(trained.parent / "dev.csv"))
@@ -447,7 +447,7 @@ def test_half_of_a_character_is_no_obstacle(
         "training.eval_every=12", text=path, dev=path, test=path, allow_bad_data=True
     )
     assert verdict.outcome == "done"
-    assert lines_of(run_files(tmp_path / "out").samples)[0]["text"].startswith(
+    assert lines_of(RunFolder(tmp_path / "out").samples)[0]["text"].startswith(
         "\ufffd "
     )
     assert verdict.judgement["examples"][0]["text"].startswith("\ufffd ")
@@ -488,7 +488,7 @@ def test_dev_accuracy_chooses_the_step(
     verdict = train(*every, text=write(made_rows()))
     assert verdict.best_step == best
     assert verdict.dev["dev_accuracy"] == scores[best][0]
-    checkpoints = run_files(tmp_path / "out").checkpoints
+    checkpoints = RunFolder(tmp_path / "out").checkpoints
     same = [
         weights(checkpoints / f"step-{step}") == weights(tmp_path / "out")
         for step in scores
@@ -584,7 +584,7 @@ def test_interrupted_and_started_again_the_weights_are_the_same(
     ) == ("interrupted", 7)
     assert train(*every, text=text).step == 12
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
-    ours, whole = (run_files(tmp_path / name) for name in ("out", "whole"))
+    ours, whole = (RunFolder(tmp_path / name) for name in ("out", "whole"))
     assert ours.samples.read_bytes() == whole.samples.read_bytes()
     assert verdict_of(tmp_path / "out")["dev"] == verdict_of(tmp_path / "whole")["dev"]
     assert [

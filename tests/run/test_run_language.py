@@ -23,7 +23,7 @@ import weft
 from weft.data.documents import read_documents
 from weft.errors import DataError, FolderError, Interrupted, UsageError
 from weft.folder import durable
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine
 from weft.recipes.file import load_recipe
 from weft.run.record import Verdict
@@ -101,7 +101,7 @@ def train(tmp_path: Path) -> Train:
 def logged(out: Path, key: str) -> dict[int, float]:
     lines = [
         json.loads(line)
-        for line in run_files(out).metrics.read_bytes().decode().split("\n")[:-1]
+        for line in RunFolder(out).metrics.read_bytes().decode().split("\n")[:-1]
     ]
     return {line["step"]: line[key] for line in lines if key in line}
 
@@ -237,7 +237,7 @@ def test_the_built_in_sentences(tmp_path: Path) -> None:
     )
     assert verdict.outcome == "done"
     assert not any("contaminated" in note for note in verdict.notes)
-    texts = durable.read_json(run_files(tmp_path / "out").recipe)["texts"]
+    texts = durable.read_json(RunFolder(tmp_path / "out").recipe)["texts"]
     assert {name: part["size"] for name, part in texts.items() if name != "train"} == {
         "dev": "500 documents",
         "test": "502 documents",
@@ -260,7 +260,7 @@ def test_the_weights_are_those_of_the_lowest_loss_on_dev(
     )
     verdict = train(CHARACTERS, "training.eval_every=4")
     assert (verdict.step, verdict.best_step, verdict.dev["dev_loss"]) == (12, 8, 1.0)
-    checkpoints = run_files(tmp_path / "out").checkpoints
+    checkpoints = RunFolder(tmp_path / "out").checkpoints
     best, last = (
         (checkpoints / f"step-{step}" / "model.safetensors").read_bytes()
         for step in (8, 12)
@@ -277,7 +277,7 @@ def test_without_dev_the_last_step_is_taken_and_said(
         note.startswith("no dev set; nothing says which step is the best")
         for note in verdict.notes
     )
-    assert not (run_files(tmp_path / "out").samples).exists()
+    assert not (RunFolder(tmp_path / "out").samples).exists()
 
 
 def test_what_was_held_out_and_left_out_is_said(train: Train, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_samples_go_on_from_the_beginnings_of_dev(train: Train, tmp_path: Path) 
     texts = ["a dog " * 40, "my horse", "one bird"]
     dev = write(tmp_path / "dev.txt", "line", texts)
     train(CHARACTERS, "training.num_samples=2", "training.eval_every=6", dev=dev)
-    lines = run_files(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
+    lines = RunFolder(tmp_path / "out").samples.read_bytes().decode().split("\n")[:-1]
     samples = [json.loads(line) for line in lines]
     assert [(s["step"], s["prompt"]) for s in samples] == [
         (step, t[:80]) for step in (6, 12) for t in texts[:2]
@@ -325,7 +325,7 @@ def test_samples_go_on_from_the_beginnings_of_dev(train: Train, tmp_path: Path) 
 
 
 def read_verdict(out: Path) -> dict[str, Any]:
-    return json.loads(run_files(out).verdict.read_bytes())
+    return json.loads(RunFolder(out).verdict.read_bytes())
 
 
 def test_two_runs_of_one_seed_are_the_same_and_of_another_not(
@@ -384,7 +384,7 @@ def test_what_is_held_out_of_a_text_scores_the_same_as_a_file_of_its_own(
     verdict = train(
         "tokenizer.kind=bpe", documents="file", text=str(tmp_path / "book.txt")
     )
-    files = durable.read_json(run_files(tmp_path / "out").recipe)["texts"]
+    files = durable.read_json(RunFolder(tmp_path / "out").recipe)["texts"]
     assert files["dev"]["size"] == "1 document"
     cut = text.index("\n", int(len(text) * 0.05) - 1) + 1
     (tmp_path / "dev.txt").write_bytes(text[:cut].encode())
@@ -469,7 +469,7 @@ def test_a_text_of_many_parts_is_encoded_the_same_to_train_to_evaluate_and_to_sc
     train(*settings, documents="file", text=str(tmp_path / "book.txt"))
     task = LanguageModelling.load(tmp_path / "out", PLAIN)
     trained_on = np.load(
-        run_files(tmp_path / "out").stores / "train" / "ids.npy", allow_pickle=False
+        RunFolder(tmp_path / "out").stores / "train" / "ids.npy", allow_pickle=False
     ).tolist()
     assert trained_on == task.tokenizers[0].encode(text)
     scores, (score,) = (
@@ -558,7 +558,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
     assert train(*settings, **request).step == 12
     ours, whole = tmp_path / "out", tmp_path / "whole"
     assert weights(ours) == weights(whole)
-    assert run_files(ours).samples.read_bytes() == run_files(whole).samples.read_bytes()
+    assert RunFolder(ours).samples.read_bytes() == RunFolder(whole).samples.read_bytes()
     assert logged(ours, "dev_loss") == logged(whole, "dev_loss")
     assert max(logged(whole, "epoch").values()) > 0
 

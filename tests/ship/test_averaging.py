@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 import weft
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, run_files
+from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, RunFolder
 from weft.kernels.machine import Machine
 from weft.ship.averaging import average
 from weft.tasks.choice import load_task
@@ -70,7 +70,7 @@ def test_the_mean_of_the_newest_checkpoints(
 ) -> None:
     names = average([run], tmp_path / "out", last)
     steps = [40, 30, 20, 10][:last]
-    assert names == [str(run_files(run).checkpoints / f"step-{step}") for step in steps]
+    assert names == [str(RunFolder(run).checkpoints / f"step-{step}") for step in steps]
     parts = [load_file(Path(name) / "model.safetensors") for name in names]
     found = load_file(tmp_path / "out" / WEIGHTS)
     assert found.keys() == parts[0].keys()
@@ -89,8 +89,8 @@ def test_the_mean_is_a_model_that_says_what_it_is(run: Path, tmp_path: Path) -> 
     )
     assert "mean of those of" in (tmp_path / "out" / CARD).read_text()
     assert (
-        run_files(tmp_path / "out").train_hashes.read_bytes()
-        == run_files(run).train_hashes.read_bytes()
+        RunFolder(tmp_path / "out").train_hashes.read_bytes()
+        == RunFolder(run).train_hashes.read_bytes()
     )
 
 
@@ -186,7 +186,7 @@ def test_what_cannot_be_averaged_is_refused(
     with pytest.raises(UsageError, match="is in int8"):
         average([int8, run], out)
     damaged = shutil.copytree(run, tmp_path / "damaged")
-    path = run_files(damaged).checkpoints / "step-30" / "model.safetensors"
+    path = RunFolder(damaged).checkpoints / "step-30" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(FolderError, match="step-30"):
         average([damaged], out)

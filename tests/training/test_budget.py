@@ -14,7 +14,7 @@ import pytest
 
 from weft.config import TrainingSection
 from weft.errors import Interrupted, UsageError
-from weft.folder.layout import run_files
+from weft.folder.layout import RunFolder
 from weft.recipes.file import load_recipe
 from weft.run import planning
 from weft.run.train import Request, train
@@ -202,7 +202,7 @@ def by_clock(
             began=0.0,
             **more,
         )
-        return train(asked, Log(run_files(tmp_path / out).metrics, quiet=True))
+        return train(asked, Log(RunFolder(tmp_path / out).metrics, quiet=True))
 
     return call
 
@@ -230,9 +230,9 @@ def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     if stop_at:
         with pytest.raises(Interrupted):
             by_clock("run", stop_at=stop_at)
-        before = read_time_plan(run_files(tmp_path / "run").plan)
+        before = read_time_plan(RunFolder(tmp_path / "run").plan)
     verdict = by_clock("run")
-    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    plan = read_time_plan(RunFolder(tmp_path / "run").plan)
     assert plan is not None
     assert verdict.step == plan.max_steps
     assert stop_at < 30 or plan.max_steps == before.max_steps
@@ -299,10 +299,10 @@ def test_other_minutes_in_the_decay_are_said_not_to_count(
     with pytest.raises(Interrupted):
         by_clock("run", stop_at=52)
     steps = by_clock("run", minutes=3.0).step
-    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    plan = read_time_plan(RunFolder(tmp_path / "run").plan)
     assert plan is not None
     assert (plan.minutes, plan.max_steps) == (1.0, steps)
-    notes = json.loads(run_files(tmp_path / "run").verdict.read_bytes())["notes"]
+    notes = json.loads(RunFolder(tmp_path / "run").verdict.read_bytes())["notes"]
     said = f"the learning rate is falling already: the run has {steps} steps in all, and --minutes no longer counts"
     assert said in notes
 
@@ -336,7 +336,7 @@ def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(
     tmp_path: Path, by_clock: Callable[..., Any], said: list[str]
 ) -> None:
     by_clock("run")
-    plan = read_time_plan(run_files(tmp_path / "run").plan)
+    plan = read_time_plan(RunFolder(tmp_path / "run").plan)
     assert plan is not None
     at = plan.decisions[-1]["step"]
     assert (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 
 SETTINGS = (
     "training.max_steps=100",
@@ -40,7 +40,7 @@ def test_less_than_a_hundredth_of_a_step_is_waiting(tmp_path: Path, task: str) -
     )
     lines = [
         json.loads(line)
-        for line in run_files(tmp_path / "out").metrics.read_bytes().split(b"\n")[:-1]
+        for line in RunFolder(tmp_path / "out").metrics.read_bytes().split(b"\n")[:-1]
     ]
     shares = [line["data_wait_share"] for line in lines if "loss" in line]
     assert len(shares) == 2

@@ -178,12 +178,12 @@ def finish(
     """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
     refuse_no_folder(folder)
     with stages.showing("loading PyTorch"):
-        from weft.folder.model_folder import run_files
+        from weft.folder.model_folder import RunFolder
         from weft.run.finishing import finish as finish_run
         from weft.run.record import read_task
 
         verdict = finish_run(folder)
-        task = read_task(run_files(folder))
+        task = read_task(RunFolder(folder))
     say_ended(verdict, task, folder)
 
 

@@ -24,11 +24,12 @@ TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = (
 )
 
 
-class RunFiles:
-    """What training keeps under `run/`; using the model needs none of it."""
+class RunFolder:
+    """The folder `run/` in a model folder: what training keeps; using the model needs none."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, model_folder: Path) -> None:
+        self.model_folder = model_folder
+        self.folder = folder = model_folder / "run"
         self.lock = folder / "lock"
         self.recipe = folder / "recipe.json"
         self.config = folder / "config.json"  # of the model that the run will publish
@@ -52,11 +53,6 @@ class RunFiles:
         self.distilled_tgt = self.distilled / "target.txt"
 
 
-def run_files(folder: Path) -> RunFiles:
-    """Return the training files of a model folder."""
-    return RunFiles(folder / "run")
-
-
 def is_finished(folder: Path) -> bool:
     """Return whether a model was published here (its files may still turn out damaged)."""
     return (folder / durable.MANIFEST).is_file()
@@ -66,7 +62,7 @@ def holds_model_or_run(folder: Path) -> bool:
     """Return whether a verb could take this folder: a model was published in it, or a run has begun
     there.
     """
-    return is_finished(folder) or run_files(folder).recipe.is_file()
+    return is_finished(folder) or RunFolder(folder).recipe.is_file()
 
 
 def refuse_no_folder(folder: Path) -> None:
@@ -104,7 +100,7 @@ def command_of(folder: Path) -> str:
     """Return the command that a folder's run was begun by; empty where there is no run, or Python
     began it.
     """
-    recipe = run_files(folder).recipe
+    recipe = RunFolder(folder).recipe
     facts = durable.read_json(recipe) if recipe.is_file() else {}
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""
 
@@ -148,7 +144,7 @@ def _why_no_folder(folder: Path) -> str:
 
 
 def _why_no_model(folder: Path) -> str:
-    files = run_files(folder)
+    files = RunFolder(folder)
     if files.distilled.is_dir() and not files.recipe.is_file():
         return "its model is not finished; run the same `weft distill` again to go on"
     if files.recipe.is_file():

@@ -41,10 +41,9 @@ from weft.folder.layout import (
     TOKENIZER,
     WEIGHTS,
     WORDS,
-    RunFiles,
+    RunFolder,
     is_finished,
     refuse_no_model,
-    run_files,
 )
 from weft.folder.version import installed_version
 from weft.recipes.problems import problems_of, unknown_keys
@@ -65,7 +64,7 @@ __all__ = [
     "ClassificationConfig",
     "FolderConfig",
     "LanguageConfig",
-    "RunFiles",
+    "RunFolder",
     "StoredModel",
     "TranslationConfig",
     "VocabularySize",
@@ -77,7 +76,6 @@ __all__ = [
     "read_config",
     "read_shortlist",
     "read_words",
-    "run_files",
     "save_model_folder",
 ]
 
@@ -373,10 +371,10 @@ def keep_train_hashes(folder: Path, out: Path) -> None:
     """Let a model made from that of `folder` know, too, what it was trained on, where that is
     known.
     """
-    hashes = run_files(folder).train_hashes
+    hashes = RunFolder(folder).train_hashes
     if hashes.is_file():
-        durable.make_folder(run_files(out).folder)
-        durable.write_bytes(run_files(out).train_hashes, hashes.read_bytes())
+        durable.make_folder(RunFolder(out).folder)
+        durable.write_bytes(RunFolder(out).train_hashes, hashes.read_bytes())
 
 
 def open_model_folder(folder: Path) -> StoredModel:
@@ -448,7 +446,7 @@ def quantized_names(model: nn.Module) -> list[str]:
 
 def is_model_folder(folder: Path) -> bool:
     """Return whether something here was written by Weft: a model, or a run that has begun."""
-    return (folder / durable.MANIFEST).is_file() or run_files(folder).recipe.is_file()
+    return (folder / durable.MANIFEST).is_file() or RunFolder(folder).recipe.is_file()
 
 
 def read_config(path: Path) -> FolderConfig:

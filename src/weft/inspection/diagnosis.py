@@ -22,7 +22,7 @@ from weft.errors import FolderError
 from weft.evaluation.language import LanguageScores
 from weft.folder import durable
 from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe, exchanged
 from weft.kernels.machine import Machine
@@ -86,7 +86,7 @@ class Run:
     @classmethod
     def of(cls, folder: Path) -> "Run":
         """As far as it can be read."""
-        files = run_files(folder)
+        files = RunFolder(folder)
         hashes = training_hashes(folder)
         recipe = _read_json(files.recipe)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.folder.layout import refuse_no_folder
-from weft.folder.model_folder import run_files
+from weft.folder.model_folder import RunFolder
 from weft.training.log import EVALUATION_SECONDS
 from weft.training.trainer import rank
 
@@ -87,7 +87,7 @@ def read_history(folder: Path) -> History:
 
     Raises FolderError where the folder is missing or nothing was logged.
     """
-    path = run_files(folder).metrics
+    path = RunFolder(folder).metrics
     refuse_no_folder(folder)
     try:
         content = path.read_bytes()
@@ -117,7 +117,7 @@ def read_history(folder: Path) -> History:
 def _disturbed(folder: Path) -> tuple[str, ...] | None:
     """What a run's recipe sets of that which is in its training loss alone."""
     try:
-        recipe = durable.read_json(run_files(folder).recipe)["recipe"]
+        recipe = durable.read_json(RunFolder(folder).recipe)["recipe"]
         values = {
             (part, key): recipe[part].get(key) for part, key in _IN_TRAINING_ALONE
         }

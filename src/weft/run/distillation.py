@@ -24,10 +24,9 @@ from weft.data.languages import UNKNOWN, canonical
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import (
-    RunFiles,
+    RunFolder,
     TranslationConfig,
     open_model_folder,
-    run_files,
 )
 from weft.kernels.machine import machine_for_command
 from weft.predict.prediction import Prediction
@@ -110,7 +109,7 @@ def distill(
         raise UsageError(
             "torchrun: weft distill is for one process; give it without torchrun"
         )
-    files, log = run_files(request.out), log or Log(run_files(request.out).metrics)
+    files, log = RunFolder(request.out), log or Log(RunFolder(request.out).metrics)
     refuse_foreign(request.out)
     teacher = Teacher.open(folder, beam_size)
     recipe = _recipe_of_student(request, teacher)
@@ -187,7 +186,7 @@ def _refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
     """Raise UsageError where the folder holds a run without a teacher, or translations made
     otherwise.
     """
-    files = run_files(out)
+    files = RunFolder(out)
     if not files.teacher.is_file():
         if files.recipe.is_file():
             raise UsageError(
@@ -223,7 +222,7 @@ _NAMES = {
 
 
 def _translate(
-    files: RunFiles, teacher: Teacher, text: SourceText, log: Log, progress: Progress
+    files: RunFolder, teacher: Teacher, text: SourceText, log: Log, progress: Progress
 ) -> None:
     """Write a JSON object a sentence, from where an earlier start was stopped."""
     facts = teacher.facts(text)
@@ -255,7 +254,7 @@ def _line(found: Prediction) -> bytes:
     return json.dumps(kept, ensure_ascii=False).encode() + b"\n"
 
 
-def _write_pairs(files: RunFiles, text: SourceText) -> Counter[str]:
+def _write_pairs(files: RunFolder, text: SourceText) -> Counter[str]:
     """Two aligned files of the pairs that are of use; how many are left out, by why.
 
     Raises FolderError where the translations are damaged, DataError where none is of use.

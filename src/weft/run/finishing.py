@@ -15,7 +15,7 @@ from weft.data.texts import Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.layout import FINISHED_EARLY, going_on, refuse_no_folder
-from weft.folder.model_folder import RunFiles, run_files
+from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
 from weft.run.publication import publish
@@ -41,7 +41,7 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
     A run that has ended is left as it is. Raises FolderError where there is no run, or nothing
     saved yet; UsageError where it is still going on.
     """
-    log, files = log or Log(quiet=quiet), run_files(out)
+    log, files = log or Log(quiet=quiet), RunFolder(out)
     record = _record_of(out)
     with durable.held(files.lock, out):
         earlier = read_verdict(files.verdict) or Verdict()
@@ -95,7 +95,7 @@ def held_out(folder: Path) -> tuple[str, Any]:
 
     Raises UsageError, with the reason, where there is none.
     """
-    files = run_files(folder)
+    files = RunFolder(folder)
     if not files.recipe.is_file():
         raise UsageError(
             f"{folder} holds no run whose held-out text could be taken; give text"
@@ -115,9 +115,9 @@ def held_out(folder: Path) -> tuple[str, Any]:
 def _record_of(out: Path) -> dict[str, Any]:
     """What the run wrote down when it began. Raises FolderError where there is none."""
     refuse_no_folder(out)
-    if not run_files(out).recipe.is_file():
+    if not RunFolder(out).recipe.is_file():
         raise FolderError(f"{out}: holds no run that could be finished")
-    return read_record(run_files(out))
+    return read_record(RunFolder(out))
 
 
 def _how_far(verdict: Verdict) -> str:
@@ -135,7 +135,7 @@ def _doubts(earlier: Verdict, doubt: str) -> list[str]:
     return [*failed, *([doubt] if doubt else [])]
 
 
-def _model_of(files: RunFiles, recipe: Recipe) -> Task[Any, Any, Any]:
+def _model_of(files: RunFolder, recipe: Recipe) -> Task[Any, Any, Any]:
     """Return the run's own model, its weights still to come."""
     if not files.config.is_file():
         raise FolderError(
@@ -148,7 +148,7 @@ def _model_of(files: RunFiles, recipe: Recipe) -> Task[Any, Any, Any]:
     )
 
 
-def _machine_of(files: RunFiles) -> Machine:
+def _machine_of(files: RunFolder) -> Machine:
     """As training chose it, where this machine has that."""
     try:
         machine = Machine(**durable.read_json(files.machine))

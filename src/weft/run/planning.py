@@ -12,7 +12,7 @@ from weft.config import Recipe, TrainingSection
 from weft.console import stages
 from weft.data.texts import Corpus, Texts
 from weft.errors import UsageError, WeftError
-from weft.folder.layout import RunFiles, run_files
+from weft.folder.layout import RunFolder
 from weft.tasks.task import Task
 from weft.training.budget import (
     EVALUATIONS,
@@ -87,7 +87,7 @@ def settle_plan(
     """The plan of a run: the first process tries what a step takes, and asks the clock where that
     ends the run.
     """
-    files = run_files(asked.out)
+    files = RunFolder(asked.out)
     costs = (
         _costs(task, batches, recipe, parts, texts, world)
         if world.is_first
@@ -131,7 +131,7 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
 
 def _settle_time(
     asked: Asked,
-    files: RunFiles,
+    files: RunFolder,
     recipe: Recipe,
     task: AnyTask,
     costs: Costs,

@@ -15,7 +15,7 @@ from weft.data.known import KnownWords
 from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
 from weft.folder import durable
-from weft.folder.model_folder import RunFiles, read_words, run_files
+from weft.folder.model_folder import RunFolder, read_words
 from weft.kernels.machine import counted_threads
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
@@ -46,7 +46,7 @@ def publish(
     nothing is scored. `command` is what trains the model; `goes_on` says that the run is not at its
     end.
     """
-    files, began = run_files(out), time.monotonic()
+    files, began = RunFolder(out), time.monotonic()
     enter_stage(files.verdict, verdict, "scoring")
     seconds = _take_best(task, checkpoints, verdict)
     task = task.as_used()  # so that `weft evaluate` gives the scores of the card
@@ -112,7 +112,7 @@ def _take_best(
     return seconds
 
 
-def machine_in_words(files: RunFiles) -> str:
+def machine_in_words(files: RunFolder) -> str:
     """Return how the run computed, as it was written down; "" where that is lost."""
     if not files.machine.is_file():
         return ""
@@ -133,7 +133,7 @@ def _share_ahead(verdict: Verdict, goes_on: bool) -> float:
 
 
 def _known_words(
-    task: Task[Any, Any, Any], files: RunFiles, texts: Texts[Any] | None
+    task: Task[Any, Any, Any], files: RunFolder, texts: Texts[Any] | None
 ) -> KnownWords | None:
     """Return the words that the model reads in its training text, and in that of the model that it
     starts from.
@@ -159,7 +159,7 @@ def _next(
 ) -> Iterator[str]:
     """What to try next, and what not to hand on."""
     if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
-        planned = read_time_plan(run_files(out).plan)
+        planned = read_time_plan(RunFolder(out).plan)
         is_known = seconds and (verdict.max_steps or not goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
         yield f"  {_longer(command, verdict, goes_on, planned)}"
@@ -169,7 +169,7 @@ def _next(
         else ""
     )
     yield (
-        f"{run_files(out).folder} holds the checkpoints and your training text: delete it before you hand the "
+        f"{RunFolder(out).folder} holds the checkpoints and your training text: delete it before you hand the "
         f"folder on{instead}"
     )
 

@@ -19,7 +19,7 @@ from weft.data.check.finding import counted
 from weft.errors import FolderError, Interrupted, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.layout import DONE, STOPPED_EARLY
-from weft.folder.model_folder import VERSION, RunFiles, is_finished, run_files
+from weft.folder.model_folder import VERSION, RunFolder, is_finished
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
 from weft.training.checkpoint import Checkpoints, Progress
@@ -161,12 +161,12 @@ def refuse_foreign(out: Path) -> None:
         raise UsageError(f"{out} is a file; --output names a folder")
     if (
         out.is_dir()
-        and not run_files(out).recipe.is_file()
+        and not RunFolder(out).recipe.is_file()
         and not _is_barely_begun(out)
     ):
         why = (
-            f"; {run_files(out).recipe} is missing, restore it"
-            if run_files(out).folder.is_dir()
+            f"; {RunFolder(out).recipe} is missing, restore it"
+            if RunFolder(out).folder.is_dir()
             else ""
         )
         raise UsageError(
@@ -180,7 +180,7 @@ def _is_barely_begun(out: Path) -> bool:
 
     Before that file a teacher may have translated.
     """
-    files = run_files(out)
+    files = RunFolder(out)
     inside = [*files.folder.iterdir()] if files.folder.is_dir() else []
     early = (
         {files.lock, files.distilled, files.verdict}
@@ -219,7 +219,7 @@ def begin_or_go_on(
     of `command` the latest are kept. `overrides` say what was allowed against a check; they stay in
     the record.
     """
-    files = run_files(out)
+    files = RunFolder(out)
     latest = {"sources": dict(sources), "command": command}
     versions = {name: metadata.version(name) for name in BIT_FOR_BIT}
     written_by = {"weft_version": VERSION, "versions": versions}
@@ -289,7 +289,7 @@ def begin_or_go_on(
     return True
 
 
-def read_record(files: RunFiles) -> dict[str, Any]:
+def read_record(files: RunFolder) -> dict[str, Any]:
     """What the run was begun from. Raises FolderError where that is missing or damaged."""
     found = durable.read_json(files.recipe)
     if not isinstance(found, dict) or not {"recipe", "texts", "from"} <= found.keys():
@@ -299,7 +299,7 @@ def read_record(files: RunFiles) -> dict[str, Any]:
     return found
 
 
-def read_task(files: RunFiles) -> str:
+def read_task(files: RunFolder) -> str:
     """Which task the run is for."""
     return build_recipe(read_record(files)["recipe"], str(files.recipe)).task
 
@@ -315,7 +315,7 @@ def _with_data_seed(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "recipe": {**recipe, "data": data}, SPLIT_BY_TRAINING: True}
 
 
-def read_overrides(files: RunFiles) -> list[str]:
+def read_overrides(files: RunFolder) -> list[str]:
     """What was allowed against a check, at this start of the run or an earlier one."""
     return list(durable.read_json(files.recipe).get("overrides", []))
 
@@ -325,7 +325,7 @@ def with_own_split(out: Path, recipe: Recipe) -> Recipe:
     that run did.
     """
     try:
-        record = durable.read_json(run_files(out).recipe)
+        record = durable.read_json(RunFolder(out).recipe)
         data, training = record["recipe"]["data"], record["recipe"]["training"]
         is_older = "seed" not in data or SPLIT_BY_TRAINING in record
         return (
@@ -338,10 +338,10 @@ def with_own_split(out: Path, recipe: Recipe) -> Recipe:
 
 def run_name(out: Path) -> str:
     """What the run is called among others: its folder's name and the beginning of its own mark."""
-    return f"{out.resolve().name}-{str(durable.read_json(run_files(out).recipe).get('run', ''))[:8]}"
+    return f"{out.resolve().name}-{str(durable.read_json(RunFolder(out).recipe).get('run', ''))[:8]}"
 
 
-def checkpoint_facts(files: RunFiles) -> dict[str, str]:
+def checkpoint_facts(files: RunFolder) -> dict[str, str]:
     """What every checkpoint says of its origin: the run's mark, and hashes of its recipe and its
     texts.
     """
@@ -353,7 +353,7 @@ def checkpoint_facts(files: RunFiles) -> dict[str, str]:
     return {"run": str(record.get("run", "")), **hashes}
 
 
-def _begin(files: RunFiles, facts: Mapping[str, Any]) -> None:
+def _begin(files: RunFolder, facts: Mapping[str, Any]) -> None:
     """Empty the run's folder of what a start left that never saved a step, and write down what it
     begins from.
 

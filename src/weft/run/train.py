@@ -26,7 +26,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, Interrupted, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.layout import STOPPED_EARLY, going_on
-from weft.folder.model_folder import RunFiles, StoredModel, run_files
+from weft.folder.model_folder import RunFolder, StoredModel
 from weft.kernels.machine import (
     Machine,
     choose_machine,
@@ -124,7 +124,7 @@ def train(
     A run that has ended is left as it is. Under `torchrun` the processes train one model together.
     Raises WeftError by kind; verdict.json then says the same.
     """
-    files, request = run_files(request.out), _as_begun(request)
+    files, request = RunFolder(request.out), _as_begun(request)
     kind = TASKS[request.recipe.task]
     with (
         joined_world(request.recipe.training.parallel) as world,
@@ -245,7 +245,7 @@ def _take_folder(
     on: True.
     """
     refuse_missing(recipe.training.trackio)
-    out, files, overrides = request.out, run_files(request.out), []
+    out, files, overrides = request.out, RunFolder(request.out), []
     if request.fresh and files.recipe.is_file():
         with durable.held(files.lock, out):
             overrides.append(
@@ -366,7 +366,7 @@ def _as_begun(request: Request) -> Request:
     another.
     """
     refuse_foreign(request.out)
-    files = run_files(request.out)
+    files = RunFolder(request.out)
     if (
         request.teacher is None
         and files.distilled.is_dir()
@@ -399,7 +399,7 @@ def _teacher(request: Request) -> dict[str, Any]:
 
 def _ended(out: Path, recipe: Recipe) -> Verdict | None:
     """Return the verdict of a run that has nothing left to do."""
-    verdict = read_verdict(run_files(out).verdict)
+    verdict = read_verdict(RunFolder(out).verdict)
     if verdict is None or verdict.outcome not in ENDED or not _is_sound(out):
         return None
     if verdict.outcome == STOPPED_EARLY:
@@ -409,7 +409,7 @@ def _ended(out: Path, recipe: Recipe) -> Verdict | None:
             if patience is None or patience > verdict.evaluations_since_best
             else verdict
         )
-    planned, steps = read_time_plan(run_files(out).plan), recipe.training.max_steps
+    planned, steps = read_time_plan(RunFolder(out).plan), recipe.training.max_steps
     if planned is not None and steps == planned.recipe_steps:  # the clock has decided
         return verdict
     longer = steps is not None and steps > verdict.step
@@ -425,11 +425,11 @@ def _refuse_lost_checkpoints(request: Request) -> None:
         "give another --output" if request.teacher else "begin anew with --fresh",
     )
     before, finished = (
-        read_verdict(run_files(out).verdict),
+        read_verdict(RunFolder(out).verdict),
         model_folder.is_finished(out),
     )
     saved = finished or (before is not None and before.saved_step > 0)
-    if saved and not Checkpoints(run_files(out).checkpoints, 1).holds_any:
+    if saved and not Checkpoints(RunFolder(out).checkpoints, 1).holds_any:
         further = (
             f", or train its model further with --from {out} and another --output"
             if finished
@@ -457,12 +457,14 @@ def _how_to_extend(request: Request, verdict: Verdict) -> str:
     if verdict.outcome == STOPPED_EARLY:
         more = "a larger --set training.patience"
     else:
-        steps = more_steps(read_time_plan(run_files(out).plan), verdict.step)
+        steps = more_steps(read_time_plan(RunFolder(out).plan), verdict.step)
         more = f"--set training.max_steps={steps}{' in place of --minutes' if by_clock else ''}"
     return f"{out} is finished ({verdict.reason}){ignored}; to train it further, give the same command with {more}"
 
 
-def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> Machine:
+def _settle_machine(
+    files: RunFolder, recipe: Recipe, world: World, log: Log
+) -> Machine:
     """What the run's first start chose, else choose now and write it down; processes share this
     machine's cores.
 
@@ -499,7 +501,7 @@ def _settle_machine(files: RunFiles, recipe: Recipe, world: World, log: Log) -> 
 
 
 def _with_threads(
-    files: RunFiles, machine: Machine, recipe: Recipe, log: Log
+    files: RunFolder, machine: Machine, recipe: Recipe, log: Log
 ) -> Machine:
     """Return the machine of the run's first start, with as many threads as are asked for now, or as
     there are cores.
@@ -521,7 +523,7 @@ def _with_threads(
 
 
 def _settle_parts(
-    files: RunFiles, task: AnyTask, batches: Batches[Any], world: World, log: Log
+    files: RunFolder, task: AnyTask, batches: Batches[Any], world: World, log: Log
 ) -> int:
     """Into how many parts the run's first start cut each batch; else what memory asks for now,
     written down.
@@ -548,7 +550,7 @@ def _settle_parts(
 
 
 def _settle_tokenizers(
-    files: RunFiles,
+    files: RunFolder,
     kind: type[AnyTask],
     request: Request,
     recipe: Recipe,
@@ -599,7 +601,7 @@ def _trained_on(request: Request, rows: Iterable[Sequence[str]]) -> TextHashes:
     before = (
         None
         if request.start_from is None
-        else _known_hashes(run_files(request.start_from).train_hashes)
+        else _known_hashes(RunFolder(request.start_from).train_hashes)
     )
     return own if before is None else own.joined(before)
 
@@ -613,7 +615,7 @@ def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> li
     notes = [
         f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"
     ]
-    before = _known_hashes(run_files(request.start_from).train_hashes)
+    before = _known_hashes(RunFolder(request.start_from).train_hashes)
     for name, part in (("dev", texts.dev), ("test", texts.test)):
         if before is None or part is None:
             continue
@@ -627,7 +629,7 @@ def _start_notes(request: Request, kind: type[AnyTask], texts: Texts[Any]) -> li
 
 
 def _tell_settings(
-    files: RunFiles, recipe: Recipe, machine: Machine, verdict: Verdict, log: Log
+    files: RunFolder, recipe: Recipe, machine: Machine, verdict: Verdict, log: Log
 ) -> None:
     """Say and keep what repeats a run by the clock without one: its plan, and what the machine
     chose.
@@ -664,7 +666,7 @@ def _announce(
 def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
     """What draws the run's curves, if anything; said in a line each."""
     found = find_trackers(
-        run_files(out).tensorboard, recipe.training.trackio, run_name(out)
+        RunFolder(out).tensorboard, recipe.training.trackio, run_name(out)
     )
     for tracker in found:
         log.note(tracker.describe())
@@ -672,7 +674,7 @@ def _trackers(out: Path, recipe: Recipe, log: Log) -> list[Tracker]:
 
 
 def _begin(
-    task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFiles
+    task: AnyTask, recipe: Recipe, start: StoredModel | None, files: RunFolder
 ) -> AnyTask:
     """Return the task ready for its first step: with the weights to start from, its layers computed
     twice where asked.

@@ -17,11 +17,11 @@ from weft.folder.model_folder import (
     CARD,
     WEIGHTS,
     WORDS,
+    RunFolder,
     StoredModel,
     keep_train_hashes,
     open_model_folder,
     read_words,
-    run_files,
     save_model_folder,
 )
 from weft.run.card import ABOUT_RUN, without_folders
@@ -66,7 +66,7 @@ def _opened(folder: Path) -> StoredModel:
 
 def _checkpoints(folder: Path, last: int | None) -> list[Path]:
     """Those that a run keeps, the newest first."""
-    found = Checkpoints(run_files(folder).checkpoints, keep=1).newest_first()[:last]
+    found = Checkpoints(RunFolder(folder).checkpoints, keep=1).newest_first()[:last]
     if len(found) < (needed := max(last or 0, 2)):
         raise UsageError(
             f"{folder}: holds {len(found)} checkpoints of a run, and {needed} are needed; train with a larger "

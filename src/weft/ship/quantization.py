@@ -33,10 +33,10 @@ from weft.folder.model_folder import (
     SCALES,
     WEIGHTS,
     WORDS,
+    RunFolder,
     keep_train_hashes,
     open_model_folder,
     quantized_names,
-    run_files,
     save_model_folder,
 )
 from weft.kernels.machine import Machine
@@ -239,7 +239,7 @@ def contents(out: Path) -> str:
     learn.
     """
     about = "no training text, but README.md names its files"
-    if not run_files(out).train_hashes.is_file() and not (out / WORDS).is_file():
+    if not RunFolder(out).train_hashes.is_file() and not (out / WORDS).is_file():
         return f"weights and vocabularies; {about}"
     what = "hashes that tell overlap with a test text and unseen words"
     return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"

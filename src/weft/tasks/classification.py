@@ -26,7 +26,7 @@ from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
 from weft.folder import model_folder
-from weft.folder.model_folder import ClassificationConfig, FolderConfig, RunFiles
+from weft.folder.model_folder import ClassificationConfig, FolderConfig, RunFolder
 from weft.kernels.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model.flops import Cost, classifier_cost
@@ -241,7 +241,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         return classifier_cost(self.model)
 
     def dev_evaluation(
-        self, files: RunFiles, texts: Texts[LabelledText], recipe: ClassificationRecipe
+        self, files: RunFolder, texts: Texts[LabelledText], recipe: ClassificationRecipe
     ) -> "DevEvaluation | None":
         if texts.dev is None:
             return None

@@ -26,7 +26,7 @@ from weft.engine.weights import build_writer
 from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.folder import model_folder
-from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFiles
+from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFolder
 from weft.kernels.machine import Machine
 from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
@@ -181,7 +181,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return causal_cost(self.model)
 
     def dev_evaluation(
-        self, files: RunFiles, texts: Texts[Documents], recipe: LanguageRecipe
+        self, files: RunFolder, texts: Texts[Documents], recipe: LanguageRecipe
     ) -> "DevEvaluation | None":
         if texts.dev is None:
             return None

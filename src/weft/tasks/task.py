@@ -25,7 +25,7 @@ from weft.data.texts import Corpus, Sources, Texts
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.model_folder import FolderConfig, RunFiles, StoredModel
+from weft.folder.model_folder import FolderConfig, RunFolder, StoredModel
 from weft.kernels.machine import Machine
 from weft.model.attention import attend_plainly
 from weft.model.transformer import count_parameters
@@ -85,7 +85,7 @@ class Scored:
 
 def training_hashes(folder: Path) -> TextHashes | None:
     """Of what the model in a folder was trained on; None where the folder does not say."""
-    path = model_folder.run_files(folder).train_hashes
+    path = model_folder.RunFolder(folder).train_hashes
     return TextHashes.load(path) if path.is_file() else None
 
 
@@ -190,7 +190,7 @@ class Task(ABC, Generic[R, C, B]):
 
     @abstractmethod
     def dev_evaluation(
-        self, files: RunFiles, texts: Texts[C], recipe: R
+        self, files: RunFolder, texts: Texts[C], recipe: R
     ) -> Evaluate | None:
         """What scores the model on dev; None where there is no dev text."""
 

@@ -34,7 +34,7 @@ from weft.evaluation.metrics import (
     translation_scores,
 )
 from weft.folder import model_folder
-from weft.folder.model_folder import FolderConfig, RunFiles, TranslationConfig
+from weft.folder.model_folder import FolderConfig, RunFolder, TranslationConfig
 from weft.kernels.machine import LOW, Machine
 from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
@@ -255,7 +255,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         )
 
     def dev_evaluation(
-        self, files: RunFiles, texts: Texts[ParallelText], recipe: TranslationRecipe
+        self, files: RunFolder, texts: Texts[ParallelText], recipe: TranslationRecipe
     ) -> "DevEvaluation | None":
         if texts.dev is None:
             return None
