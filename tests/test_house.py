@@ -94,12 +94,17 @@ training.budget: config folder.durable training.schedule training.trainer
 predict: config data decoding engine predict
 tasks: config data decoding engine evaluation folder kernels model predict recipes tasks training
 inspection: config data decoding evaluation folder inspection kernels model predict tasks training
-run.record: config data folder recipes training
+run.record: data folder training
+run.origin: config folder recipes run.record training
+run.request: config data folder recipes run.origin
+run.beginning: config folder run.origin run.record run.request training
 run.judging: data evaluation folder inspection predict run.judging tasks
 run.publication: data folder kernels run.card run.judging run.record tasks training
-run.planning: config data folder tasks training
+run.planning: config data folder run.request tasks training
+run.preparing: config data folder kernels run.origin run.planning run.record run.request tasks training
 run.card: config data folder
-run: config data folder kernels predict recipes run run.planning run.publication run.record tasks training
+run: config data folder kernels predict recipes run run.beginning\
+ run.origin run.preparing run.publication run.record run.request tasks training
 ship: config data decoding engine folder kernels model predict run tasks training
 cli: *
 __main__: *
@@ -176,12 +181,7 @@ def test_the_reading_of_imports_sees_something() -> None:
         "training.checkpoint",
         "training.log",
     }
-    assert edges("run.train") >= {
-        "folder.durable",
-        "folder.model_folder",
-        "tasks.choice",
-        "data.overlap",
-    }
+    assert edges("run.train") >= {"folder.layout", "run.preparing", "training.trainer"}
     assert "inspection.report" in edges("cli.look")
 
 

@@ -96,7 +96,7 @@ def train(
     """
     began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):
-        from weft.run.train import Request
+        from weft.run.request import Request
         from weft.run.train import train as run_training
 
         request = Request.by_name(

@@ -40,7 +40,8 @@ from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.kernels import machine
 from weft.recipes.file import load_recipe
-from weft.run.train import Request, train
+from weft.run.request import Request
+from weft.run.train import train
 from weft.tasks import translation
 from weft.training import checkpoint, trainer
 from weft.training.distributed import whole

@@ -20,7 +20,8 @@ import torch
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.recipes.file import load_recipe
-from weft.run.train import Request, train
+from weft.run.request import Request
+from weft.run.train import train
 from weft.training import trainer
 from weft.training.log import Log
 

@@ -26,7 +26,7 @@ from weft.predict.translator import Translator
 from weft.recipes.file import load_recipe
 from weft.run.distillation import distill
 from weft.run.record import Verdict, read_verdict
-from weft.run.train import Request
+from weft.run.request import Request
 from weft.ship.quantization import quantize
 from weft.training.log import Log
 from weft.training.trainer import Trainer
@@ -264,7 +264,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from weft.run.distillation import distill
 from weft.recipes.file import load_recipe
-from weft.run.train import Request
+from weft.run.request import Request
 
 @contextmanager
 def bar(count, done):

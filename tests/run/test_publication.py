@@ -21,7 +21,8 @@ from weft.recipes.file import load_recipe
 from weft.run.card import without_folders
 from weft.run.publication import _longer
 from weft.run.record import Verdict
-from weft.run.train import Request, train
+from weft.run.request import Request
+from weft.run.train import train
 from weft.ship.averaging import average
 from weft.tasks.choice import load_task
 from weft.tasks.task import training_hashes

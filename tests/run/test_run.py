@@ -36,9 +36,10 @@ from weft.folder.model_folder import RunFolder
 from weft.kernels import native
 from weft.kernels.machine import Machine
 from weft.recipes.file import with_values
-from weft.run import train as run
+from weft.run import preparing
+from weft.run import train as run_train
 from weft.run.planning import Planned, make_plan
-from weft.run.record import Verdict, enter_stage
+from weft.run.record import RunRecord, Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
 from weft.training import trackers, trainer
@@ -741,13 +742,15 @@ def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
     capfd: pytest.CaptureFixture[str],
     stage: str,
 ) -> None:
-    def entering(path: Path, verdict: Any, entered: str) -> None:
-        enter_stage(path, verdict, entered)
+    enter = RunRecord.enter
+
+    def entering(record: RunRecord, entered: str) -> None:
+        enter(record, entered)
         if entered == stage:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("weft.run.publication.enter_stage", entering)
+        patch.setattr(RunRecord, "enter", entering)
         with pytest.raises(KeyboardInterrupt):
             train(quiet=False)
     said = " ".join(capfd.readouterr().err.split())
@@ -765,7 +768,7 @@ def test_a_damaged_best_checkpoint_is_not_published(
     """K3: killed before it was published, then a bit of the weights flips."""
     with monkeypatch.context() as patch:
         patch.setattr(
-            run, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            run_train, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             train()
@@ -995,7 +998,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
     durable.write_json(
         files.machine, {**durable.read_json(files.machine), "threads": 64}
     )
-    monkeypatch.setattr(run, "usable_cores", lambda: 1)
+    monkeypatch.setattr(preparing, "usable_cores", lambda: 1)
     train("training.max_steps=15", "training.threads=none")
     assert durable.read_json(files.machine)["threads"] == 1
 
@@ -1005,5 +1008,5 @@ def test_another_number_of_threads_goes_on_with_a_note(
 )
 def test_steps_are_counted_as_people_do(step: int, said: str) -> None:
     verdict = Verdict(step=step)
-    verdict.ends("done")
+    RunRecord(None, verdict).end("done")
     assert verdict.reason == said

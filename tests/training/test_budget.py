@@ -17,7 +17,8 @@ from weft.errors import Interrupted, UsageError
 from weft.folder.layout import RunFolder
 from weft.recipes.file import load_recipe
 from weft.run import planning
-from weft.run.train import Request, train
+from weft.run.request import Request
+from weft.run.train import train
 from weft.training.budget import (
     Budget,
     Costs,

@@ -261,7 +261,7 @@ def test_memory_that_does_not_suffice_for_a_first_look_is_told_with_the_batch(
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("weft.run.train.parts_to_fit", fail)
+    monkeypatch.setattr("weft.run.preparing.parts_to_fit", fail)
     with pytest.raises(
         OutOfMemoryError,
         match=r"a batch of \d+ pairs, .*; lower batches.tokens_per_batch and raise",
@@ -295,7 +295,7 @@ def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_a
         return (folder / "model.safetensors").read_bytes()
 
     plain = trained("plain", 6)
-    monkeypatch.setattr("weft.run.train.free_bytes", lambda device: 1000.0)
+    monkeypatch.setattr("weft.run.preparing.free_bytes", lambda device: 1000.0)
     whole = trained("whole", 6)
     said = capsys.readouterr().err
     parts = json.loads((whole / "run" / "machine.json").read_bytes())["parts"]
@@ -306,5 +306,5 @@ def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_a
     )
     assert weights(whole) != weights(plain), "other dropout masks"
     trained("stopped", 3)
-    monkeypatch.setattr("weft.run.train.free_bytes", lambda device: 1.0e12)
+    monkeypatch.setattr("weft.run.preparing.free_bytes", lambda device: 1.0e12)
     assert weights(trained("stopped", 6)) == weights(whole), "the first start decided"

@@ -121,7 +121,7 @@ def distill(
     refuse_missing_text([*data, dev, test])
 
     from weft.run.distillation import distill as run_distilling
-    from weft.run.train import Request
+    from weft.run.request import Request
 
     request = Request(
         recipe=wanted,

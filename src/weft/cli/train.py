@@ -146,7 +146,7 @@ def train(
             say(line)
 
     with stages.showing("loading PyTorch"):
-        from weft.run.train import Request
+        from weft.run.request import Request
         from weft.run.train import train as run_training
 
         verdict = run_training(
@@ -180,7 +180,7 @@ def finish(
     with stages.showing("loading PyTorch"):
         from weft.folder.model_folder import RunFolder
         from weft.run.finishing import finish as finish_run
-        from weft.run.record import read_task
+        from weft.run.origin import read_task
 
         verdict = finish_run(folder)
         task = read_task(RunFolder(folder))

@@ -1,1 +1,1 @@
-"""One training from text to a published model, and what a run writes about itself."""
+"""A training run, from text to a published model, and its record of itself."""

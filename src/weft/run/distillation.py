@@ -31,8 +31,10 @@ from weft.folder.model_folder import (
 from weft.kernels.machine import machine_for_command
 from weft.predict.prediction import Prediction
 from weft.recipes.file import with_values
-from weft.run.record import Verdict, enter_stage, refuse_foreign, writing_verdict
-from weft.run.train import Request, ending_clearly, train
+from weft.run.origin import refuse_foreign
+from weft.run.record import Verdict, keeping_record
+from weft.run.request import Request
+from weft.run.train import ending_clearly, train
 from weft.tasks.task import refuse_other_task
 from weft.tasks.translation import Translation
 from weft.training.log import Log
@@ -121,16 +123,16 @@ def distill(
     facts = teacher.facts(text)
     durable.make_folder(files.folder)
     # which is training's, once that has begun
-    record = None if files.recipe.is_file() else files.verdict
+    path = None if files.recipe.is_file() else files.verdict
     with (
         durable.held(files.lock, request.out),
-        writing_verdict(record) as verdict,
-        ending_clearly(verdict, request.command, request.out),
+        keeping_record(path) as record,
+        ending_clearly(record.verdict, request.command, request.out),
     ):
         _refuse_other(request.out, facts)
         durable.make_folder(files.distilled)
         durable.remove_leftovers(files.distilled)
-        enter_stage(record, verdict, "translating")
+        record.enter("translating")
         if not files.translations.is_file():
             _translate(files, teacher, text, log, progress)
         left_out = _write_pairs(files, text)

@@ -1,6 +1,4 @@
-"""How long a run is: its steps, by the recipe or by the clock, and what they will take, by short
-trials.
-"""
+"""The length of a run: its steps, by the recipe or by the clock, and what they will take."""
 
 import contextlib
 import time
@@ -13,6 +11,7 @@ from weft.console import stages
 from weft.data.texts import Corpus, Texts
 from weft.errors import UsageError, WeftError
 from weft.folder.layout import RunFolder
+from weft.run.request import Request
 from weft.tasks.task import Task
 from weft.training.budget import (
     EVALUATIONS,
@@ -37,18 +36,6 @@ AnyTask = Task[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The run's folder, the minutes that were asked for, when the command began, and whether the
-    run goes on.
-    """
-
-    out: Path
-    minutes: float | None
-    began: float
-    goes_on: bool
-
-
-@dataclass(frozen=True)
 class Planned:
     """Settings and lengths of a run, what they cost, and who keeps the time where the clock ends
     it.
@@ -61,22 +48,23 @@ class Planned:
     notes: tuple[str, ...] = ()
 
     def length(self, step: int, metrics: Path | None, evaluates: bool) -> str:
-        """How long the run will take after `step`, by evaluations that it has made, else by what is
-        foreseen.
+        """Say how long the run will take after `step`.
+
+        Evaluations count with what they have taken so far, else with what is foreseen.
         """
         if self.keeper is not None:
             return f"{self.keeper.plan.minutes:g} minutes in all"
         made = evaluation_seconds(metrics) if metrics is not None else []
+        evaluations = made or [self.costs.evaluation]
         eval_every = self.plan.eval_every if evaluates else None
         steps = self.plan.max_steps
-        left = seconds_left(
-            step, steps, self.costs.step, eval_every, made or [self.costs.evaluation]
-        )
+        left = seconds_left(step, steps, self.costs.step, eval_every, evaluations)
         return f"{roughly(left + self.costs.ending)}{' left' if step else ''}"
 
 
-def settle_plan(
-    asked: Asked,
+def choose_plan(
+    request: Request,
+    goes_on: bool,
     recipe: Recipe,
     task: AnyTask,
     batches: Batches[Any],
@@ -84,36 +72,34 @@ def settle_plan(
     parts: int,
     world: World,
 ) -> Planned:
-    """The plan of a run: the first process tries what a step takes, and asks the clock where that
-    ends the run.
+    """Choose a run's steps: by the recipe, or by the clock where minutes were asked for.
+
+    The first process tries what a step takes; `goes_on` says that the run has begun before.
     """
-    files = RunFolder(asked.out)
-    costs = (
-        _costs(task, batches, recipe, parts, texts, world)
-        if world.is_first
-        else Costs(1.0)
-    )
-    by_clock = _settle_time(asked, files, recipe, task, costs, world)
+    costs = Costs(1.0)
+    if world.is_first:
+        costs = _costs(task, batches, recipe, parts, texts, world)
+    by_clock = _plan_by_clock(request, goes_on, recipe, costs, world)
     if by_clock is None:
         plan = make_plan(recipe, batches, texts)
-        return Planned(
-            recipe.training, plan, costs, notes=_of_warmup(asked, recipe.training, plan)
-        )
-    settings, plan = by_clock.applied(recipe.training), by_clock.plan()
-    keeper = Budget(
-        files.plan, by_clock, settings, costs, asked.began, texts.dev is not None
-    )
-    mine = keeper if plan.is_open and world.is_first else None
-    return Planned(
-        settings, plan, costs, mine, _replaced(asked, recipe.training, by_clock)
-    )
+        notes = () if goes_on else _warmup_notes(recipe.training, plan)
+        return Planned(recipe.training, plan, costs, notes=notes)
+    settings = by_clock.applied(recipe.training)
+    plan = by_clock.plan()
+    keeper = None
+    if plan.is_open and world.is_first:
+        path = RunFolder(request.out).plan
+        evaluates = texts.dev is not None
+        keeper = Budget(path, by_clock, settings, costs, request.began, evaluates)
+    notes = _replaced(request, recipe.training, by_clock)
+    return Planned(settings, plan, costs, keeper, notes)
 
 
 def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
-    """Steps in all, between evaluations and between checkpoints, where the recipe leaves them open.
+    """Choose the steps in all, between evaluations and between checkpoints, by the recipe.
 
-    A short run is evaluated less often than others: scoring a row of dev takes about as long as
-    training on one.
+    What it leaves open: a short run is evaluated less often than others, as scoring a row of dev
+    takes about as long as training on one.
     """
     settings = recipe.training
     epoch = max(batches.num_batches(0) // settings.grad_accum_steps, 1)
@@ -121,76 +107,61 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
     evaluations = EVALUATIONS
     if texts.dev is not None:
         # of an evaluation, in steps
-        cost = epoch * _size(texts.dev) / max(_size(texts.train), 1)
-        evaluations = (
-            max(min(int(SHARE * steps / cost), EVALUATIONS), 1) if cost else EVALUATIONS
-        )
+        cost = epoch * _num_characters(texts.dev) / max(_num_characters(texts.train), 1)
+        if cost:
+            evaluations = max(min(int(SHARE * steps / cost), EVALUATIONS), 1)
     eval_every = settings.eval_every or -(-steps // evaluations)
     return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
 
 
-def _settle_time(
-    asked: Asked,
-    files: RunFolder,
-    recipe: Recipe,
-    task: AnyTask,
-    costs: Costs,
-    world: World,
+def _plan_by_clock(
+    request: Request, goes_on: bool, recipe: Recipe, costs: Costs, world: World
 ) -> TimePlan | None:
-    """Return the plan by the clock, if there is one. Raises UsageError where the run was begun
-    without one.
+    """Return the plan by the clock, if there is one.
+
+    Raises UsageError where the run was begun without one.
     """
+    folder = RunFolder(request.out)
     if not world.is_first:
-        return read_time_plan(files.plan)
-    if asked.goes_on and asked.minutes is not None and not files.plan.is_file():
+        return read_time_plan(folder.plan)
+    minutes = request.minutes
+    if goes_on and minutes is not None and not folder.plan.is_file():
         raise UsageError(
-            f"{asked.out} was begun without --minutes, and its schedule asks for its number of steps; go on "
+            f"{request.out} was begun without --minutes, and its schedule asks for its number of steps; go on "
             "without it, end it with weft finish, or begin anew with --fresh"
         )
     width = int(recipe.model.model_dump().get("d_model", 1))
-    elapsed = time.monotonic() - asked.began
+    elapsed = time.monotonic() - request.began
     return settle_time_plan(
-        files.plan, recipe.training, width, costs, asked.minutes, elapsed
+        folder.plan, recipe.training, width, costs, minutes, elapsed
     )
 
 
 def _replaced(
-    asked: Asked, settings: TrainingSection, by_clock: TimePlan
+    request: Request, settings: TrainingSection, by_clock: TimePlan
 ) -> tuple[str, ...]:
-    """What of the recipe gives way to the clock, or of the clock to a number of steps."""
-    fixed, uncounted = (
-        by_clock.max_steps,
-        "" if asked.minutes is None else ", and --minutes no longer counts",
-    )
+    """Say what of the recipe gives way to the clock, or of the clock to a number of steps."""
+    fixed = by_clock.max_steps
+    minutes = request.minutes
+    uncounted = "" if minutes is None else ", and --minutes no longer counts"
     if fixed is not None and settings.max_steps == fixed != by_clock.recipe_steps:
-        return (
-            f"training.max_steps = {fixed} ends the run{uncounted}; its schedule stays wsd",
-        )
-    if fixed is not None and uncounted and asked.minutes != by_clock.minutes:
-        return (
-            f"the learning rate is falling already: the run has {fixed} steps in all{uncounted}",
-        )
-    ways = (
-        []
-        if settings.schedule == "wsd"
-        else [f"the schedule {settings.schedule} becomes wsd"]
-    )
-    steps = (
-        [f"training.max_steps = {settings.max_steps} is left out"]
-        if settings.max_steps
-        else []
-    )
-    return (f"by the clock: {' and '.join([*ways, *steps])}",) if ways or steps else ()
+        ends = f"training.max_steps = {fixed} ends the run"
+        return (f"{ends}{uncounted}; its schedule stays wsd",)
+    if fixed is not None and uncounted and minutes != by_clock.minutes:
+        steps = f"the run has {fixed} steps in all"
+        return (f"the learning rate is falling already: {steps}{uncounted}",)
+    changes = []
+    if settings.schedule != "wsd":
+        changes.append(f"the schedule {settings.schedule} becomes wsd")
+    if settings.max_steps:
+        changes.append(f"training.max_steps = {settings.max_steps} is left out")
+    return (f"by the clock: {' and '.join(changes)}",) if changes else ()
 
 
-def _of_warmup(asked: Asked, settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
-    """Of a run that begins: that its warm-up leaves little of it to the schedule."""
+def _warmup_notes(settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
+    """Say that the warm-up leaves little of the run to the schedule, where it does."""
     said = about_long_warmup(settings.warmup_steps, plan.max_steps)
-    return (
-        (f"{said}; {shorter_warmup(plan.max_steps)}",)
-        if said and not asked.goes_on
-        else ()
-    )
+    return (f"{said}; {shorter_warmup(plan.max_steps)}",) if said else ()
 
 
 def _costs(
@@ -201,39 +172,38 @@ def _costs(
     texts: Texts[Any],
     world: World,
 ) -> Costs:
-    """What training, evaluating and ending will take, by short trials; what cannot be tried counts
-    nothing.
+    """Estimate what training, evaluating and ending take, in seconds, by short trials.
+
+    What cannot be tried counts nothing.
     """
     stages.enter("measuring how long a step takes")
     step = _expected_seconds(task, batches, recipe, parts) / world.size
-    judged = (
-        texts.dev.select(range(min(JUDGED, len(texts.dev))))
-        if texts.dev is not None
-        else None
-    )
-    found = {
-        "evaluation": (texts.dev, True),
-        "test": (texts.test, False),
-        "verdict": (judged, False),
-    }
-    seconds = dict.fromkeys(found, 0.0)
-    for name, (text, on_dev) in found.items():
-        if text is not None:
-            with contextlib.suppress(WeftError, RuntimeError, MemoryError):
-                seconds[name] = (task if on_dev else task.as_used()).scoring_seconds(
-                    text, on_dev
-                )
+    judged = None
+    if texts.dev is not None:
+        judged = texts.dev.select(range(min(JUDGED, len(texts.dev))))
+    evaluation = _scoring_seconds(task, texts.dev, on_dev=True)
+    test = _scoring_seconds(task, texts.test, on_dev=False)
+    verdict = _scoring_seconds(task, judged, on_dev=False)
     task.model.train()
-    return Costs(
-        step, seconds["evaluation"], seconds["test"] + seconds["verdict"] + PUBLISHING
-    )
+    return Costs(step, evaluation, test + verdict + PUBLISHING)
+
+
+def _scoring_seconds(task: AnyTask, text: Corpus | None, *, on_dev: bool) -> float:
+    """Estimate how long scoring a text takes; 0 where there is none, or it cannot be tried."""
+    if text is None:
+        return 0.0
+    with contextlib.suppress(WeftError, RuntimeError, MemoryError):
+        scorer = task if on_dev else task.as_used()
+        return scorer.scoring_seconds(text, on_dev)
+    return 0.0
 
 
 def _expected_seconds(
     task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int
 ) -> float:
-    """Of a step: time a batch of middling length, forward and backward; each step sets its random
-    numbers.
+    """Measure a step on a batch of middling length, forward and backward.
+
+    The trial leaves no trace in training: each step sets its random numbers itself.
     """
     middle = batches.batch(0, batches.num_batches(0) // 2)
     for _ in range(2):
@@ -246,6 +216,5 @@ def _expected_seconds(
     return seconds * recipe.training.grad_accum_steps
 
 
-def _size(text: Corpus) -> int:
-    """In characters."""
+def _num_characters(text: Corpus) -> int:
     return sum(len(cell) for row in text.rows() for cell in row)

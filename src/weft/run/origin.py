@@ -1,0 +1,308 @@
+"""The origin of a run, written down when it begins and compared when it goes on.
+
+The record is `run/recipe.json`: the recipe, hashes of the texts, the model to start from, the
+teacher, and the files and the command as they were named.
+"""
+
+import hashlib
+import itertools
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from weft.config import Recipe, recipe_difference
+from weft.errors import FolderError, UsageError
+from weft.folder import durable
+from weft.folder.model_folder import VERSION, RunFolder, is_finished
+from weft.recipes.file import build_recipe, with_values
+from weft.recipes.problems import as_written
+from weft.run.record import ENDED, read_verdict
+from weft.training.checkpoint import Checkpoints
+
+MAY_CHANGE = {
+    "training.max_steps",
+    "training.patience",
+    "training.save_every",
+    "training.parallel",
+    "training.trackio",
+    "training.threads",
+}
+MOST_DIFFERENCES = 8  # shown
+# in the record of a run from before data.seed was a key
+SPLIT_BY_TRAINING = "split_by_training_seed"
+# packages that the same weights need in the same version
+BIT_FOR_BIT = ("torch", "numpy", "tokenizers")
+
+
+def refuse_foreign(out: Path) -> None:
+    """Raise UsageError where `out` is a file, or a folder with something else in it than a run."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; --output names a folder")
+    folder = RunFolder(out)
+    if not out.is_dir() or folder.recipe.is_file() or _is_barely_begun(folder):
+        return
+    is_lost = folder.folder.is_dir()
+    why = f"; {folder.recipe} is missing, restore it" if is_lost else ""
+    raise UsageError(
+        f"{out} is not empty and holds no run to go on with{why}; give --output another folder"
+    )
+
+
+def _is_barely_begun(folder: RunFolder) -> bool:
+    """Return whether a folder is empty, or holds only what a run leaves before its first file.
+
+    Before that file a teacher may have translated.
+    """
+    if any(path != folder.folder for path in folder.model_folder.iterdir()):
+        return False
+    early = {folder.lock}
+    if folder.distilled.is_dir():
+        early |= {folder.distilled, folder.verdict}
+    inside = [*folder.folder.iterdir()] if folder.folder.is_dir() else []
+    return all(
+        path in early or path.name.startswith(durable.TEMPORARY) for path in inside
+    )
+
+
+def set_aside(out: Path) -> Path:
+    """Move a run's folder aside, so that nothing is lost; return its new name."""
+    free = (out.with_name(f"{out.name}.before-{n}") for n in itertools.count(1))
+    aside = next(path for path in free if not path.exists())
+    durable.rename(out, aside)
+    return aside
+
+
+def begin_or_go_on(
+    folder: RunFolder,
+    recipe: Recipe,
+    origin: Mapping[str, Any],
+    latest: Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    allow_data_change: bool = False,
+) -> bool:
+    """Write down what the run is trained from, or compare it; True where the run has begun before.
+
+    `origin` describes the texts, the model to start from and the teacher that wrote the text.
+    `latest` has the files and the command as they were named; of them the latest are kept, so that
+    `weft finish` finds them again. `overrides` say what was allowed against a check; they stay in
+    the record.
+
+    Raises UsageError, with the difference, where the folder's run was begun from something else and
+    has saved a step. Only lengths of the run may change, and the texts with `allow_data_change`.
+    """
+    facts = {
+        "recipe": recipe.model_dump(mode="json"),
+        **origin,
+        **latest,
+        "weft_version": VERSION,
+        "versions": {name: metadata.version(name) for name in BIT_FOR_BIT},
+    }
+    if not folder.recipe.is_file():
+        _begin(folder, {**facts, "overrides": [*overrides]})
+        return False
+    kept = _with_data_seed(read_record(folder))
+    changed_texts = [*_text_lines(kept["texts"], origin["texts"])]
+    refused_texts = [] if allow_data_change else changed_texts
+    differences = _differences(folder, recipe, kept, facts, refused_texts)
+    has_saved = Checkpoints(folder.checkpoints, 1).holds_any
+    if differences and not has_saved and not is_finished(folder.model_folder):
+        # nothing is lost: it has never saved a step
+        _begin(folder, {**facts, "overrides": [*overrides]})
+        return False
+    may_allow = differences == changed_texts and not origin.get("teacher")
+    _refuse_another_run(folder, recipe, kept, differences, may_allow)
+    is_over = _is_over(folder) and facts["recipe"] == kept["recipe"]
+    if changed_texts and is_over:
+        raise UsageError(
+            f"{folder.model_folder} is finished, and the new text was not trained on; begin anew with --fresh, "
+            f"or train its model further on it with --from {folder.model_folder} and another --output"
+        )
+    known = [*kept.get("overrides", []), *overrides]
+    if changed_texts:
+        reached = Checkpoints(folder.checkpoints, 1).newest_step
+        texts = "; ".join(changed_texts)
+        known.append(f"--allow-data-change: {texts}, at step {reached}")
+    record = kept if is_over else {**kept, **latest}
+    record["recipe"] = facts["recipe"]
+    record["texts"] = origin["texts"] if changed_texts else kept["texts"]
+    record["overrides"] = known
+    durable.write_json(folder.recipe, record)
+    return True
+
+
+def _differences(
+    folder: RunFolder,
+    recipe: Recipe,
+    kept: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    refused_texts: Sequence[str],
+) -> list[str]:
+    """Return in words what a run was begun from and is not asked for now.
+
+    Another recipe (another seed, say) can hold out other pairs: then the texts differ for that
+    reason alone, and it is not said.
+    """
+    begun = build_recipe(kept["recipe"], str(folder.model_folder))
+    lines = [*_recipe_lines(begun, recipe)]
+    return lines or [*refused_texts, *_start_lines(kept, facts)]
+
+
+def _refuse_another_run(
+    folder: RunFolder,
+    recipe: Recipe,
+    kept: Mapping[str, Any],
+    differences: Sequence[str],
+    may_allow: bool,
+) -> None:
+    """Raise UsageError where the folder's run was begun from something else.
+
+    `may_allow` says that --allow-data-change would go on.
+    """
+    out = folder.model_folder
+    begun = build_recipe(kept["recipe"], str(out))
+    if begun.task != recipe.task:
+        raise UsageError(
+            f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --output"
+        )
+    if not differences:
+        return
+    shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
+    is_allowed = may_allow and not is_finished(out)
+    hint = ", or allow it with --allow-data-change" if is_allowed else ""
+    raise UsageError(
+        f"{out} holds a run that differs: {shown}; go on with the same, give another --output, or begin anew "
+        f"with --fresh{hint}"
+    )
+
+
+def _is_over(folder: RunFolder) -> bool:
+    """Return whether the folder's run came to its end."""
+    verdict = read_verdict(folder.verdict)
+    return verdict is not None and verdict.outcome in ENDED
+
+
+def read_record(folder: RunFolder) -> dict[str, Any]:
+    """Read what the run was begun from. Raises FolderError where that is missing or damaged."""
+    record = durable.read_json(folder.recipe)
+    keys = {"recipe", "texts", "from"}
+    if not isinstance(record, dict) or not keys <= record.keys():
+        raise FolderError(
+            f"{folder.recipe}: does not say what the run was begun from; restore the file"
+        )
+    return record
+
+
+def read_task(folder: RunFolder) -> str:
+    """Read which task the run is for."""
+    return build_recipe(read_record(folder)["recipe"], str(folder.recipe)).task
+
+
+def _with_data_seed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record, with `data.seed` where it is from before that was a key of its own."""
+    recipe = record["recipe"]
+    if not isinstance(recipe, dict) or "seed" in recipe.get("data", {}):
+        return record
+    data = {**recipe.get("data", {}), "seed": recipe.get("training", {}).get("seed", 1)}
+    return {**record, "recipe": {**recipe, "data": data}, SPLIT_BY_TRAINING: True}
+
+
+def read_overrides(folder: RunFolder) -> list[str]:
+    """Read what was allowed against a check, at this start of the run or an earlier one."""
+    return list(durable.read_json(folder.recipe).get("overrides", []))
+
+
+def with_own_split(out: Path, recipe: Recipe) -> Recipe:
+    """Return the recipe with the seed by which the folder's run held text out.
+
+    A run from before `data.seed` was a key held out by `training.seed`; others change nothing.
+    """
+    try:
+        record = durable.read_json(RunFolder(out).recipe)
+        seed = record["recipe"]["training"]["seed"]
+        is_older = "seed" not in record["recipe"]["data"] or SPLIT_BY_TRAINING in record
+        return with_values(recipe, {"data.seed": seed}) if is_older else recipe
+    except (FolderError, KeyError, TypeError):
+        # no run, or a damaged record, which is refused where it is compared
+        return recipe
+
+
+def run_name(folder: RunFolder) -> str:
+    """Return the run's name among others: that of its folder and the beginning of its id."""
+    run_id = str(durable.read_json(folder.recipe).get("run", ""))
+    return f"{folder.model_folder.resolve().name}-{run_id[:8]}"
+
+
+def checkpoint_facts(folder: RunFolder) -> dict[str, str]:
+    """Return what every checkpoint says of its origin: the run's id, hashes of recipe and texts."""
+    record = durable.read_json(folder.recipe)
+    hashes = {
+        key: hashlib.sha256(durable.to_json(record[key]).encode()).hexdigest()
+        for key in ("recipe", "texts")
+    }
+    return {"run": str(record.get("run", "")), **hashes}
+
+
+def _begin(folder: RunFolder, facts: Mapping[str, Any]) -> None:
+    """Write down what a run begins from, in a folder emptied of a start that never saved a step.
+
+    What a teacher wrote stays: it is the run's text.
+    """
+    durable.make_folder(folder.folder)
+    for path in folder.folder.iterdir():
+        if path in (folder.lock, folder.distilled):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    durable.write_json(folder.recipe, {"run": uuid.uuid4().hex, **facts})
+
+
+def _and_more(differences: Sequence[str]) -> list[str]:
+    more = len(differences) - MOST_DIFFERENCES
+    return [f"and {more} more"] if more > 0 else []
+
+
+def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:
+    for key, (before, now) in recipe_difference(old, new).items():
+        if key not in MAY_CHANGE:
+            yield f"{key} was {_shown(before)}, is {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    return as_written(value) if value is None or isinstance(value, bool) else str(value)
+
+
+def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for part in sorted(old.keys() | new.keys()):
+        before, now = old.get(part), new.get(part)
+        if (before or {}).get("sha256") != (now or {}).get("sha256"):
+            yield f"the {part} text was {_size(before)}, is {_size(now)}"
+
+
+def _start_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    if old["from"] != new["from"]:
+        yield f"the model to start from was {_start(old)}, is {_start(new)}"
+    before, now = _teacher(old), _teacher(new)
+    if before != now:
+        yield f"the teacher was {before}, is {now}"
+
+
+def _teacher(facts: Mapping[str, Any]) -> str:
+    return str((facts.get("teacher") or {}).get("teacher", "none"))
+
+
+def _start(facts: Mapping[str, Any]) -> str:
+    """Name the model to start from: its folder, where that is known, and its weights' hash."""
+    if not facts["from"]:
+        return "none"
+    sources = facts.get("sources")
+    folder = sources.get("from") if isinstance(sources, dict) else None
+    return f"{folder or 'another'} (weights sha256 {facts['from'][:8]})"
+
+
+def _size(part: Mapping[str, Any] | None) -> str:
+    return f"{part['size']} (sha256 {part['sha256'][:8]})" if part else "none"

@@ -1,0 +1,324 @@
+"""Everything that the trainer needs: text, machine, tokenizers, task and plan.
+
+What the run's first start chooses is written into its folder; later starts read it there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.config import Recipe
+from weft.console import stages
+from weft.data.check.finding import counted
+from weft.data.overlap import TextHashes
+from weft.data.texts import Texts
+from weft.data.tokenizer import Tokenizer
+from weft.errors import FolderError, OutOfMemoryError, UsageError
+from weft.folder import durable, model_folder
+from weft.folder.model_folder import RunFolder, StoredModel
+from weft.kernels.machine import (
+    Machine,
+    choose_machine,
+    counted_threads,
+    is_out_of_memory,
+    threads_asked,
+    usable_cores,
+)
+from weft.run.origin import read_overrides
+from weft.run.planning import Planned, choose_plan
+from weft.run.record import RunRecord
+from weft.run.request import Request
+from weft.tasks.choice import TASKS
+from weft.tasks.task import Task, read_tokenizers, write_tokenizers
+from weft.training.distributed import World
+from weft.training.log import Log
+from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
+from weft.training.trainer import Batches, Evaluate
+
+AnyTask = Task[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Text to train on, the recipe that it completes, and the model to start from."""
+
+    kind: type[AnyTask]
+    texts: Texts[Any]
+    recipe: Any  # of the task's own class
+    start: StoredModel | None
+    origin: dict[
+        str, Any
+    ]  # what identifies the text, the model to start from, the teacher
+
+
+@dataclass(frozen=True)
+class Training:
+    """A task ready for the trainer, and what is to be said before the first step."""
+
+    task: AnyTask
+    tokenizers: tuple[Tokenizer, ...]
+    batches: Batches[Any]
+    evaluate: Evaluate | None
+    parts: int  # into which each batch is cut, where memory asks for it
+    planned: Planned
+    description: str
+    notes: tuple[str, ...]
+
+
+def read_material(request: Request) -> Material:
+    """Read the text and the model to start from, and let the text complete the recipe.
+
+    Raises DataError where the text is not fit for training, UsageError where the recipe and the
+    model to start from do not fit each other.
+    """
+    kind = TASKS[request.recipe.task]
+    start = _open_start(request.start_from, kind)
+    texts = kind.gather(request.recipe, request.sources())
+    texts = texts.accepted(request.allow_bad_data)
+    config = start.config if start else None
+    recipe = kind.resolve(request.recipe, texts, config, str(request.start_from))
+    origin = {
+        "texts": texts.facts(),
+        "from": _weights_sha256(request.start_from),
+        **request.teacher_facts(),
+    }
+    return Material(kind, texts, recipe, start, origin)
+
+
+def prepare(
+    request: Request,
+    material: Material,
+    goes_on: bool,
+    record: RunRecord,
+    world: World,
+    log: Log,
+) -> Training:
+    """Choose the machine's settings, learn the tokenizers, encode the text, build and plan."""
+    folder = RunFolder(request.out)
+    recipe, texts = material.recipe, material.texts
+    machine = _choose_machine(folder, recipe, world, log)
+    record.enter("learning the tokenizers")
+    tokenizers = _choose_tokenizers(folder, request, material)
+    record.enter("encoding the text")
+    task = material.kind.build(recipe, texts, tokenizers, machine)
+    _begin_task(task, material, folder)
+    encoded = task.prepare(folder.stores, texts, recipe)
+    evaluate = task.dev_evaluation(folder, texts, recipe)
+    parts = _choose_parts(folder, task, encoded.batches, world, log)
+    planned = choose_plan(
+        request, goes_on, recipe, task, encoded.batches, texts, parts, world
+    )
+    notes = (
+        *_start_notes(request, material),
+        *request.notes,
+        *planned.notes,
+        *read_overrides(folder),
+        *texts.notes,
+        *encoded.notes,
+    )
+    return Training(
+        task=task,
+        tokenizers=tokenizers,
+        batches=encoded.batches,
+        evaluate=evaluate,
+        parts=parts,
+        planned=planned,
+        description=encoded.description,
+        notes=notes,
+    )
+
+
+def _open_start(folder: Path | None, kind: type[AnyTask]) -> StoredModel | None:
+    """Open the model to start from. Raises UsageError where it is of another task."""
+    if folder is None:
+        return None
+    stored = model_folder.open_model_folder(folder)
+    if stored.config.task != kind.name:
+        raise UsageError(
+            f"--from {folder}: holds a model for {stored.config.task}, the recipe is for {kind.name}"
+        )
+    return stored
+
+
+def _weights_sha256(folder: Path | None) -> str | None:
+    if folder is None:
+        return None
+    return str(durable.read_manifest(folder)["files"][model_folder.WEIGHTS]["sha256"])
+
+
+def _choose_machine(
+    folder: RunFolder, recipe: Recipe, world: World, log: Log
+) -> Machine:
+    """Read what the run's first start chose of this machine; else choose now and write it.
+
+    The processes of a run on one machine share its cores. Raises UsageError where the first start
+    had a GPU and this machine has none.
+    """
+    cores = max(usable_cores() // world.local_size, 1)  # of this process
+    if folder.machine.is_file():
+        machine = _machine_of_first_start(folder)
+        if world.size == 1:
+            return _with_threads(folder, machine, recipe, log)
+        if machine.threads <= cores:
+            return machine
+        return replace(machine, threads=cores, peak_flops=0.0)
+    settings = recipe.training
+    threads = settings.threads or (cores if world.size > 1 else None)
+    stages.enter("measuring this machine")
+    machine = choose_machine(settings.precision, threads, settings.kernels).measured()
+    machine = replace(machine, parts=0)
+    durable.write_json(folder.machine, asdict(machine))
+    return machine
+
+
+def _machine_of_first_start(folder: RunFolder) -> Machine:
+    """Read `run/machine.json`. Raises FolderError, UsageError where its GPU is not here."""
+    try:
+        machine = Machine(**durable.read_json(folder.machine))
+    except TypeError:
+        raise FolderError(
+            f"{folder.machine}: does not describe a machine; restore the file"
+        ) from None
+    if machine.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError(
+            f"{folder.model_folder}: was begun on a GPU, and this machine has none; go on where there is one"
+        )
+    return machine
+
+
+def _with_threads(
+    folder: RunFolder, machine: Machine, recipe: Recipe, log: Log
+) -> Machine:
+    """Return the machine with as many threads as are asked for now, or as there are cores.
+
+    Others than at the first start are noted and written down: sums are then made in another order.
+    """
+    asked = recipe.training.threads or threads_asked()
+    threads = asked or min(machine.threads, max(usable_cores(), 1))
+    if threads == machine.threads or machine.device == "cuda":
+        return machine
+    before = counted_threads(machine.threads)
+    now = counted_threads(threads)
+    log.note(
+        f"note: goes on with {now}, begun with {before}: the last bits of its sums may differ"
+    )
+    machine = replace(machine, threads=threads)
+    machine = machine.measured() if machine.peak_flops else machine
+    durable.write_json(folder.machine, asdict(machine))
+    return machine
+
+
+def _choose_parts(
+    folder: RunFolder, task: AnyTask, batches: Batches[Any], world: World, log: Log
+) -> int:
+    """Return into how many parts each batch is cut: as at the first start, else as memory asks now.
+
+    Raises OutOfMemoryError where an eighth of a batch does not fit.
+    """
+    if task.machine.parts:
+        return task.machine.parts
+    free = free_bytes(torch.device(task.machine.device)) // world.local_size
+    batch = batches.batch(0, batches.num_batches(0) // 2)
+    try:
+        parts = parts_to_fit(task.model, task.compute_loss, batch, free)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(
+            f"out of memory in an eighth of a batch of {batch.describe()}; lower batches.tokens_per_batch and "
+            "raise training.grad_accum_steps by as much, or choose a smaller model"
+        ) from error
+    durable.write_json(folder.machine, asdict(replace(task.machine, parts=parts)))
+    if parts > 1:
+        log.note(
+            f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free"
+        )
+    return parts
+
+
+def _choose_tokenizers(
+    folder: RunFolder, request: Request, material: Material
+) -> tuple[Tokenizer, ...]:
+    """Read the run's own tokenizers once it has begun.
+
+    Else take those of the model it starts from, or learn new ones, and write them down.
+    """
+    kind = material.kind
+    rows = kind.overlap_rows(material.texts.train)
+    if folder.tokenizers.is_dir():
+        known = _known_hashes(folder.train_hashes)
+        if known is None or request.allow_data_change:
+            own = _trained_on(request, rows)
+            _write_hashes(folder.train_hashes, known.joined(own) if known else own)
+        return read_tokenizers(folder.tokenizers)
+    if request.start_from is not None:
+        reader = Machine("cpu", "float32", 1, "")
+        tokenizers = kind.load(request.start_from, reader).tokenizers
+    else:
+        tokenizers = kind.learn_tokenizers(material.recipe, material.texts)
+    # before the tokenizers, which say that the run has begun
+    _write_hashes(folder.train_hashes, _trained_on(request, rows))
+    write_tokenizers(folder.tokenizers, tokenizers)
+    return tokenizers
+
+
+def _known_hashes(path: Path) -> TextHashes | None:
+    """Read the hashes of the text that was trained on so far; None where they are lost.
+
+    Then they are made again from the text that the run goes on with, which has that text too.
+    """
+    try:
+        return TextHashes.load(path)
+    except FolderError:
+        return None
+
+
+def _write_hashes(path: Path, hashes: TextHashes) -> None:
+    with durable.replacing(path) as temporary:
+        hashes.save(temporary)
+
+
+def _trained_on(request: Request, rows: Iterable[Sequence[str]]) -> TextHashes:
+    """Hash the training text's rows, and add those that the model to start from was trained on."""
+    own = TextHashes.of(rows)
+    if request.start_from is None:
+        return own
+    before = _known_hashes(RunFolder(request.start_from).train_hashes)
+    return own if before is None else own.joined(before)
+
+
+def _start_notes(request: Request, material: Material) -> Iterator[str]:
+    """Say what the run starts from, and how much of dev and test that model was trained on."""
+    if request.start_from is None:
+        return
+    yield f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"
+    before = _known_hashes(RunFolder(request.start_from).train_hashes)
+    texts = material.texts
+    for name, part in (("dev", texts.dev), ("test", texts.test)):
+        if before is None or part is None:
+            continue
+        if seen := before.shared(material.kind.overlap_rows(part)):
+            yield (
+                f"{len(seen):,} of the {counted(len(part), texts.unit)} of {name} were trained on by "
+                f"{request.start_from}, so that scores on them are too high; give text that it never saw with "
+                f"--{name}"
+            )
+
+
+def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
+    """Give the model the weights to start from, and write down what it is.
+
+    Its layers are computed twice where the recipe saves memory so.
+    """
+    start = material.start
+    durable.write_json(folder.config, task.config.model_dump(mode="json"))
+    if start is not None and start.config.known_words:
+        words = (start.folder / model_folder.WORDS).read_bytes()
+        durable.write_bytes(folder.words, words)
+    if start is not None:
+        start.load_weights(task.model)
+    if material.recipe.training.activation_checkpointing:
+        recompute_layers(task.model)
