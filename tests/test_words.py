@@ -4,7 +4,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from statistics import mean
 
 import house  # tools/house.py
 import weft
@@ -31,7 +33,7 @@ PENDING = {
         "model",
         "predict",
     ),
-    *("recipes", "run", "ship", "tasks", "training"),
+    *("recipes", "ship", "tasks", "training"),
 }
 FILES = [
     name
@@ -40,7 +42,9 @@ FILES = [
     )
     if name.split("/")[0] not in PENDING
 ]
-TOKENS_A_LINE = 9.0
+# Of the whole house, and of a file: a plain line of array arithmetic has ten and more.
+TOKENS_A_LINE = 8.5
+TOKENS_A_LINE_OF_A_FILE = 10.0
 CROWDED = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What a function's docstring may begin with; a verb that is missing is added here.
@@ -103,12 +107,19 @@ def test_a_docstring_says_what_a_function_does() -> None:
 
 
 def test_a_line_is_not_crowded() -> None:
-    means = {}
-    for name in FILES:
-        text = (SOURCE / name).read_text("utf-8")
-        counts = house.tokens_by_line(text, house.docstring_lines(tree(name)))
-        means[name] = sum(counts) / max(len(counts), 1)
-    assert {name: mean for name, mean in means.items() if mean > TOKENS_A_LINE} == {}
+    counts = {
+        path.relative_to(SOURCE).as_posix(): tokens_by_line(path)
+        for path in SOURCE.rglob("*.py")
+    }
+    means = {name: mean(counts[name]) for name in FILES if counts[name]}
+    crowded = {name for name in means if means[name] > TOKENS_A_LINE_OF_A_FILE}
+    assert {name: means[name] for name in crowded} == {}
+    assert mean(chain.from_iterable(counts.values())) <= TOKENS_A_LINE
+
+
+def tokens_by_line(path: Path) -> list[int]:
+    text = path.read_text("utf-8")
+    return house.tokens_by_line(text, house.docstring_lines(ast.parse(text)))
 
 
 def test_a_line_has_one_comprehension_or_conditional_expression() -> None:

@@ -23,9 +23,9 @@ from weft.training.budget import (
     Budget,
     Costs,
     TimePlan,
+    choose_time_plan,
     more_steps,
     read_time_plan,
-    settle_time_plan,
 )
 from weft.training.checkpoint import Progress
 from weft.training.log import Log
@@ -47,7 +47,7 @@ class Clock:
 def settled(
     path: Path, minutes: float = 20.0, costs: Costs = COSTS, **settings: Any
 ) -> TimePlan:
-    made = settle_time_plan(path, TrainingSection(**settings), 64, costs, minutes, 30.0)
+    made = choose_time_plan(path, TrainingSection(**settings), 64, costs, minutes, 30.0)
     assert made is not None
     return made
 
@@ -124,7 +124,7 @@ def test_evaluations_take_a_modest_share_of_the_time(tmp_path: Path) -> None:
 
 def test_the_highest_rate_of_another_schedule_is_kept(tmp_path: Path) -> None:
     noam = TrainingSection(schedule="noam", learning_rate=2.0, warmup_steps=100)
-    plan = settle_time_plan(tmp_path / "p", noam, 64, COSTS, 20.0, 30.0)
+    plan = choose_time_plan(tmp_path / "p", noam, 64, COSTS, 20.0, 30.0)
     assert plan is not None
     assert plan.learning_rate == pytest.approx(learning_rate(noam, 64, 100, 1))
     assert plan.applied(noam).schedule == "wsd"
@@ -143,9 +143,9 @@ def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_t
     tmp_path: Path,
 ) -> None:
     path, steps = tmp_path / "p", TrainingSection(max_steps=900)
-    first = settle_time_plan(path, steps, 64, COSTS, 20.0, 30.0)
-    assert settle_time_plan(path, steps, 64, COSTS, None, 30.0) == first
-    later = settle_time_plan(path, steps, 64, Costs(9.0), 30.0, 90.0)
+    first = choose_time_plan(path, steps, 64, COSTS, 20.0, 30.0)
+    assert choose_time_plan(path, steps, 64, COSTS, None, 30.0) == first
+    later = choose_time_plan(path, steps, 64, Costs(9.0), 30.0, 90.0)
     assert later is not None
     assert first is not None
     assert (later.minutes, later.eval_every, later.max_steps) == (
@@ -153,10 +153,10 @@ def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_t
         first.eval_every,
         None,
     )
-    fixed = settle_time_plan(path, TrainingSection(max_steps=70), 64, COSTS, None, 30.0)
+    fixed = choose_time_plan(path, TrainingSection(max_steps=70), 64, COSTS, None, 30.0)
     assert fixed is not None
     assert (fixed.max_steps, fixed.plan().last) == (70, 70)
-    assert settle_time_plan(tmp_path / "none", steps, 64, COSTS, None, 30.0) is None
+    assert choose_time_plan(tmp_path / "none", steps, 64, COSTS, None, 30.0) is None
 
 
 @pytest.fixture

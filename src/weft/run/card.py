@@ -38,7 +38,7 @@ def without_folders(text: str, files: Iterable[str] = ()) -> str:
 
 
 def _paths(command: str) -> list[str]:
-    """What in a command may be a path, that of a folder with spaces in its name too."""
+    """Return what in a command may be a path, also of a folder with spaces in its name."""
     try:
         words = shlex.split(command)
     except ValueError:  # written by hand
@@ -131,7 +131,7 @@ def model_card(
 
 
 def _teacher_line(teacher: Mapping[str, Any]) -> str:
-    """What wrote the target side of the text."""
+    """Say what wrote the target side of the text."""
     return (
         f"target side: the translations of a teacher (its manifest's sha256 {teacher['teacher']}) by beam search, "
         f"beam size {teacher['beam_size']}, of {teacher['sentences']:,} source sentences "
@@ -140,7 +140,7 @@ def _teacher_line(teacher: Mapping[str, Any]) -> str:
 
 
 def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
-    """Title, shape and use of a model."""
+    """Return title, shape and use of a model."""
     if isinstance(config, TranslationConfig):
         use = [
             'weft translate THIS_FOLDER "A sentence."',

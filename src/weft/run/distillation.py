@@ -60,7 +60,7 @@ class Teacher:
 
     @classmethod
     def open(cls, folder: Path, beam_size: int | None) -> "Teacher":
-        """Return the model is not loaded yet; `beam_size` is else its own.
+        """Open a teacher without loading its weights; `beam_size` is by default its own.
 
         Raises FolderError for any other model.
         """
@@ -76,7 +76,7 @@ class Teacher:
         )
 
     def facts(self, text: SourceText) -> dict[str, Any]:
-        """What its translations of a text depend on."""
+        """Return what its translations of a text depend on."""
         return {
             "teacher": self.sha256,
             "beam_size": self.beam_size,
@@ -257,7 +257,7 @@ def _line(found: Prediction) -> bytes:
 
 
 def _write_pairs(files: RunFolder, text: SourceText) -> Counter[str]:
-    """Two aligned files of the pairs that are of use; how many are left out, by why.
+    """Write the pairs that are of use into two aligned files; return how many are not, by why.
 
     Raises FolderError where the translations are damaged, DataError where none is of use.
     """
@@ -299,10 +299,12 @@ def _read_translations(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _fault(found: Mapping[str, Any]) -> str | None:
-    """Why a translation is not to be learned from."""
+    """Return why a translation is not to be learned from, if so."""
     if not found["text"].strip():
         return EMPTY
-    return CUT if found["truncated"] else REPEATS if found["repetition"] else None
+    if found["truncated"]:
+        return CUT
+    return REPEATS if found["repetition"] else None
 
 
 def _reading_notes(text: SourceText) -> Iterator[str]:

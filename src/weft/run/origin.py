@@ -278,8 +278,9 @@ def _shown(value: Any) -> str:
 
 def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for part in sorted(old.keys() | new.keys()):
-        before, now = old.get(part), new.get(part)
-        if (before or {}).get("sha256") != (now or {}).get("sha256"):
+        before = old.get(part) or {}
+        now = new.get(part) or {}
+        if before.get("sha256") != now.get("sha256"):
             yield f"the {part} text was {_size(before)}, is {_size(now)}"
 
 

@@ -20,8 +20,8 @@ from weft.training.budget import (
     Budget,
     Costs,
     TimePlan,
+    choose_time_plan,
     read_time_plan,
-    settle_time_plan,
 )
 from weft.training.distributed import World
 from weft.training.log import evaluation_seconds, roughly, seconds_left
@@ -132,7 +132,7 @@ def _plan_by_clock(
         )
     width = int(recipe.model.model_dump().get("d_model", 1))
     elapsed = time.monotonic() - request.began
-    return settle_time_plan(
+    return choose_time_plan(
         folder.plan, recipe.training, width, costs, minutes, elapsed
     )
 

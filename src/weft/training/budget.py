@@ -120,7 +120,7 @@ def more_steps(plan: TimePlan | None, steps: int) -> int:
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
 
 
-def settle_time_plan(
+def choose_time_plan(
     path: Path,
     settings: TrainingSection,
     d_model: int,

@@ -1,6 +1,4 @@
-"""The verdict on a classifier: what it gets right on dev, beside the most frequent label and
-counting words.
-"""
+"""The verdict on a classifier: its answers on dev, beside those of naive Bayes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,28 +37,23 @@ def judge_classifier(
     task: Classification, train: LabelledText, dev: LabelledText
 ) -> Judgement:
     """Classify some of dev and judge."""
-    counts, judged = label_counts(train), label_counts(dev)
-    dev, train = (
-        dev.select(places(len(dev), MOST_JUDGED)),
-        train.select(places(len(train), MOST_COUNTED)),
-    )
+    train_counts = label_counts(train)
+    dev_counts = label_counts(dev)
+    dev = dev.select(places(len(dev), MOST_JUDGED))
+    train = train.select(places(len(train), MOST_COUNTED))
     answers = task.predictor().classify(dev.texts)
-    counted = None if task.config.multi_label else _by_words(task, train, dev)
-    found = judge(dev.texts, dev.labels, answers, counted)
-    return with_labels(found, counts, judged)
+    by_words = None if task.config.multi_label else _by_words(task, train, dev)
+    judgement = judge(dev.texts, dev.labels, answers, by_words)
+    return with_labels(judgement, train_counts, dev_counts)
 
 
 def with_labels(
-    found: Judgement, counts: Mapping[str, int], judged: Mapping[str, int]
+    judgement: Judgement, train_counts: Mapping[str, int], dev_counts: Mapping[str, int]
 ) -> Judgement:
-    """Return the verdict, and what the labels leave open: `counts` are their rows in training,
-    `judged` in dev.
-    """
-    alike, absent = (
-        alike_labels(counts),
-        [label for label in counts if label not in judged],
-    )
-    says = [*found.says]
+    """Return the judgement with what the labels leave open, by their numbers of rows."""
+    alike = alike_labels(train_counts)
+    absent = [label for label in train_counts if label not in dev_counts]
+    says = [*judgement.says]
     if alike:
         says.append(
             f"labels that differ in case, spaces or marks alone count as different: {alike_in_words(alike)}; "
@@ -68,14 +61,11 @@ def with_labels(
         )
     if absent:
         says.append(
-            f"dev has no row of {named(absent)} ({len(absent):,} of {len(counts):,} labels): how well such texts "
+            f"dev has no row of {named(absent)} ({len(absent):,} of {len(train_counts):,} labels): how well such texts "
             "are labelled is not known"
         )
-    return replace(
-        found,
-        says=says,
-        figures={**found.figures, "alike": alike, "not_in_dev": absent},
-    )
+    figures = {**judgement.figures, "alike": alike, "not_in_dev": absent}
+    return replace(judgement, says=says, figures=figures)
 
 
 def judge(
@@ -84,8 +74,9 @@ def judge(
     answers: Sequence[Answer],
     by_words: Sequence[str] | None,
 ) -> Judgement:
-    """Return the verdict on some answers; `by_words` are those of naive Bayes, where there is one
-    label a text.
+    """Return the verdict on some answers.
+
+    `by_words` are those of naive Bayes, where a text has one label.
     """
     count = len(labels)
     if count < FEW_JUDGED:
@@ -138,8 +129,9 @@ def naive_bayes(
     np.ndarray[tuple[int, int], np.dtype[np.float64]],
     np.ndarray[tuple[int], np.dtype[np.float64]],
 ]:
-    """Log-probabilities of tokens by label, (V, C), and of labels, (C,); each counts once more than
-    seen.
+    """Return log-probabilities of tokens by label, (V, C), and of labels, (C,).
+
+    Each counts once more than it was seen.
     """
     counts = np.ones((vocab_size, num_labels))
     for row, label in zip(rows, labels, strict=True):
@@ -152,33 +144,32 @@ def _by_words(
     task: Classification, train: LabelledText, dev: LabelledText
 ) -> list[str]:
     """Return the labels that naive Bayes gives to dev."""
-    labels, encode = task.config.labels, task.tokenizers[0].encode_batch
+    labels = task.config.labels
+    encode = task.tokenizers[0].encode_batch
     number = {label: i for i, label in enumerate(labels)}
-    known = [number[one] for (one,) in train.labels]
-    tokens, prior = naive_bayes(
-        encode(train.texts), known, len(labels), task.config.vocab_size
-    )
-    return [
-        labels[int((tokens[list(set(row))].sum(0) + prior).argmax())]
-        for row in encode(dev.texts)
-    ]
+    targets = [number[label] for (label,) in train.labels]
+    vocab_size = task.config.vocab_size
+    rows = encode(train.texts)
+    tokens, prior = naive_bayes(rows, targets, len(labels), vocab_size)
+    answers = []
+    for row in encode(dev.texts):
+        scores = tokens[list(set(row))].sum(0) + prior
+        answers.append(labels[int(scores.argmax())])
+    return answers
 
 
-def _right(given: Sequence[str], wanted: Sequence[str]) -> int:
-    return sum(mine == theirs for mine, theirs in zip(given, wanted, strict=True))
+def _right(answers: Sequence[str], wanted: Sequence[str]) -> int:
+    return sum(answer == label for answer, label in zip(answers, wanted, strict=True))
 
 
 def _never_given(
     labels: Sequence[Sequence[str]], answers: Sequence[Answer]
 ) -> list[str]:
-    """Labels that dev has at least `NEVER` times and no answer has."""
-    given = {label for answer in answers for label in answer.labels}
-    counts = Counter(label for some in labels for label in some)
-    return sorted(
-        label
-        for label, count in counts.items()
-        if count >= NEVER and label not in given
-    )
+    """Return the labels that dev has at least `NEVER` times and no answer has."""
+    answered = {label for answer in answers for label in answer.labels}
+    counts = Counter(label for row in labels for label in row)
+    frequent = {label for label, count in counts.items() if count >= NEVER}
+    return sorted(frequent - answered)
 
 
 def _verdict(
@@ -189,11 +180,9 @@ def _verdict(
         return NOT_YET, "it is hardly better than always giving the most frequent label"
     doubts = []
     if missing:
-        more = (
-            f" and {len(missing) - MOST_LABELS} more"
-            if len(missing) > MOST_LABELS
-            else ""
-        )
+        more = ""
+        if len(missing) > MOST_LABELS:
+            more = f" and {len(missing) - MOST_LABELS} more"
         doubts.append(f"it never answers {', '.join(missing[:MOST_LABELS])}{more}")
     if counted is not None and right < counted:
         doubts.append("counting words does better")

@@ -1,4 +1,4 @@
-"""What a model is good for, in plain words: the verdict at the end of a run."""
+"""The verdict at the end of a run: a model's use, in plain words."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,8 +31,9 @@ class Judgement:
     low_confidence: float | None = None
 
     def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
-        """Return the same with what its run's curve shows: how it still goes on getting better, if
-        so; what would help.
+        """Return the judgement with what its run's curve shows.
+
+        `goes_on` says how it still gets better, if so; `helps` what would help.
 
         What is not judged stays as it is, and what is usable needs no help.
         """
@@ -52,7 +53,7 @@ class Judgement:
         return [*found, *(f"what would help: {one}" for one in self.helps)]
 
     def lines(self) -> list[str]:
-        """As `summary`, and the examples, without endless repetitions."""
+        """Return the summary and the examples, without endless repetitions."""
         shown = [
             f"  {name + ':':<13}{shorten_runs(text)}"
             for row in self.examples
@@ -71,11 +72,11 @@ class Judgement:
 
 
 def not_judged(why: str) -> Judgement:
-    """Where nothing can be said."""
+    """Return the judgement that says why there is none."""
     return Judgement(NOT_JUDGED, [why])
 
 
 def places(count: int, most: int) -> list[int]:
-    """Numbers of at most so many of `count` rows, spread over all."""
+    """Return the numbers of at most `most` of `count` rows, spread over all."""
     size = min(count, most)
     return [i * count // size for i in range(size)]

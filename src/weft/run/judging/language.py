@@ -1,10 +1,9 @@
-"""The verdict on a language model: how well it foretells dev, beside counting tokens and pairs of
-tokens.
-"""
+"""The verdict on a language model: its loss on dev, beside that of counting tokens and pairs."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +13,13 @@ from weft.run.judging.judgement import NOT_YET, USABLE, Judgement, not_judged
 from weft.tasks.language_modelling import LanguageModelling
 
 MOST_CHARACTERS = 4_000_000  # of training text are counted; of dev a tenth of it
-# share that what followed the token before has in the pair's probability; the rest is the token's
-# own
+# a pair's probability: this share of how often it followed, the rest of the token's own frequency
 PAIRS = 0.8
 
 
 @dataclass(frozen=True)
 class Yardsticks:
-    """Losses on dev, in nats a token: of guessing, of counting tokens, and of counting pairs of
-    tokens.
-    """
+    """Losses on dev, in nats a token: of guessing, of counting tokens and of counting pairs."""
 
     guessing: float
     tokens: float
@@ -37,13 +33,12 @@ def judge_language_model(
     loss: float | None,
     by_heart: bool,
 ) -> Judgement:
-    """By the `loss` on dev of the step that is the model."""
+    """Return the verdict by the `loss` on dev of the step that is the model, in nats a token."""
     if loss is None:
         return not_judged("dev was not scored")
     encode = task.tokenizers[0].encode_batch
-    seen, unseen = (
-        encode(_some(text, most)) for text, most in ((train, 1.0), (dev, 0.1))
-    )
+    seen = encode(_beginnings(train, MOST_CHARACTERS))
+    unseen = encode(_beginnings(dev, MOST_CHARACTERS // 10))
     if sum(map(len, unseen)) < 2 or sum(map(len, seen)) < 2:
         return not_judged("dev has no text to tell by")
     unit = "character" if task.config.tokenizer.kind == "character" else "token"
@@ -54,26 +49,20 @@ def judge_language_model(
 def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgement:
     """Return the verdict by a loss on dev, in nats a token, which is called `unit`."""
     if loss >= beside.tokens:
-        verdict, first = (
-            NOT_YET,
-            _no_better(loss, beside.tokens, f"how often each {unit} occurs", unit),
-        )
+        verdict = NOT_YET
+        what = f"how often each {unit} occurs"
+        first = _no_better(loss, beside.tokens, what, unit)
     elif loss >= beside.pairs:
-        verdict, first = (
-            NOT_YET,
-            _no_better(loss, beside.pairs, f"which {unit} follows which", unit),
-        )
+        verdict = NOT_YET
+        what = f"which {unit} follows which"
+        first = _no_better(loss, beside.pairs, what, unit)
     else:
-        verdict, first = (
-            USABLE,
-            f"for text like the training text: it foretells more than pairs of {unit}s tell",
-        )
-    own, tokens, pairs, guessing = (
-        _among(one) for one in (loss, beside.tokens, beside.pairs, beside.guessing)
-    )
+        verdict = USABLE
+        first = f"for text like the training text: it foretells more than pairs of {unit}s tell"
     unsure = (
-        f"the next {unit} of dev is as unsure to it as one among {own} equally likely ones; among {pairs} where "
-        f"pairs are counted, {tokens} where {unit}s are, {guessing} by guessing ({loss:.2f} nats)"
+        f"the next {unit} of dev is as unsure to it as one among {_among(loss)} equally likely ones; "
+        f"among {_among(beside.pairs)} where pairs are counted, {_among(beside.tokens)} where {unit}s are, "
+        f"{_among(beside.guessing)} by guessing ({loss:.2f} nats)"
     )
     says = [first, unsure]
     if by_heart:
@@ -82,10 +71,9 @@ def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgeme
         )
     figures = {
         "loss": round(loss, 4),
-        **{
-            f"{name}_loss": round(getattr(beside, name), 4)
-            for name in ("guessing", "tokens", "pairs")
-        },
+        "guessing_loss": round(beside.guessing, 4),
+        "tokens_loss": round(beside.tokens, 4),
+        "pairs_loss": round(beside.pairs, 4),
         "by_heart": by_heart,
     }
     return Judgement(verdict, says, figures)
@@ -94,11 +82,10 @@ def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgeme
 def yardsticks(
     seen: Sequence[Sequence[int]], unseen: Sequence[Sequence[int]], vocab_size: int
 ) -> Yardsticks:
-    """Count in `seen`, score `unseen`; both are documents of token ids, and each token counts once
-    more than seen.
+    """Count in `seen` and score `unseen`; both are documents of token ids.
 
-    A pair's probability is a mixture of what followed its first token and of how frequent its
-    second one is.
+    Each token counts once more than it was seen. A pair's probability is a mixture of what followed
+    its first token and of how frequent its second one is.
     """
     counts = np.bincount(_flat(seen), minlength=vocab_size) + 1.0
     own = counts / counts.sum()
@@ -106,43 +93,41 @@ def yardsticks(
     keys, times = np.unique(before * vocab_size + after, return_counts=True)
     followed = np.bincount(before, minlength=vocab_size)
     first, second = _pairs(unseen)
-    places = np.minimum(
-        np.searchsorted(keys, first * vocab_size + second), max(len(keys) - 1, 0)
-    )
-    hits = (
-        np.where(keys[places] == first * vocab_size + second, times[places], 0)
-        if len(keys)
-        else 0
-    )
+    asked = first * vocab_size + second
+    hits = np.zeros(len(asked), np.int64)
+    if len(keys):
+        index = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        hits = np.where(keys[index] == asked, times[index], 0)
     share = np.where(followed[first] > 0, PAIRS, 0.0)
-    mixed = share * hits / np.maximum(followed[first], 1) + (1 - share) * own[second]
-    return Yardsticks(
-        math.log(vocab_size),
-        float(-np.log(own[second]).mean()),
-        float(-np.log(mixed).mean()),
-    )
+    conditional = hits / np.maximum(followed[first], 1)
+    mixed = share * conditional + (1 - share) * own[second]
+    tokens = float(-np.log(own[second]).mean())
+    pairs = float(-np.log(mixed).mean())
+    return Yardsticks(math.log(vocab_size), tokens, pairs)
 
 
 def _pairs(
     rows: Sequence[Sequence[int]],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Each token but a document's first, and the one before it."""
-    return _flat([row[:-1] for row in rows]), _flat([row[1:] for row in rows])
+    """Return the first and the second tokens of all pairs that follow each other."""
+    first = [row[:-1] for row in rows]
+    second = [row[1:] for row in rows]
+    return _flat(first), _flat(second)
 
 
 def _flat(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
-    return np.array([i for row in rows for i in row], np.int64)
+    return np.array(list(chain.from_iterable(rows)), np.int64)
 
 
-def _some(text: Documents, share: float) -> list[str]:
+def _beginnings(text: Documents, characters: int) -> list[str]:
     """Return the beginnings of documents, until there are enough characters."""
-    room, found = int(share * MOST_CHARACTERS), []
-    for one in text.texts:
-        if room <= 0:
+    beginnings = []
+    for document in text.texts:
+        if characters <= 0:
             break
-        found.append(one[:room])
-        room -= len(one)
-    return found
+        beginnings.append(document[:characters])
+        characters -= len(document)
+    return beginnings
 
 
 def _no_better(loss: float, counting: float, what: str, unit: str) -> str:

@@ -5,6 +5,7 @@ translation of the nearest training sentence gives.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +21,43 @@ class Memory:
     """
 
     def __init__(self, rows: Sequence[Sequence[int]]) -> None:
-        """`rows` are token ids, not negative."""
+        """Build the index of texts by their tokens; `rows` are token ids, not negative."""
         self.size = len(rows)
-        lens = np.array([len(row) for row in rows], np.int64)
-        ids = np.array([i for row in rows for i in row], np.int64)
-        owners = np.repeat(np.arange(self.size), lens)
-        self.vocab_size = int(ids.max(initial=-1)) + 1
+        lens = [len(row) for row in rows]
+        ids = np.fromiter(chain.from_iterable(rows), np.int64)
+        texts = np.arange(self.size)
+        owners = np.repeat(texts, lens)
+        largest = int(ids.max(initial=-1))
+        self.vocab_size = largest + 1
         # each token of a text once, sorted by token
-        both = np.unique(ids * max(self.size, 1) + owners)
-        self._ids, self._owners = both // max(self.size, 1), both % max(self.size, 1)
-        self._starts: Ints = np.searchsorted(self._ids, np.arange(self.vocab_size + 1))
-        self._weights = (
-            np.log((self.size + 1) / np.maximum(np.diff(self._starts), 1)) ** 2
-        )
-        squares = np.bincount(
-            self._owners, self._weights[self._ids], minlength=self.size
-        )
-        self._lengths = np.sqrt(np.maximum(squares, 1e-9))
+        count = max(self.size, 1)
+        postings = np.unique(ids * count + owners)
+        tokens = postings // count
+        self._owners = postings % count
+        all_tokens = np.arange(self.vocab_size + 1)
+        self._known = range(self.vocab_size)
+        self._starts: Ints = np.searchsorted(tokens, all_tokens)
+        num_texts = np.diff(self._starts)
+        num_texts = np.maximum(num_texts, 1)
+        rarity = (self.size + 1) / num_texts
+        self._weights = np.log(rarity) ** 2
+        weights = self._weights[tokens]
+        squares = np.bincount(self._owners, weights, minlength=self.size)
+        squares = np.maximum(squares, 1e-9)
+        self._lengths = np.sqrt(squares)
 
     def nearest(self, row: Sequence[int]) -> int:
-        """Return the number of the text that is most like it; of equals, and where none is like it,
-        the first.
+        """Return the number of the text that is most like `row`.
+
+        Of equals, and where none is like it, the first.
         """
         common = np.zeros(self.size)
-        for token in set(row):
-            if 0 <= token < self.vocab_size:
-                common[self._owners[self._starts[token] : self._starts[token + 1]]] += (
-                    self._weights[token]
-                )
-        return int((common / self._lengths).argmax())
+        known = [token for token in set(row) if token in self._known]
+        for token in known:
+            start = self._starts[token]
+            end = self._starts[token + 1]
+            owners = self._owners[start:end]
+            weight = self._weights[token]
+            common[owners] += weight
+        likeness = common / self._lengths
+        return int(likeness.argmax())

@@ -1,12 +1,11 @@
-"""The verdict on a translator: what it does with dev, beside copying from the nearest training
-sentence.
+"""The verdict on a translator: its dev sentences, beside copies of the nearest training ones.
 
 No score alone decides. What does: how many translations are broken, how many are right or nearly,
 and whether looking a sentence up in the training text would do as well.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from weft.data.corpus import ParallelText
 from weft.evaluation.metrics import translation_scores
@@ -34,12 +33,13 @@ NEAR = 0.5  # share that a word or less is wrong in: for text like this it can b
 # share with half of its words right: below it there is nothing to correct
 HALF_RIGHT = 0.5
 # share of the reference's words below which one is too short, where it has so many words
-TOO_SHORT, LONG = 0.5, 4
+TOO_SHORT = 0.5
+LONG = 4
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of some dev sentences, each counted once: the first of these that holds.
+    """Counts of dev sentences by what became of them, the first of these that holds.
 
     `near` have at most one word (character, without spaces) wrong, `half` at most half of the
     reference's words; `near` are among them.
@@ -55,22 +55,20 @@ class Outcomes:
 
     @property
     def broken(self) -> int:
-        """Those that cannot be a translation."""
+        """Count those that cannot be a translation."""
         return self.repeated + self.empty + self.cut + self.short
 
     def faults(self) -> Iterator[str]:
-        """In words, those that occur."""
+        """Say which of these faults occur, and how often."""
         named = (
             (self.repeated, "repeat themselves"),
             (self.empty, "are empty"),
             (self.cut, "find no end"),
             (self.short, "have less than half of the reference's words"),
         )
-        yield from (
-            f"{count} of {self.count} translations {what}"
-            for count, what in named
-            if count
-        )
+        for count, what in named:
+            if count:
+                yield f"{count} of {self.count} translations {what}"
 
 
 def judge_translator(
@@ -91,8 +89,9 @@ def judge(
     copies: Sequence[str],
     language: str,
 ) -> Judgement:
-    """Return the verdict on some translations; `copies` are the translations of the nearest
-    training sentences.
+    """Return the verdict on some translations.
+
+    `copies` are the translations of the nearest training sentences.
     """
     count = len(references)
     if count < FEW_JUDGED:
@@ -100,20 +99,16 @@ def judge(
             f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed"
         )
     texts = [prediction.text for prediction in predictions]
-    found = outcomes(predictions, references, language)
-    mine, copied = (
-        translation_scores(some, references, language).bleu for some in (texts, copies)
-    )
-    verdict, first = _verdict(found, mine, copied, language)
+    counts = outcomes(predictions, references, language)
+    bleu = translation_scores(texts, references, language).bleu
+    copied = translation_scores(copies, references, language).bleu
+    verdict, first = _verdict(counts, bleu, copied, language)
     figures = {
-        **{
-            name: getattr(found, name)
-            for name in ("count", "repeated", "empty", "cut", "short", "near", "half")
-        },
-        "bleu": round(mine, 2),
+        **asdict(counts),
+        "bleu": round(bleu, 2),
         "copy_bleu": round(copied, 2),
     }
-    beside = f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {mine:.1f}"
+    beside = f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {bleu:.1f}"
     shown = [
         {"source": sources[i], "translation": texts[i], "reference": references[i]}
         for i in places(count, NUM_EXAMPLES)
@@ -144,35 +139,36 @@ def outcomes(
 
 
 def _kind(prediction: Prediction, reference: str, language: str) -> str:
-    mine, wanted = words_of(prediction.text, language), words_of(reference, language)
+    words = words_of(prediction.text, language)
+    wanted = words_of(reference, language)
     if prediction.repetition:
         return "repeated"
-    if not mine and wanted:
+    if not words and wanted:
         return "empty"
     if prediction.truncated:
         return "cut"
-    if len(wanted) >= LONG and len(mine) < TOO_SHORT * len(wanted):
+    if len(wanted) >= LONG and len(words) < TOO_SHORT * len(wanted):
         return "short"
-    distance = edits(mine, wanted)
-    return (
-        "near" if distance <= 1 else "half" if distance <= len(wanted) / 2 else "other"
-    )
+    distance = edits(words, wanted)
+    if distance <= 1:
+        return "near"
+    return "half" if distance <= len(wanted) / 2 else "other"
 
 
 def _verdict(
-    found: Outcomes, mine: float, copied: float, language: str
+    counts: Outcomes, bleu: float, copied: float, language: str
 ) -> tuple[str, str]:
     """Return the word, and the sentence that explains it."""
     unit = "word" if joiner(language) else "character"
-    near = f"{found.near} of {found.count} dev sentences differ from the reference by a {unit} or less"
-    half = f"{found.half} of {found.count} have at least half of their {unit}s right"
-    if found.broken >= BROKEN * found.count:
-        return NOT_YET, ", ".join(found.faults())
-    if found.near >= NEAR * found.count:
+    near = f"{counts.near} of {counts.count} dev sentences differ from the reference by a {unit} or less"
+    half = f"{counts.half} of {counts.count} have at least half of their {unit}s right"
+    if counts.broken >= BROKEN * counts.count:
+        return NOT_YET, ", ".join(counts.faults())
+    if counts.near >= NEAR * counts.count:
         return USABLE, f"for text like the training text; {near}"
-    if found.half < HALF_RIGHT * found.count:
+    if counts.half < HALF_RIGHT * counts.count:
         return NOT_YET, f"only {half}"
-    if mine < copied:
+    if bleu < copied:
         return (
             NOT_YET,
             "copying the translation of the nearest training sentence does better",
@@ -189,6 +185,8 @@ def _copies(
 
 
 def _low_confidence(predictions: Sequence[Prediction]) -> float | None:
-    """What one in twenty has a lower mean log-probability a token than."""
+    """Return the mean log-probability a token that one translation in twenty is below."""
     means = sorted(one.confidence for one in predictions if one.confidence is not None)
-    return round(means[len(means) // 20], 4) if len(means) >= FEW_JUDGED else None
+    if len(means) < FEW_JUDGED:
+        return None
+    return round(means[len(means) // 20], 4)

@@ -1,4 +1,4 @@
-"""What to say of a model when its run ends, by its task and by what the run wrote down."""
+"""The judgement of a model when its run ends, by its task and by what the run wrote down."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -85,9 +85,7 @@ def _judge(
 def _helps(
     folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool
 ) -> list[str]:
-    """What the run's own figures say would make the model better; that it ended early is said
-    already.
-    """
+    """Return what would help, by the run's own figures; that it ended early is said already."""
     run = Run.of(folder)
     if is_stopped:  # what stands in the folder is of a run that is being published
         run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})

@@ -1,4 +1,4 @@
-"""How many words one text is away from another."""
+"""Words of a text, and the number of them that another text has otherwise."""
 
 import re
 from collections.abc import Sequence
@@ -14,38 +14,51 @@ _KEPT = 3  # of a run, for the eye
 
 
 def shorten_runs(text: str) -> str:
-    """Return the text with what it says again and again said three times, and how often: `the the
-    the … (×80)`.
-    """
-    text = _SAME_WORDS.sub(lambda run: _shortened(run, " "), text)
-    return _SAME_CHARACTERS.sub(lambda run: _shortened(run, ""), text)
+    """Return the text with what it repeats said three times: `the the the … (×80)`."""
+    text = _SAME_WORDS.sub(_shortened_words, text)
+    return _SAME_CHARACTERS.sub(_shortened_characters, text)
 
 
-def _shortened(run: re.Match[str], between: str) -> str:
-    times = (len(run[0]) + len(between)) // (len(run[1]) + len(between))
-    return f"{between.join([run[1]] * _KEPT)} … (×{times})"
+def _shortened_words(run: re.Match[str]) -> str:
+    times = run[0].count(" ") + 1
+    words = run[1].count(" ") + 1
+    shown = " ".join([run[1]] * _KEPT)
+    return f"{shown} … (×{times // words})"
+
+
+def _shortened_characters(run: re.Match[str]) -> str:
+    times = len(run[0]) // len(run[1])
+    shown = run[1] * _KEPT
+    return f"{shown} … (×{times})"
 
 
 def words_of(text: str, language: str) -> list[str]:
-    """Words and marks without case; for a language that puts no spaces between words, its
-    characters.
+    """Return the words and punctuation marks of a text, in lower case.
+
+    For a language that puts no spaces between words: its characters.
     """
     folded = text.casefold()
-    return (
-        _WORD.findall(folded)
-        if joiner(language)
-        else [c for c in folded if not c.isspace()]
-    )
+    if joiner(language):
+        return _WORD.findall(folded)
+    return [character for character in folded if not character.isspace()]
 
 
 def edits(one: Sequence[str], other: Sequence[str]) -> int:
-    """Fewest words put in, left out or replaced that make one of the other (Levenshtein
-    distance).
+    """Count the fewest words to insert, delete or replace that make one text of the other.
+
+    This is the Levenshtein distance, row by row of its table.
     """
-    row = list(range(len(other) + 1))
-    for i, word in enumerate(one, start=1):
-        diagonal, row[0] = row[0], i
-        for j, candidate in enumerate(other, start=1):
-            here = min(row[j] + 1, row[j - 1] + 1, diagonal + (word != candidate))
-            diagonal, row[j] = row[j], here
-    return row[-1]
+    above = list(range(len(other) + 1))
+    for word in one:
+        left = above[0] + 1
+        row = [left]
+        for j, candidate in enumerate(other):
+            replaced = above[j]
+            if word != candidate:
+                replaced += 1
+            deleted = above[j + 1] + 1
+            inserted = left + 1
+            left = min(replaced, inserted, deleted)
+            row.append(left)
+        above = row
+    return above[-1]
