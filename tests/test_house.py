@@ -63,14 +63,13 @@ data.checkup: config data.check data.corpus data.documents data.labelled data.si
 
 model.cache:
 model.positions: kernels
-model.packing: kernels
-model.attention: kernels model.packing model.positions
+model.attention: kernels model.positions
 model.ngrams: config
 model.layers: config kernels model.attention model.cache
-model.transformer: config kernels model.attention model.cache model.layers model.packing model.positions
-model.causal: config kernels model.attention model.cache model.layers model.ngrams model.packing\
+model.transformer: config kernels model.attention model.cache model.layers model.positions
+model.causal: config kernels model.attention model.cache model.layers model.ngrams\
  model.positions model.transformer
-model.classifier: config model.attention model.layers model.ngrams model.packing model.transformer
+model.classifier: config model.attention model.layers model.ngrams model.transformer
 model.recurrent: config model.attention
 model.flops: model.attention model.causal model.classifier model.layers model.transformer
 

@@ -10,7 +10,7 @@ import torch
 
 import weft
 from weft.errors import UsageError
-from weft.kernels import machine, varlen
+from weft.kernels import machine
 from weft.kernels import training as kernels
 from weft.kernels.machine import (
     Machine,
@@ -104,19 +104,6 @@ def test_what_a_processor_lacks_is_refused() -> None:
     machine = choose_machine("float16", 1, "auto")
     assert machine.kernels == "torch"
     assert "times float32's speed, native kernels have none" in machine.describe()
-
-
-def test_texts_end_to_end_are_for_half_precision_where_there_is_a_kernel(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(varlen, "is_available", lambda device: True)
-    assert (
-        Machine("cpu", "bfloat16", 1, "").describe()
-        == "cpu, bfloat16, PyTorch's kernels, texts end to end, 1 thread ()"
-    )
-    assert not Machine("cpu", "float32", 1, "").packs
-    monkeypatch.setattr(varlen, "is_available", lambda device: False)
-    assert "end to end" not in Machine("cpu", "bfloat16", 1, "").describe()
 
 
 def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(

@@ -18,7 +18,7 @@ import weft
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling
-from weft.engine.captured import CapturedEngine
+from weft.engine.bindings import Engine
 from weft.engine.weights import build_engine, weights_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
@@ -1024,7 +1024,7 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
     model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
     asked: list[int] = []
 
-    class Small(CapturedEngine):
+    class Small(Engine):
         def session(self, slots, places):
             asked.append(slots)
             if slots > 2:
@@ -1038,18 +1038,16 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
     def build(kind):
         return Translator(
             model, letters(), letters(), decoding=DecodingSection(), src_lang="en", tgt_lang="en", max_src_len=30,
-            engine=kind(weights_of(model), "cpu"),
+            engine=kind(weights_of(model), "float32"),
         )  # fmt: skip
 
     texts = [text for text in TEXTS if len(text) < 12]
-    whole = [
-        found.text for found in build(CapturedEngine).translate(texts, beam_size=2)
-    ]
+    whole = [found.text for found in build(Engine).translate(texts, beam_size=2)]
     assert [found.text for found in build(Small).translate(texts, beam_size=2)] == whole
     assert asked[-1] in (1, 2)
     assert sorted(asked, reverse=True) == asked
 
-    class None_(CapturedEngine):
+    class None_(Engine):
         def session(self, slots, places):
             raise MemoryError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from weft.errors import UsageError
-from weft.kernels import native, operations, training, varlen
+from weft.kernels import native, operations, training
 
 # the type of products; weights are float32 always
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -47,13 +47,6 @@ class Machine:
         """
         return replace(self, precision="float32")
 
-    @property
-    def packs(self) -> bool:
-        """Whether texts are trained on end to end, without padding: where attention has a kernel
-        for that.
-        """
-        return self.precision in LOW and varlen.is_available(torch.device(self.device))
-
     def in_short(self) -> str:
         """Where a run computes: "a GPU", "2 threads"."""
         return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
@@ -73,7 +66,7 @@ class Machine:
     def describe(self) -> str:
         """One line with all that was chosen, and why."""
         kernels = "native" if self.kernels == "native" else "PyTorch's"
-        kernels += " kernels, texts end to end" if self.packs else " kernels"
+        kernels += " kernels"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
         shown = peak if self.peak_flops else ""
         where = f"{self.device}, {self.precision}, {kernels}, {counted_threads(self.threads)}"

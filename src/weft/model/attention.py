@@ -15,13 +15,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.kernels import operations
-from weft.model.packing import PackedMask, packed_attention
 from weft.model.positions import rotate
 
 NORM_EPS = 1e-5  # of every norm, as of PyTorch's LayerNorm
 
-Mask = Bool[Tensor, "..."] | PackedMask | None
-"""What an attention may look at; None: everything."""
+Mask = Bool[Tensor, "..."] | None
+"""True where a query may attend to a key; None: everywhere."""
 
 
 @dataclass
@@ -176,11 +175,10 @@ class MultiHeadAttention(nn.Module):
         """Let each query look at the keys. With `maps`, the weights (before dropout) are
         appended.
         """
-        key, value = self._for_all_heads(key), self._for_all_heads(value)
+        key = self._for_all_heads(key)
+        value = self._for_all_heads(value)
         dropout = self.dropout if self.training else 0.0
-        if isinstance(mask, PackedMask):
-            context = packed_attention(query, key, value, mask, dropout)
-        elif (
+        if (
             maps is None
             and query.requires_grad
             and operations.fits_attention(query, key, value)

@@ -17,7 +17,6 @@ from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import CausalCache, KeysValues
 from weft.model.layers import CausalLayer
 from weft.model.ngrams import MatchEmbedding, NgramEmbedding
-from weft.model.packing import PackedMask, Packing
 from weft.model.positions import segment_positions
 from weft.model.transformer import Embedding, final_norm, init_weights
 
@@ -77,21 +76,6 @@ class CausalTransformer(nn.Module):
         differ in number.
         """
         return self._read(tgt_in, self.start(len(tgt_in)), segments, record)[0]
-
-    def packed_states(
-        self,
-        tgt_in: Int[Tensor, "B T"],
-        segments: Int[Tensor, "B T"] | None,
-        packing: Packing,
-    ) -> Float[Tensor, "1 N D"]:
-        """Those of `states` at the real positions, row after row; `packing` has each document, or
-        each row.
-        """
-        x = packing.pack(self._embed(tgt_in, 0, tgt_in, segments))
-        mask = PackedMask(packing, packing, causal=True)
-        for layer, past in zip(self.decoder, self.start(1).layers, strict=True):
-            x, _ = layer(x, past, mask)
-        return self.decoder_norm(x)
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         """Hidden states to logits."""

@@ -13,7 +13,6 @@ from weft.config import ClassifierSection
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.layers import EncoderLayer
 from weft.model.ngrams import NgramBag
-from weft.model.packing import PackedMask, Packing
 from weft.model.transformer import Embedding, final_norm, init_weights
 
 
@@ -54,13 +53,9 @@ class TransformerClassifier(nn.Module):
         self,
         ids: Int[Tensor, "B L"],
         record: AttentionRecord | None = None,
-        packing: Packing | None = None,
     ) -> Float[Tensor, "B E"]:
-        """One vector a text; padding, which stands on the right, has no part in it.
-
-        With a `packing`, in which every row is a text, the layers do no work on it either.
-        """
-        parts = [] if self.encoder is None else [self.encoder(ids, record, packing)]
+        """Return one vector a text; padding, which stands on the right, has no part in it."""
+        parts = [] if self.encoder is None else [self.encoder(ids, record)]
         if self.bag is not None:
             parts.append(self.bag(ids))
         return torch.cat(parts, dim=-1)
@@ -88,19 +83,14 @@ class TextEncoder(nn.Module):
         self,
         ids: Int[Tensor, "B L"],
         record: AttentionRecord | None = None,
-        packing: Packing | None = None,
     ) -> Float[Tensor, "B D"]:
-        """Ids to one vector a text."""
-        padding = ids == self.pad_id if packing is None else packing.padding()
-        mask = (
-            attention_mask(padding) if packing is None else PackedMask(packing, packing)
-        )
+        """Return one vector a text."""
+        padding = ids == self.pad_id
+        mask = attention_mask(padding)
         x = self.embedding(ids)
-        x = x if packing is None else packing.pack(x)
         for layer in self.layers:
             x = layer(x, mask, record)
         x = self.norm(x)
-        x = x if packing is None else packing.spread(x)
         return x[:, 0] if self.pooling == "first" else masked_mean(x, ~padding)
 
 

@@ -14,7 +14,6 @@ from weft.kernels import operations
 from weft.model.attention import AttentionRecord, attention_mask
 from weft.model.cache import DecoderCache
 from weft.model.layers import DecoderLayer, EncoderLayer, build_norm
-from weft.model.packing import PackedMask, Packing
 from weft.model.positions import (
     LearnedPositions,
     NoPositions,
@@ -124,30 +123,6 @@ class Seq2SeqTransformer(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         """Return the decoder's last hidden states: all target positions decoded in one go."""
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
-
-    def packed_states(
-        self,
-        src: Int[Tensor, "B S"],
-        tgt_in: Int[Tensor, "B T"],
-        packings: tuple[Packing, Packing],
-    ) -> Float[Tensor, "1 N D"]:
-        """Those of `states` at the real target positions, row after row; `packings` say which are
-        real.
-        """
-        mine, theirs = packings
-        mask, past, across = (
-            PackedMask(mine, mine),
-            PackedMask(theirs, theirs, True),
-            PackedMask(theirs, mine),
-        )
-        memory = mine.pack(self.src_embedding(src))
-        for layer in self.encoder:
-            memory = layer(memory, mask)
-        memory = self.encoder_norm(memory)
-        x = theirs.pack(self.tgt_embedding(tgt_in))
-        for layer in self._decoder_layers():
-            x, _ = layer(x, layer.start(memory), past, across)
-        return self.decoder_norm(x)
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
         """Hidden states to logits."""

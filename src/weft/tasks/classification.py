@@ -31,7 +31,6 @@ from weft.kernels.machine import Machine
 from weft.model.classifier import TransformerClassifier
 from weft.model.flops import Cost, classifier_cost
 from weft.model.ngrams import NgramBag
-from weft.model.packing import Packing
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
 from weft.tasks.task import (
@@ -225,11 +224,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             if self.loss.r_drop
             else (batch.ids, batch.labels)
         )
-        packing = (
-            Packing.of(ids != PAD_ID, device=device) if self.machine.packs else None
-        )
         with self.machine.autocast():
-            states = self.model.states(ids.to(device), packing=packing)
+            states = self.model.states(ids.to(device))
             return self.loss(states, self.model.output, labels.to(device))
 
     def flops(self, batch: LabelBatch) -> float:

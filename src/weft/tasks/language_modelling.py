@@ -30,7 +30,6 @@ from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFolder
 from weft.kernels.machine import Machine
 from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
-from weft.model.packing import Packing
 from weft.predict.language_model import LanguageModel
 from weft.tasks.task import (
     Prepared,
@@ -255,14 +254,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             batch = WindowBatch(tgt_in, tgt_out, segments, 2 * batch.num_tgt_tokens)
         segments = None if batch.segments is None else batch.segments.to(device)
         tgt_in, tgt_out = batch.tgt_in.to(device), batch.tgt_out.to(device)
-        if self.machine.packs and torch.is_grad_enabled():
-            packing = Packing.of(batch.tgt_out != PAD_ID, batch.lens(), device)
-            states, tgt_out = (
-                self.model.packed_states(tgt_in, segments, packing),
-                packing.pack(tgt_out),
-            )
-        else:
-            states = self.model.states(tgt_in, segments)
+        states = self.model.states(tgt_in, segments)
         return loss(states, self.model.output, tgt_out, self.model.projection)
 
     def _windows(self, store: TextStore) -> Iterator[WindowBatch]:

@@ -24,8 +24,7 @@ from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.decoding.decoder import Engine
 from weft.decoding.shortlist import Shortlist
-from weft.engine.captured import CapturedEngine
-from weft.engine.weights import build_engine, is_sharded, weights_of, why_no_engine
+from weft.engine.weights import build_engine, is_sharded, why_no_engine
 from weft.errors import UsageError
 from weft.evaluation.metrics import (
     TranslationScores,
@@ -35,10 +34,9 @@ from weft.evaluation.metrics import (
 )
 from weft.folder import model_folder
 from weft.folder.model_folder import FolderConfig, RunFolder, TranslationConfig
-from weft.kernels.machine import LOW, Machine
+from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
-from weft.model.packing import Packing
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Prediction
@@ -212,17 +210,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         device = torch.device(self.machine.device)
         sides: tuple[Tensor, ...] = (batch.src, batch.tgt_in, batch.tgt_out)
         sides = twice(*sides) if self.loss.r_drop else sides
-        real = sides[0] != PAD_ID, sides[2] != PAD_ID
         src, tgt_in, tgt_out = (ids.to(device) for ids in sides)
         with self.machine.autocast():
-            if self.machine.packs and isinstance(self.model, Seq2SeqTransformer):
-                mine, theirs = (Packing.of(kept, device=device) for kept in real)
-                states, tgt_out = (
-                    self.model.packed_states(src, tgt_in, (mine, theirs)),
-                    theirs.pack(tgt_out),
-                )
-            else:
-                states = self.model.states(src, tgt_in)
+            states = self.model.states(src, tgt_in)
             return self.loss(states, self.model.output, tgt_out, self.model.projection)
 
     def flops(self, batch: Batch) -> float:
@@ -344,20 +334,14 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         )
 
     def _engine(self) -> Engine | None:
-        """Of native kernels on a processor, of captured steps on a GPU."""
+        """Return the native engine; None where PyTorch decodes, as on a GPU."""
         if (
             not isinstance(self.model, Seq2SeqTransformer)
             or is_sharded(self.model)
             or self.machine.plain
         ):
             return None
-        if self.machine.device == "cpu":
-            return build_engine(self.model, "cpu", self._kind)
-        return CapturedEngine(
-            weights_of(self.model),
-            self.machine.device,
-            LOW.get(self.machine.precision, torch.float32),
-        )
+        return build_engine(self.model, self.machine.device, self._kind)
 
     def look(
         self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
