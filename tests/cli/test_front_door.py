@@ -151,6 +151,10 @@ WITHOUT_MODEL = [
     ["diagnose", "nofolder"],
     ["selfcheck", "nofolder"],
     ["plot", "schedule", "--recipe", "nope", "--output", "x.png"],
+    ["translate", "writer", "a cat"],
+    ["classify", "writer", "a cat"],
+    ["generate", "classifier"],
+    ["score", "classifier", "text.tsv"],
 ]
 
 
@@ -159,6 +163,13 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     too.
     """
     (tmp_path / "text.tsv").write_text("a\tb\n")
+    for name, task in (
+        ("writer", "language-modelling"),
+        ("classifier", "classification"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(f'{{"task": "{task}"}}')
+        (tmp_path / name / "manifest.json").write_text("{}")
     code = (
         "import json, sys\nfrom weft.__main__ import main\n"
         "for arguments in json.loads(sys.argv[1]):\n"
@@ -178,13 +189,15 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
         if is_loaded == "True"
     ]
     assert loaded == []
-    codes = {
-        asked[0]: int(code)
-        for asked, (code, _) in zip(WITHOUT_MODEL, ends, strict=True)
-    }
-    assert codes["translate"] == codes["selfcheck"] == 5
-    assert codes["plot"] == codes["trane"] == 2
-    assert list(tmp_path.iterdir()) == [tmp_path / "text.tsv"]
+    codes = [int(code) for code, _ in ends]
+    of_verbs = dict(
+        zip((words[0] for words in WITHOUT_MODEL[:-4]), codes, strict=False)
+    )
+    assert of_verbs["translate"] == of_verbs["selfcheck"] == 5
+    assert of_verbs["plot"] == of_verbs["trane"] == 2
+    assert codes[-4:] == [2, 2, 2, 2]  # a model of another task
+    inside = {path.name for path in tmp_path.iterdir()}
+    assert inside == {"text.tsv", "writer", "classifier"}
 
 
 @pytest.mark.parametrize(

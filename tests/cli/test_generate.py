@@ -397,7 +397,7 @@ def test_a_file_that_is_not_there(
     command: Command, folder: Path, tmp_path: Path
 ) -> None:
     for data, said in (
-        (tmp_path / "none.txt", "no such file"),
+        (tmp_path / "none.txt", "no such file; a text itself goes to standard input"),
         (tmp_path, "is a folder; name a file in it"),
     ):
         ended = command("score", folder, data)

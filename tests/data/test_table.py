@@ -176,6 +176,11 @@ class TestMissingColumns:
             refusal(path)
             == ":1: no column 'label'; columns: text, Label; rename Label to 'label'"
         )
+        keys = {"text": "data.text_column", "label": "data.label_column"}
+        other = write(tmp_path / "o.csv", "id,message,category\n1,a,b\n")
+        assert refusal(other, **keys).endswith(
+            "name the right ones by --set data.text_column=... --set data.label_column=..."
+        )
         assert "did you mean --set data.label_column=Label?" in refusal(
             path, label="data.label_column"
         )

@@ -27,7 +27,7 @@ from weft.cli.use import (
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
-from weft.folder.layout import refuse_no_model
+from weft.folder.layout import refuse_no_model, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
@@ -194,9 +194,11 @@ def score(
     """How likely a language model finds each line: log-probability, perplexity and text, by
     tabs.
     """
-    refuse_no_model(folder)
+    refuse_other_task(folder, "language-modelling")
     if data is not None and not data.is_file():
-        why = "is a folder; name a file in it" if data.is_dir() else "no such file"
+        why = "no such file; a text itself goes to standard input"
+        if data.is_dir():
+            why = "is a folder; name a file in it"
         raise UsageError(f"{data}: {why}")
     with stages.showing("loading PyTorch"):
         from weft.kernels.machine import machine_for_command

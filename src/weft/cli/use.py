@@ -26,7 +26,7 @@ from weft.cli.streams import (
 )
 from weft.console.wording import remark
 from weft.errors import UsageError
-from weft.folder.layout import refuse_no_model
+from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
@@ -160,7 +160,7 @@ def translate(
 ) -> None:
     """Translate: one line out for each line or table row in, in order."""
     given = locals()
-    refuse_no_model(folder)
+    refuse_other_task(folder, "translation")
     from weft.kernels.machine import machine_for_command
     from weft.predict.settings import DecodingSettings
     from weft.tasks.translation import Translation
@@ -236,7 +236,7 @@ def classify(
     """Classify: label and probability for each line or row in; of a table to a table the rows with
     both beside.
     """
-    refuse_no_model(folder)
+    refuse_other_task(folder, "classification")
     from weft.kernels.machine import machine_for_command
     from weft.tasks.classification import Classification
 
@@ -332,7 +332,7 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Write on from a prompt; the text appears as it is written."""
-    refuse_no_model(folder)
+    refuse_other_task(folder, "language-modelling")
     from weft.kernels.machine import machine_for_command
     from weft.tasks.language_modelling import LanguageModelling
 

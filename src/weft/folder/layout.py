@@ -5,7 +5,7 @@ import os
 import shlex
 from pathlib import Path
 
-from weft.errors import FolderError
+from weft.errors import FolderError, UsageError
 from weft.folder import durable
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -16,6 +16,12 @@ DONE, STOPPED_EARLY = "done", "stopped early"
 # of one that a person stopped and had a model made of
 FINISHED_EARLY = "finished early"
 RUNS = Path("runs")  # where a model goes whose folder was not named
+# by task, what a model of another one cannot do
+WORK = {
+    "translation": "translate",
+    "classification": "classify",
+    "language-modelling": "generate or score text; weft evaluate scores it",
+}
 SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
 TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = (
     "tokenizer.json",
@@ -85,6 +91,18 @@ def refuse_no_model(folder: Path) -> None:
     refuse_no_folder(folder)
     if not is_finished(folder):
         raise FolderError(f"{folder}: {_why_no_model(folder)}")
+
+
+def refuse_other_task(folder: Path, task: str) -> None:
+    """Raise as `refuse_no_model`, and UsageError where a folder's model is for another task.
+
+    What else is wrong with a folder is said where its model is loaded.
+    """
+    own = task_of(folder)
+    if own in WORK and own != task:
+        raise UsageError(
+            f"{folder}: holds a model for {own}, which cannot {WORK[task]}"
+        )
 
 
 def task_of(folder: Path) -> str:

@@ -26,6 +26,7 @@ from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
 from weft.folder import model_folder
+from weft.folder.layout import WORK
 from weft.folder.model_folder import ClassificationConfig, FolderConfig, RunFolder
 from weft.kernels.machine import Machine
 from weft.model.classifier import TransformerClassifier
@@ -168,7 +169,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, ClassificationConfig, "classify")
+        config = refuse_other_task(stored, ClassificationConfig, WORK[cls.name])
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)

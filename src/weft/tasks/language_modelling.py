@@ -26,6 +26,7 @@ from weft.engine.weights import build_writer
 from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.folder import model_folder
+from weft.folder.layout import WORK
 from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFolder
 from weft.kernels.machine import Machine
 from weft.model.causal import CausalTransformer
@@ -139,9 +140,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(
-            stored, LanguageConfig, "generate or score text; weft evaluate scores it"
-        )
+        config = refuse_other_task(stored, LanguageConfig, WORK[cls.name])
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)

@@ -33,6 +33,7 @@ from weft.evaluation.metrics import (
     translation_scores,
 )
 from weft.folder import model_folder
+from weft.folder.layout import WORK
 from weft.folder.model_folder import FolderConfig, RunFolder, TranslationConfig
 from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
@@ -169,7 +170,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, TranslationConfig, "translate")
+        config = refuse_other_task(stored, TranslationConfig, WORK[cls.name])
         loaded = load_tokenizers(stored)
         for tokenizer, size in zip(
             loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False

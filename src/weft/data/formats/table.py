@@ -217,9 +217,7 @@ def _remedy(
 ) -> str:
     """What to do about missing names; where none is like another, the names may be a row."""
     near = {column: _near(column, names) for column in missing}
-    named = "; ".join(
-        _instead(column, near[column], keys.get(column)) for column in missing
-    )
+    named = _named(near, keys)
     if what == "key" or len(missing) < len(columns) or any(near.values()):
         return named
     header = "add a first line that names the columns" + (
@@ -249,15 +247,21 @@ def _near(wanted: str, names: Sequence[str]) -> str:
     )
 
 
-def _instead(wanted: str, near: str, key: str | None) -> str:
-    """What to do about a missing name, where another is near it or none."""
-    if key is None:
-        return f"rename {_shown(near) if near else 'the right one'} to {wanted!r}"
-    return (
-        f"did you mean --set {key}={_shown(near)}?"
-        if near
-        else f"name the right one by --set {key}=..."
-    )
+def _named(near: Mapping[str, str], keys: Mapping[str, str]) -> str:
+    """Say what to do about missing names, for each of which another is `near`, or none."""
+    remedies = []
+    far = [name for name in near if name in keys and not near[name]]
+    if far:
+        ones = "one" if len(far) == 1 else "ones"
+        settings = " ".join(f"--set {keys[name]}=..." for name in far)
+        remedies.append(f"name the right {ones} by {settings}")
+    for wanted, other in near.items():
+        if wanted not in keys:
+            shown = _shown(other) if other else "the right one"
+            remedies.append(f"rename {shown} to {wanted!r}")
+        elif other:
+            remedies.append(f"did you mean --set {keys[wanted]}={_shown(other)}?")
+    return "; ".join(remedies)
 
 
 def _shown(name: str) -> str:
