@@ -18,7 +18,7 @@ from side_by_side import refuse_missing, say
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--folder", required=True, help="a model folder")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=1000)

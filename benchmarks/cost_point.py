@@ -129,7 +129,7 @@ def prepare(files: str) -> None:
 
 def main() -> None:
     """Do what is asked."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
     model = kinds.add_parser("model")
     for name in ("width", "layers", "length", "entries"):

@@ -556,7 +556,7 @@ def table_row(name: str, kind: Kind, tally: Tally) -> str:
 
 def main() -> None:
     """Print the table, then what is said of the sound corpora and how long that takes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
     parser.add_argument("--corpora", nargs="+", default=list(FIRST_FILE))

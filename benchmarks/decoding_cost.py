@@ -148,7 +148,7 @@ def draw(found: Found) -> Figure:
 
 def main() -> None:
     """Measure, and write figure and table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "--output", "--out", type=Path, required=True, help="where figure and table go"
     )

@@ -244,7 +244,7 @@ def table(
 
 def main() -> None:
     """Print a table for each size and beam."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "--sizes", nargs="+", choices=SIZES, default=["small"], help="of random models"
     )

@@ -33,7 +33,7 @@ srclang="en-US" datatype="xml"/>
 
 def main() -> None:
     """Make the memory and the environment, type the commands, print what they took."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=3_000)
     parser.add_argument("--minutes", type=float, default=7)
     parser.add_argument(

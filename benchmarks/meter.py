@@ -77,7 +77,7 @@ class Meter:
 
 def main() -> None:
     """Run the program with the hooks in place."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "--entries",
         type=int,

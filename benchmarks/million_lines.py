@@ -77,7 +77,7 @@ def digest(path: Path) -> tuple[str, int]:
 
 def main() -> None:
     """Translate, kill, compare."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "model", type=Path, help="a folder that translates from English"
     )

@@ -35,7 +35,7 @@ PLAN = [
 
 def main() -> None:
     """Run the plan, or what the command line names of it."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("runs", nargs="*", metavar="NAME:MINUTES", default=PLAN)
     parser.add_argument(
         "--output", "--out", type=Path, default=Path("runs/minutes-kept")

@@ -86,7 +86,7 @@ CONTESTS = {
 
 def main() -> None:
     """Train what is not there, then print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "tasks", nargs="*", metavar="TASK", help=f"of {', '.join(CONTESTS)}; else all"
     )

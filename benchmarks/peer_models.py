@@ -179,7 +179,7 @@ def train(
 
 def main() -> None:
     """Train until the meter ends the process."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     models = {"gpt": train_gpt, "gpt2": train_gpt2, "bert": train_bert}
     parser.add_argument("model", choices=models)
     parser.add_argument("--data", type=Path, required=True)

@@ -118,7 +118,7 @@ MEASUREMENTS = {
 
 def main() -> None:
     """Run the measurements named on the command line, or all."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "names",
         nargs="*",

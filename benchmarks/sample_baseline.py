@@ -77,7 +77,9 @@ class Memory:
 
 def main() -> None:
     """Print the baseline's BLEU for English to Chinese and to German."""
-    argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__.split("\n\n", maxsplit=1)[0]
+    ).parse_args()
     for lang, tokenize in TOKENIZE.items():
         splits = builtin.pairs("everyday", "en", lang)
         memory = Memory([source.lower().split() for source, _ in splits.train])

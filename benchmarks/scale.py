@@ -167,7 +167,9 @@ def table(cluster: Cluster) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
-    argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__.split("\n\n", maxsplit=1)[0]
+    ).parse_args()
     print(
         "| size | parameters | gradients, MB | GFLOP a token, forward and back | GiB with ddp | with fsdp on 8 |"
     )

@@ -151,7 +151,7 @@ def draw(by_beam: Mapping[int, Sequence[Point]]) -> Figure:
 
 def main() -> None:
     """Print a table for each beam, and write the picture."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "folders", nargs="+", type=Path, help="model folders, the teacher first"
     )

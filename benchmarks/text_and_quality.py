@@ -31,7 +31,7 @@ SENTENCE = (
 
 def main() -> None:
     """Train a translator for each size and print its row."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[*SIZES])
     parser.add_argument(
         "--minutes",

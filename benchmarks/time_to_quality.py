@@ -311,7 +311,7 @@ def row(name: str, turns: Sequence[Reached | None]) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--target", type=float, default=33.0, help="BLEU on val")
     parser.add_argument(
         "--limit", type=float, default=2400, help="seconds of training, at most"

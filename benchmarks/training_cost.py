@@ -213,7 +213,7 @@ def settle(axes: Axes, values: Sequence[int], linear: bool) -> None:
 
 def main() -> None:
     """Measure, write the figure and the table, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--output", "--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(

@@ -228,7 +228,7 @@ def prepare_rows(rows: Rows, folder: Path) -> tuple[int, float]:
 def main() -> None:
     """Print a table for each model."""
     names = [*LANGUAGE, *CLASSIFIERS]
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; else all"
     )

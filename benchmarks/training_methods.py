@@ -112,7 +112,7 @@ class Curve:
 
 def main() -> None:
     """Train what is not there, then print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument(
         "methods",
         nargs="*",

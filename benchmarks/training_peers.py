@@ -215,7 +215,7 @@ def present(
 def main() -> None:
     """Print a table for each size."""
     names = [contestant.name for contestant in contestants("small", Timing(0, 0))]
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(

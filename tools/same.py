@@ -84,7 +84,7 @@ Results = dict[str, Any]  # by "recipe, kernels: what"
 
 def main() -> None:
     """Compare these sources with those of a commit."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="RECIPE", help="these recipes alone"

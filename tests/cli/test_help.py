@@ -36,6 +36,14 @@ def test_every_verb_stands_under_one_heading_with_an_example() -> None:
             } <= options_of(verb), example
 
 
+def test_the_list_of_verbs_says_whole_sentences() -> None:
+    assert {
+        name: verb.short_help
+        for name, verb in VERBS.items()
+        if not verb.short_help.endswith(".")
+    } == {}
+
+
 def test_the_pages_that_the_help_names_exist() -> None:
     named = [
         page

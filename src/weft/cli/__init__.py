@@ -1,5 +1,6 @@
 """The verbs of the command line, one file a group. What is heavy is imported when its verb runs."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -51,7 +52,13 @@ VERBS = (
     look.selfcheck,
     look.plot,
 )
+
+
+def _summary(verb: Callable[..., object]) -> str:
+    """Return the first paragraph of a verb's docstring, in one line."""
+    paragraph = (verb.__doc__ or "").split("\n\n", maxsplit=1)[0]
+    return " ".join(paragraph.split())
+
+
 for verb in VERBS:
-    app.command(
-        cls=Command, short_help=(verb.__doc__ or "").split("\n", maxsplit=1)[0]
-    )(verb)
+    app.command(cls=Command, short_help=_summary(verb))(verb)
