@@ -16,20 +16,15 @@ SOURCE = Path(weft.__file__).parent
 PENDING = {
     *(
         "cli",
-        "config.py",
-        "console",
         "data",
         "decoding",
         "engine",
-        "errors.py",
         "evaluation",
     ),
     *(
         "folder",
-        "__init__.py",
         "inspection",
         "kernels",
-        "__main__.py",
         "model",
         "predict",
     ),

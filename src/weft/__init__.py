@@ -56,15 +56,17 @@ _LAZY = {
 
 
 def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
-    """Load the model in a folder that `weft train` wrote: a Translator, LanguageModel or
-    Classifier.
+    """Load a model that `weft train` wrote: a Translator, LanguageModel or Classifier.
 
-    `precision` is that of matrix products: "float32" (of an int8 folder: int8), "bfloat16", on a
-    GPU "float16", or "auto", the fastest; what has no engine on this machine, as classifiers,
-    computes in float32. `kernels` "torch" takes the model's own steps, as `weft.model` has them, in
-    the place of an engine: slower, but a debugger can stop in them. Raises weft.errors.FolderError
-    where the folder is missing, damaged, unfinished or not Weft's, UsageError for a precision that
-    the machine does not have.
+    `precision` is that of matrix products: "float32" (int8 in an int8 folder), "bfloat16",
+    "float16" (on a GPU only), or "auto" for the fastest. A model without an engine on this machine,
+    such as a classifier, computes in float32.
+
+    `kernels="torch"` runs the PyTorch code of `weft.model` in place of an engine: slower, but a
+    debugger can step through it.
+
+    Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
+    UsageError for a precision that the machine does not have.
     """
     from weft.tasks.choice import load_predictor
 
@@ -86,13 +88,14 @@ def train(
     quiet: bool = False,
     minutes: float | None = None,
 ) -> "Verdict":
-    """Train as `weft train` does and leave a model folder at `out`; the same call goes on where it
-    stopped.
+    """Train as `weft train` does, and write a model folder to `out`.
 
-    `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" texts,
+    The same call continues a run that was stopped.
+
+    `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" strings,
     `train`, `dev` and `test` name files as on the command line; `fresh`, `allow_data_change` and
-    `allow_bad_data` are its flags. `minutes` is when the run shall end. Raises
-    weft.errors.WeftError, by kind.
+    `allow_bad_data` are its flags. The run ends within `minutes`. Raises weft.errors.WeftError, by
+    kind.
     """
     began = time.monotonic()
     with stages.showing("loading PyTorch", quiet):
@@ -117,9 +120,9 @@ def train(
 
 
 def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
-    """Make a model in `folder` of what its unfinished run has saved, as `weft finish` does.
+    """Make a model of what the unfinished run in `folder` has saved, as `weft finish` does.
 
-    The call that trains still goes on afterwards. Raises weft.errors.WeftError, by kind.
+    The run can still be continued afterwards. Raises weft.errors.WeftError, by kind.
     """
     from weft.run.finishing import finish as finish_run
 

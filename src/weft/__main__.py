@@ -1,4 +1,4 @@
-"""The command line's door: errors of the user become one line and an exit code."""
+"""The entry point of the command line: a user's error becomes one line and an exit code."""
 
 import atexit
 import gc
@@ -14,38 +14,36 @@ from weft.errors import OtherVersion
 
 _PLAIN = warnings.formatwarning  # Python's own
 LEFT = 130  # the exit code of a process that Ctrl-C ended
-# turns for which a thread waits awake for the others; GNU OpenMP's own is a hundred times as many
+# turns that a waiting thread spins before it sleeps; GNU OpenMP's default is 100 times as many
 SPINS = "3000"
 
 
 def main() -> None:
-    """Run a verb; exit with the code that its outcome has, also where Ctrl-C comes before the verb
-    is loaded.
+    """Run a verb and exit with its code, also where Ctrl-C comes before the verb is loaded.
 
-    A library that is being imported may turn Ctrl-C into an error of its own, which is no news
-    then.
+    A library that is being imported may turn Ctrl-C into an error of its own, which is ignored.
     """
-    # else Python looks over all that PyTorch has loaded once more, for a second or so
+    # otherwise Python's last garbage collection walks all of PyTorch, for a second or so
     atexit.register(gc.freeze)
-    came: list[int] = []
+    signals: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+        signals.append(number)
         raise KeyboardInterrupt
 
-    # in the background it is not
-    is_asked = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_asked:
+    # a process in the background ignores Ctrl-C
+    is_foreground = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_foreground:
         signal.signal(signal.SIGINT, leave)
     try:
         _run()
     except (KeyboardInterrupt, Exception) as error:
-        if not came and not isinstance(error, KeyboardInterrupt):
+        if not signals and not isinstance(error, KeyboardInterrupt):
             raise
         print("weft: left at once; what was saved stays", file=sys.stderr)
         sys.exit(LEFT)
     finally:
-        if is_asked:
+        if is_foreground:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -60,8 +58,7 @@ def _run() -> None:
     from weft.errors import WeftError
 
     warnings.formatwarning = _in_one_line
-    # What the option parser raises: the base of this class, whose module moves between versions of
-    # typer.
+    # The base class of the option parser's errors; its module moves between versions of typer.
     option_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         code = app(standalone_mode=False, prog_name="weft")
@@ -75,9 +72,8 @@ def _run() -> None:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:
-        verb = " ".join(
-            ["weft", *(word for word in sys.argv[1:2] if not word.startswith("-"))]
-        )
+        words = ["weft", *sys.argv[1:2]]
+        verb = " ".join(word for word in words if not word.startswith("-"))
         say_lines([f"weft: {about_arguments(error, verb)}"], sys.stderr)
         sys.exit(2)
 
@@ -85,16 +81,14 @@ def _run() -> None:
 def _in_one_line(
     message: Warning | str, category: type[Warning], *place: Any, **more: Any
 ) -> str:
-    """Return a warning of ours as errors are said; those of others as Python says them."""
-    return (
-        f"weft: {message}\n"
-        if issubclass(category, OtherVersion)
-        else _PLAIN(message, category, *place, **more)
-    )
+    """Return a warning of Weft in the form of its errors, any other in Python's own form."""
+    if issubclass(category, OtherVersion):
+        return f"weft: {message}\n"
+    return _PLAIN(message, category, *place, **more)
 
 
 def _flush() -> None:
-    """Let go of what is still to be written; whoever reads our output may have seen enough."""
+    """Write what is buffered; drop it where the reader has closed the pipe."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -102,10 +96,9 @@ def _flush() -> None:
 
 
 def _write_anywhere() -> None:
-    """Let what a person reads reach every terminal: what its encoding has not is written as an
-    escape.
+    """Write a character that the terminal's encoding lacks as an escape.
 
-    Text and JSON for files and pipes are written in UTF-8 where they are written.
+    Verbs that write text or JSON to files and pipes use UTF-8 themselves.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -113,10 +106,9 @@ def _write_anywhere() -> None:
 
 
 def _wait_briefly() -> None:
-    """Let threads that wait for one another soon sleep, so that another program on a core does not
-    stop them all.
+    """Let waiting threads sleep early, so that another program on a core does not stop them all.
 
-    OpenMP reads it when torch is loaded. Whoever has decided it otherwise is left alone.
+    OpenMP reads the variable when torch is loaded. A value that the user has set is kept.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)

@@ -1,6 +1,6 @@
-"""The recipe: one validated section for each room of the house.
+"""The schema of a recipe: sections of validated keys.
 
-A recipe says everything that decides the result of a run.
+A recipe holds everything that decides the result of a run, except the text.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,9 @@ class Section(BaseModel):
 
 
 class PairsSection(Section):
-    """Which pairs: files are given on the command line, built-in corpora here; `seed` decides what
-    is held out.
+    """The sentence pairs to train on.
+
+    Files are named on the command line, a built-in corpus here. `seed` chooses the held-out pairs.
     """
 
     builtin: str | None = None
@@ -47,10 +48,10 @@ class PairsSection(Section):
 
 
 class DocumentsSection(Section):
-    """Which documents: where one ends, and which share is held out where no dev or test text is
-    given.
+    """The documents to train on: where one ends, and which share is held out.
 
-    `raw` takes what looks like HTML, JSON and the like for the text itself.
+    A share is held out where no dev or test text is given. With `raw`, markup such as HTML or JSON
+    is read as plain text.
     """
 
     builtin: str | None = None
@@ -63,7 +64,7 @@ class DocumentsSection(Section):
 
 
 class RowsSection(Section):
-    """Which labelled rows: the columns of a table, and what becomes of a text that is too long."""
+    """The labelled rows to train on: the columns of the table, and how a long text is read."""
 
     builtin: str | None = None
     lang: str | None = None
@@ -78,8 +79,9 @@ class RowsSection(Section):
 
 
 class SideSection(Section):
-    """How text becomes ids; `auto` chooses by script and size. `words`: what the kind `word` takes
-    for one.
+    """A tokenizer: its kind, its size and the normalization before it.
+
+    The kind `auto` is chosen by script and amount of text. `words` says how the kind `word` splits.
     """
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
@@ -100,7 +102,7 @@ class SideSection(Section):
 
 
 class TokenizerSection(Section):
-    """One tokenizer for both sides (`joint`) or one each; a joint one is described by `src`."""
+    """The tokenizers of a translator: one for both sides (`joint`, described by `src`) or two."""
 
     joint: Literal["auto", True, False] = "auto"
     src: SideSection = SideSection()
@@ -109,7 +111,7 @@ class TokenizerSection(Section):
     @field_validator("joint", mode="before")
     @classmethod
     def _word_or_boolean(cls, value: Any) -> Any:
-        if not isinstance(value, bool | str):  # 1 == True would pass for it
+        if not isinstance(value, bool | str):  # else 1 would pass, as 1 == True
             raise ValueError(f"{value!r:.60} is none of 'auto', true and false")
         return value
 
@@ -123,8 +125,9 @@ class TokenizerSection(Section):
 
 
 class BatchesSection(Section):
-    """The size of one micro-batch, sentences or padded source and target tokens (4,096 by default);
-    its noise.
+    """The size of a micro-batch and the noise in its tokens.
+
+    The size is in sentences, or in padded source and target tokens (4,096 by default).
     """
 
     tokens_per_batch: Count | None = None
@@ -142,10 +145,11 @@ class BatchesSection(Section):
 
 
 class WindowsSection(Section):
-    """How documents become windows of `window_len` tokens.
+    """The windows of `window_len` tokens that a language model reads.
 
-    `stream` joins all documents, cuts the whole into `batch_size` parallel streams and reads them
-    in order; `packed` puts documents side by side into shuffled windows, and none sees another.
+    `stream` concatenates all documents, splits the result into `batch_size` parallel streams and
+    reads them in order. `packed` packs several documents into each window, in random order; none
+    attends to another.
     """
 
     packing: Literal["stream", "packed"] = "stream"
@@ -154,9 +158,7 @@ class WindowsSection(Section):
 
 
 class LayerShape(Section):
-    """The shape of a Transformer's layers, in the words of the paper and of
-    torch.nn.Transformer.
-    """
+    """The shape of a Transformer's layers, named as in the paper and in torch.nn.Transformer."""
 
     d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
     d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024
@@ -209,12 +211,12 @@ class LayerShape(Section):
 
     @property
     def dim_of_head(self) -> int:
-        """K: the width of one head's queries, keys and values."""
+        """Return K, the width of one head's queries, keys and values."""
         return self.head_dim or self.d_model // self.num_heads
 
     @property
     def key_value_heads(self) -> int:
-        """J: how many heads keys and values have."""
+        """Return J, the number of heads of keys and values."""
         return self.num_key_value_heads or self.num_heads
 
 
@@ -243,12 +245,13 @@ class RecurrentSection(Section):
 
 
 class CausalSection(LayerShape):
-    """A decoder-only Transformer: each position sees those before it.
+    """A decoder-only Transformer: each position attends to itself and those before it.
 
     `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each
-    position; in training each is left out with probability `ngram_dropout`. For each of
-    `match_lengths` n, an embedding is added of what followed when the newest n tokens stood in the
-    window before.
+    position; in training each is dropped with probability `ngram_dropout`.
+
+    For each n in `match_lengths`, the embedding of one more token is added: the token that followed
+    the previous occurrence of the last n tokens in the window.
     """
 
     num_decoder_layers: Layers = 4
@@ -290,7 +293,7 @@ def _kind_of_model(value: Any) -> str:
         if isinstance(value, Mapping)
         else getattr(value, "kind", "")
     )
-    # of another kind the section itself complains
+    # the section itself refuses any other kind
     return "recurrent" if kind == "recurrent" else "transformer"
 
 
@@ -339,8 +342,9 @@ class TrainingSection(Section):
 
 
 class ClassifierTrainingSection(TrainingSection):
-    """As every training; `class_weights` weigh the loss of each label, "balanced" by the root of
-    its rarity.
+    """The training of a classifier: `class_weights` weigh the loss of each label.
+
+    "balanced" weighs by the inverse square root of a label's frequency.
     """
 
     class_weights: (
@@ -349,7 +353,7 @@ class ClassifierTrainingSection(TrainingSection):
 
 
 class DecodingSection(Section):
-    """How translations are searched for when the command line says nothing else."""
+    """The defaults of beam search; options of the command line replace them."""
 
     beam_size: Annotated[int, Field(ge=1, le=1024)] = 5
     length_penalty: Annotated[float, Field(ge=-10.0, le=10.0)] = 1.0
@@ -358,7 +362,7 @@ class DecodingSection(Section):
 
 
 class SamplingSection(Section):
-    """How text is generated when the command line says nothing else; temperature 0 is greedy."""
+    """The defaults of text generation; options replace them. Temperature 0 is greedy."""
 
     max_new_tokens: Count = 200
     temperature: Annotated[float, Field(ge=0.0, le=100.0)] = 0.8
@@ -369,9 +373,7 @@ class SamplingSection(Section):
 
 
 class Recipe(Section):
-    """Everything that decides the result of a run, but the text itself; each task has sections of
-    its own.
-    """
+    """Everything that decides the result of a run, except the text; a task has its own sections."""
 
     task: str = ""
     data: Section = Section()
@@ -382,7 +384,7 @@ class Recipe(Section):
 
 
 class TranslationRecipe(Recipe):
-    """Pairs to an encoder-decoder."""
+    """The recipe of a translator: sentence pairs and an encoder-decoder."""
 
     task: Literal["translation"] = "translation"
     data: PairsSection = PairsSection()
@@ -400,7 +402,7 @@ class TranslationRecipe(Recipe):
 
 
 class LanguageRecipe(Recipe):
-    """Documents to a causal language model."""
+    """The recipe of a language model: documents and a causal decoder."""
 
     task: Literal["language-modelling"] = "language-modelling"
     data: DocumentsSection = DocumentsSection()
@@ -419,7 +421,7 @@ class LanguageRecipe(Recipe):
 
 
 class ClassificationRecipe(Recipe):
-    """Labelled rows to an encoder with a label for each text."""
+    """The recipe of a classifier: labelled rows and an encoder."""
 
     task: Literal["classification"] = "classification"
     data: RowsSection = RowsSection()
@@ -444,7 +446,10 @@ class ClassificationRecipe(Recipe):
 
 
 def _refuse_bpe_dropout(batches: BatchesSection, *kinds: str) -> None:
-    """Of kinds that the text is yet to choose, it is judged when they are known."""
+    """Raise ValueError where no tokenizer has merges to drop.
+
+    Kinds that are `auto` are checked again once the text has decided them.
+    """
     if batches.bpe_dropout and not {"bpe", "auto"} & set(kinds):
         named = " and ".join(dict.fromkeys(kinds))
         raise ValueError(
@@ -460,12 +465,13 @@ RECIPES: dict[str, type[Recipe]] = {
 
 
 def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
-    """Dotted keys whose values differ, each with the old and the new value."""
-    a, b = _flatten(old.model_dump(mode="json")), _flatten(new.model_dump(mode="json"))
+    """Return the dotted keys whose values differ, each with the old and the new value."""
+    before = _flatten(old.model_dump(mode="json"))
+    after = _flatten(new.model_dump(mode="json"))
     return {
-        key: (a.get(key), b.get(key))
-        for key in sorted(a.keys() | b.keys())
-        if a.get(key) != b.get(key)
+        key: (before.get(key), after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
     }
 
 

@@ -1,11 +1,11 @@
-"""What can go wrong, by kind; each kind has the exit code that the command line ends with.
+"""The errors of Weft, by kind; each has the exit code that the command line ends with.
 
 A message is one line: what is wrong, where (file:line, key or row), and what to do about it.
 """
 
 
 class WeftError(Exception):
-    """Base of every error that a user can mend; printed as one line, never as a traceback."""
+    """The base of every error that a user can mend; printed as one line, never as a traceback."""
 
     exit_code = 1
 
@@ -41,12 +41,10 @@ class OutOfMemoryError(WeftError):
 
 
 class Interrupted(WeftError):
-    """Stopped by a signal after saving; the same command goes on from there."""
+    """A stop by a signal, after saving; the same command goes on from there."""
 
     exit_code = 75
 
 
 class OtherVersion(UserWarning):
-    """A package that cuts a model's text into words is installed in another version than when it
-    was trained.
-    """
+    """The package that splits a model's text into words has another version than in training."""

@@ -120,7 +120,7 @@ def test_of_several_processes_the_first_shows(
 
 def test_a_stage_within_another_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
     entered: list[str] = []
-    monkeypatch.setattr(StageLine, "tick", lambda self: entered.append(self.what))
+    monkeypatch.setattr(StageLine, "tick", lambda self: entered.append(self.stage))
     monkeypatch.setattr(stages, "TICK", 1e6)
     with stages.showing("measuring"), stages.within("compiling"):
         pass

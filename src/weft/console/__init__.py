@@ -1,1 +1,1 @@
-"""What is said to a person on a terminal."""
+"""Output for a person on a terminal."""

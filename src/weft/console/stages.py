@@ -1,8 +1,8 @@
-"""What is being done before training and after it, said meanwhile: a live line on a terminal, few
-lines elsewhere.
+"""The progress of slow stages: a live status line on a terminal, few lines elsewhere.
 
-It imports nothing heavy, so that a person reads a word before PyTorch is loaded. A process has one
-standard error: one line is shown at a time, and where none is shown these functions do nothing.
+The module imports nothing heavy, so that something is shown before PyTorch is loaded. A process has
+one standard error: one status line is shown at a time, and where none is, these functions do
+nothing.
 """
 
 import contextlib
@@ -15,62 +15,64 @@ from typing import TextIO, TypeVar
 
 from weft.console.wording import remark
 
-TICK = 0.25  # seconds between two pictures of the live line
-SLOW = 1.0  # seconds that a stage may take before a pipe is told of it
+TICK = 0.25  # seconds between two paintings of the live line
+SLOW = 1.0  # seconds that a stage takes before a line about it is written to a pipe
 AGAIN = 10.0  # seconds between two lines of one stage in a pipe
-NARROW = 80  # columns of a terminal that does not tell its own
+NARROW = 80  # columns of a terminal that does not report its width
 EVERY = 5_000  # items between two counts
 
 T = TypeVar("T")
 
 
 class StageLine:
-    """The line of one stage after another; a thread of its own keeps it alive while others
-    compute.
-    """
+    """The status line, which shows one stage after another."""
 
     def __init__(
         self, stream: TextIO, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._stream, self._clock = stream, clock
+        self._stream = stream
+        self._clock = clock
         self._is_live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._lock = threading.RLock()
-        self.what = self._count = ""
+        self.stage = self._count = ""
         self._began = self._due = 0.0
         self._painted = False
 
-    def enter(self, what: str, at_once: bool = False) -> None:
-        """What is done from now on; nothing where `what` is empty. A pipe is told of it when it
-        turns out slow.
+    def enter(self, stage: str, at_once: bool = False) -> None:
+        """Show another stage; an empty one clears the line.
+
+        A pipe gets a line only after `SLOW` seconds, or `at_once`.
         """
         with self._lock:
-            self.what, self._count, self._began = what, "", self._clock()
+            self.stage = stage
+            self._count = ""
+            self._began = self._clock()
             self._due = self._began + (0.0 if at_once else SLOW)
             self.tick()
 
     def count(self, text: str) -> None:
-        """How far the stage has come."""
+        """Set the count beside the stage."""
         self._count = text
 
     def tick(self) -> None:
-        """Paint the live line anew; in a pipe, write one where that is due."""
+        """Update the live line; in a pipe, write a line when one is due."""
         with self._lock:
             if self._is_live:
                 self._paint()
-            elif self.what and self._clock() >= self._due:
+            elif self.stage and self._clock() >= self._due:
                 self._due = self._clock() + AGAIN
                 self._write(self._text() + "\n")
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Room for other lines while the block runs."""
+        """Hold the line back while the block writes other lines."""
         with self._lock:
             self._wipe()
             yield
 
     def _paint(self) -> None:
         self._wipe()
-        if self.what:
+        if self.stage:
             width = os.get_terminal_size(self._stream.fileno()).columns or NARROW
             self._write(self._text(width - 1))
             self._painted = True
@@ -81,14 +83,18 @@ class StageLine:
             self._painted = False
 
     def _text(self, width: int = sys.maxsize) -> str:
-        """Where there is no room for all of it, a long name of a file gives way."""
+        """Return the line; where it is too long for the width, the stage is cut."""
+        end = " ..."
+        if self._count:
+            end += f" {self._count}"
         seconds = self._clock() - self._began
-        lasted = f" ({seconds:.0f} s)" if seconds >= SLOW else ""
-        far = f" ...{' ' if self._count else ''}{self._count}{lasted}"
-        return f"{self.what[: max(width - len(far), 8)]}{far}"[:width]
+        if seconds >= SLOW:
+            end += f" ({seconds:.0f} s)"
+        room = max(width - len(end), 8)
+        return f"{self.stage[:room]}{end}"[:width]
 
     def _write(self, text: str) -> None:
-        # a word that cannot be said must not end a run
+        # a status that cannot be written must not end a run
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
@@ -99,10 +105,10 @@ _shown: list[StageLine] = []  # at most one
 
 @contextlib.contextmanager
 def showing(first: str, quiet: bool = False) -> Iterator[None]:
-    """Say `first` at once and show the stages of the block; within another such block, that one
-    shows them.
+    """Show `first` at once, then the stages that the block enters.
 
-    Of several processes that train together, only the first shows any.
+    Within another such block, the outer one shows them. Of several processes that train together,
+    only the first shows any.
     """
     if quiet or _shown or os.environ.get("RANK", "0") != "0":
         enter(first)
@@ -125,20 +131,20 @@ def showing(first: str, quiet: bool = False) -> Iterator[None]:
         _shown.remove(line)
 
 
-def enter(what: str) -> None:
-    """What is done from now on; empty where others speak."""
+def enter(stage: str) -> None:
+    """Show another stage; an empty one clears the line, so that others can write."""
     for line in _shown:
-        line.enter(what)
+        line.enter(stage)
 
 
 def count(number: int, unit: str) -> None:
-    """How far the stage has come."""
+    """Show how many items the stage has done."""
     for line in _shown:
         line.count(f"{number:,} {unit}")
 
 
 def counted(items: Iterable[T], unit: str, every: int = EVERY) -> Iterator[T]:
-    """Yield the items, while every so many of them are counted aloud."""
+    """Yield the items and show their count after every `every` of them."""
     for number, item in enumerate(items, start=1):
         if number % every == 0:
             count(number, unit)
@@ -146,10 +152,10 @@ def counted(items: Iterable[T], unit: str, every: int = EVERY) -> Iterator[T]:
 
 
 @contextlib.contextmanager
-def within(what: str) -> Iterator[None]:
-    """A stage in the midst of another, which goes on behind the block."""
-    before = "".join(line.what for line in _shown)
-    enter(what)
+def within(stage: str) -> Iterator[None]:
+    """Show another stage while the block runs, then the one before it again."""
+    before = "".join(line.stage for line in _shown)
+    enter(stage)
     try:
         yield
     finally:
@@ -157,14 +163,14 @@ def within(what: str) -> Iterator[None]:
 
 
 def say(message: str) -> None:
-    """A line of its own on standard error, beside what is being done."""
+    """Print a line on standard error, above the status line."""
     for line in _shown:
         with line.aside():
             remark(f"weft: {message}")
 
 
 def aside() -> contextlib.AbstractContextManager[None]:
-    """Room for a line of something else."""
+    """Hold the status line back while the block writes other lines."""
     return _shown[0].aside() if _shown else contextlib.nullcontext()
 
 

@@ -1,8 +1,7 @@
-"""How lines for a person look on a terminal: wrapped at words with a hanging indent, some of them
-in colour.
+"""Lines for a person: on a terminal wrapped at words with a hanging indent, some of them in colour.
 
-Where nobody watches, a line stays as it is: it may be searched for, or read by a program. A command
-is never broken, on a terminal neither: it is there to be copied.
+In a file or pipe a line is never broken: it may be searched for, or read by a program. A command is
+never broken on a terminal either: it is there to be copied.
 """
 
 import os
@@ -24,17 +23,17 @@ MARKS = {
 }  # a line's first word
 
 _INDENT = re.compile(r" *")
-# how a line begins that is a command and nothing else
+# the beginning of a line that is a command and nothing else
 _COMMAND = re.compile(r" *weft [a-z]")
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Return the columns to wrap at; None where the stream is no terminal."""
+    """Return the columns to wrap at; None where the stream is not a terminal."""
     return min(shutil.get_terminal_size().columns, WIDEST) if stream.isatty() else None
 
 
 def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
-    """Yield the line in as many as it takes; each but the first `hanging` deeper.
+    """Yield the line wrapped to the width, every line after the first indented by `hanging` more.
 
     Long words and commands stay whole.
     """
@@ -55,27 +54,21 @@ def wrapped(line: str, width: int | None, hanging: int = 2) -> Iterator[str]:
 
 
 def say_lines(lines: Iterable[str], stream: TextIO, hanging: int = 2) -> None:
-    """Print lines for a person, each wrapped to the terminal, its first word in colour where that
-    is a mark.
-    """
+    """Print lines, each wrapped to the terminal; a first word of `MARKS` is in colour."""
     width = width_of(stream)
     for line in lines:
         for i, part in enumerate(wrapped(line, width, hanging)):
             mark = part.split(" ", 1)[0]
-            is_marked = i == 0 and mark in MARKS
-            print(
-                painted(mark, MARKS[mark], stream) + part[len(mark) :]
-                if is_marked
-                else part,
-                file=stream,
-            )
+            if i == 0 and mark in MARKS:
+                rest = part[len(mark) :]
+                print(painted(mark, MARKS[mark], stream) + rest, file=stream)
+            else:
+                print(part, file=stream)
     stream.flush()
 
 
 def remark(text: str) -> None:
-    """Say on standard error what is to be noticed beside the work of a verb; it is no error and has
-    no colour.
-    """
+    """Print a note on standard error, wrapped to the terminal and without colour."""
     for part in wrapped(text, width_of(sys.stderr)):
         print(part, file=sys.stderr, flush=True)
 
@@ -83,31 +76,27 @@ def remark(text: str) -> None:
 def columns(
     pairs: Iterable[tuple[str, str]], width: int, indent: int = 2, most: int = 26
 ) -> Iterator[str]:
-    """Names, and beside each what it is; a name that is too long for its column stands on a line of
-    its own.
+    """Yield the lines of two columns: names, and a text for each.
+
+    A name longer than `most` stands on a line of its own.
     """
     pairs = list(pairs)
-    widest = max((len(name) for name, _ in pairs if len(name) <= most), default=0)
+    lengths = [len(name) for name, _ in pairs]
+    widest = max((length for length in lengths if length <= most), default=0)
     start = indent + widest + 2
     for name, text in pairs:
-        lines = textwrap.wrap(text, max(width - start, 20), break_on_hyphens=False) or [
-            ""
-        ]
-        beside = len(name) <= widest
-        yield (
-            " " * indent + (name.ljust(widest + 2) + lines[0] if beside else name)
-        ).rstrip()
-        yield from (" " * start + line for line in lines[beside:])
+        room = max(width - start, 20)
+        lines = textwrap.wrap(text, room, break_on_hyphens=False)
+        head = " " * indent + name
+        if lines and len(name) <= widest:
+            head = head.ljust(start) + lines.pop(0)
+        yield head.rstrip()
+        yield from (" " * start + line for line in lines)
 
 
 def painted(text: str, style: str, stream: TextIO) -> str:
-    """Return the text in a style of `STYLES` where the stream is a terminal and NO_COLOR does not
-    forbid it.
-    """
-    if (
-        not stream.isatty()
-        or os.environ.get("NO_COLOR")
-        or os.environ.get("TERM") == "dumb"
-    ):
+    """Return the text in a style of `STYLES`, on a terminal and unless NO_COLOR is set."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if is_plain or not stream.isatty():
         return text
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
