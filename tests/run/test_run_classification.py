@@ -305,7 +305,7 @@ def test_columns_by_any_name(train: Train, tmp_path: Path, write: Write) -> None
     ) as caught:
         train(out=tmp_path / "third", text=text)
     assert (
-        "--set data.text_column=...; name the right one by --set data.label_column=..."
+        "--set data.text_column=... --set data.label_column=..."
         in str(caught.value)
     )
     assert not (tmp_path / "third").exists()
