@@ -26,7 +26,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """In words; a difference counts below p = 0.05."""
+        """Say whether the difference is more than chance; it is below p = 0.05."""
         if self.p_value >= 0.05:
             return "no difference beyond chance"
         return (
@@ -36,7 +36,7 @@ class Figure:
         )
 
     def cells(self) -> tuple[str, ...]:
-        """For a person to read: name, both figures, their difference."""
+        """Return a row for a person: name, both figures, their difference."""
         first, second = (
             f"{self.first:.3f} ± {self.first_ci:.3f}",
             f"{self.second:.3f} ± {self.second_ci:.3f}",
@@ -71,13 +71,14 @@ def paired_bootstrap(
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     differences = drawn[:, 1] - drawn[:, 0]
     as_far = np.abs(differences - differences.mean()) >= abs(values[1] - values[0])
-    (ours, theirs), (our_ci, their_ci) = values.tolist(), ((high - low) / 2).tolist()
+    score, other = values.tolist()
+    margin, other_margin = ((high - low) / 2).tolist()
     return Figure(
         name,
-        ours,
-        theirs,
-        our_ci,
-        their_ci,
+        score,
+        other,
+        margin,
+        other_margin,
         p_value=(1 + int(as_far.sum())) / (1 + samples),
         lower_is_better=lower_is_better,
     )

@@ -33,7 +33,7 @@ Probabilities = npt.NDArray[np.float64]
 
 
 class LabelScore(NamedTuple):
-    """How well one label is told; `support` is the number of texts that have it."""
+    """The scores of one label; `support` is the number of texts that have it."""
 
     label: str
     precision: float
@@ -64,17 +64,17 @@ class ClassificationScores:
     notes: tuple[str, ...]
 
     def summary(self) -> str:
-        """One line."""
+        """Return the scores in one line."""
         of = f" ({self.counted_labels()})" if self.num_absent else ""
         return f"accuracy {self.accuracy:.4f}  macro-F1 {self.macro_f1:.4f}{of}  {self.num_texts:,} texts"
 
     def counted_labels(self) -> str:
-        """Over how many of the labels macro-F1 is the mean."""
+        """Say over how many of the labels macro-F1 is the mean."""
         num_labels = len(self.per_class)
         return f"over {num_labels - self.num_absent:,} of {num_labels:,} labels"
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the scores for a person, in lines."""
         return report_lines(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -141,8 +141,9 @@ def classification_scores(
 
 
 def calibration_error(confidence: Probabilities, correct: Truth) -> float:
-    """Expected calibration error over 15 bins of equal width: bin m holds (m - 1)/15 < confidence
-    <= m/15.
+    """Return the expected calibration error over 15 bins of equal width.
+
+    Bin m holds (m - 1)/15 < confidence <= m/15.
 
     The sum over bins of |accuracy - mean confidence|, weighted by the bin's share (Guo et al. 2017,
     equation 3).
@@ -193,7 +194,7 @@ def _checked(probabilities: npt.ArrayLike, num_labels: int) -> Probabilities:
 def _as_hot(
     truth: npt.ArrayLike, num_texts: int, num_labels: int, multi_label: bool
 ) -> Truth:
-    """True where a text has a label, of shape (texts, labels)."""
+    """Return a matrix (texts, labels) that is True where a text has a label."""
     given = np.asarray(truth)
     shape = (num_texts, num_labels) if multi_label else (num_texts,)
     if given.shape != shape:
@@ -214,7 +215,7 @@ def _hot(numbers: npt.NDArray[Any], num_labels: int) -> Truth:
 
 
 def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Their quotient; 0 where the whole is."""
+    """Divide a part by the whole; 0 where the whole is 0."""
     return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
 
 
@@ -226,12 +227,12 @@ def _confusion(true: Truth, predicted: Truth) -> list[list[int]]:
 
 
 def _single_label_error(p: Probabilities, true: Truth) -> float:
-    """By the most probable label of each text."""
+    """Compute the calibration error of the most probable label of each text."""
     return calibration_error(p.max(1), true[np.arange(len(p)), p.argmax(1)])
 
 
 def _multi_label_error(p: Probabilities, true: Truth) -> float:
-    """By every decision for or against a label; the confidence is that in the decision."""
+    """Compute the calibration error of every decision for or against a label."""
     return calibration_error(
         np.maximum(p, 1 - p).ravel(), ((p >= THRESHOLD) == true).ravel()
     )
@@ -257,15 +258,14 @@ def _table(scores: Sequence[LabelScore]) -> list[str]:
 
 
 def _matrix(scores: ClassificationScores) -> list[str]:
-    """Columns are headed by the numbers that the rows carry."""
+    """Return the confusion matrix in lines; columns are headed by the numbers of the rows."""
     numbered = [
         f"{i} {score.label}" for i, score in enumerate(scores.per_class, start=1)
     ]
     names = _aligned(["true \\ predicted", *numbered])
-    cells = [
-        [f"{i}" for i in range(1, len(numbered) + 1)],
-        *([f"{n:,}" for n in row] for row in scores.confusion),
-    ]
+    cells = [[f"{i}" for i in range(1, len(numbered) + 1)]]
+    for row in scores.confusion:
+        cells.append([f"{n:,}" for n in row])
     width = max(len(cell) for row in cells for cell in row)
     return [
         "  ".join([name, *(cell.rjust(width) for cell in row)])
@@ -290,9 +290,7 @@ def _largest_confusions(scores: ClassificationScores) -> list[str]:
 
 
 def _aligned(names: Sequence[str]) -> list[str]:
-    """Names cut and filled to one width in columns of a terminal, where a wide character takes
-    two.
-    """
+    """Cut and pad names to one width in columns of a terminal, where a wide character takes two."""
     shown = [_cut(name) for name in names]
     widths = [sum(map(_columns, name)) for name in shown]
     return [
@@ -301,8 +299,13 @@ def _aligned(names: Sequence[str]) -> list[str]:
     ]
 
 
+def _visible(character: str) -> str:
+    is_seen = character.isprintable() or character in _JOINERS
+    return character if is_seen else "\ufffd"
+
+
 def _cut(name: str) -> str:
-    visible = "".join(c if c.isprintable() or c in _JOINERS else "\ufffd" for c in name)
+    visible = "".join(map(_visible, name))
     ends = list(accumulate(map(_columns, visible)))
     if not ends or ends[-1] <= _WIDEST_LABEL:
         return visible
@@ -310,8 +313,9 @@ def _cut(name: str) -> str:
 
 
 def _columns(character: str) -> int:
-    """0 for what stands on or joins its neighbours, 2 for wide ones (Unicode Standard Annex 11),
-    else 1.
+    """Return how many columns of a terminal a character takes (Unicode Standard Annex 11).
+
+    0 for what joins its neighbours, 2 for wide ones, else 1.
     """
     if unicodedata.combining(character) or character in _JOINERS:
         return 0

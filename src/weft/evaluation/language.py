@@ -1,4 +1,4 @@
-"""How well a language model foretells text: loss, perplexity, bits per byte."""
+"""The scores of a language model on a text: loss, perplexity, bits per byte."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -22,14 +22,14 @@ class LanguageScores:
     num_bytes: int
 
     def summary(self) -> str:
-        """One line."""
+        """Return the scores in one line."""
         return (
             f"loss {self.loss:.4f} nats a token  perplexity {self.perplexity:.2f}  "
             f"{self.bits_per_byte:.3f} bits per byte"
         )
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the scores for a person, in lines."""
         return [
             f"loss            {self.loss:9.4f}  nats a token",
             f"perplexity      {self.perplexity:9.2f}  a token",
@@ -43,7 +43,7 @@ class LanguageScores:
 
 
 def language_scores(nll_sum: float, num_tokens: int, num_bytes: int) -> LanguageScores:
-    """From the summed negative log-likelihood in nats.
+    """Compute the scores from the summed negative log-likelihood in nats.
 
     Raises DataError where there is nothing to score, DivergedError where the sum is not a finite
     number.

@@ -53,7 +53,7 @@ class TranslationScores:
     notes: tuple[str, ...]
 
     def summary(self) -> str:
-        """One line."""
+        """Return the scores in one line."""
         empty = (
             f"  {self.num_empty:,} of {self.num_sentences:,} hypotheses are empty"
             if self.num_empty
@@ -62,7 +62,7 @@ class TranslationScores:
         return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature}){empty}"
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the scores for a person, in lines."""
         return [
             f"BLEU  {self.bleu:6.2f}  {self.bleu_signature}",
             f"BLEU  {self.bleu_lc:6.2f}  {self.bleu_lc_signature}",
@@ -125,8 +125,7 @@ def paired_scores(
     tgt_lang: str,
     samples: int = 1000,
 ) -> list[Figure]:
-    """BLEU and chrF of two translations of one text, by sacreBLEU's paired bootstrap of so many
-    resamples.
+    """Compare two translations of one text by BLEU and chrF, with sacreBLEU's paired bootstrap.
 
     Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation". Raises
     DataError as `translation_scores`.
@@ -155,7 +154,7 @@ def paired_scores(
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2 of each translation, from 0 to 100."""
+    """Return the chrF2 of each translation, from 0 to 100."""
     chrf = CHRF()
     return [
         chrf.sentence_score(a, [b]).score
@@ -166,8 +165,7 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
 def pair_scores(
     tgt_lang: str,
 ) -> dict[str, Callable[[Sequence[str]], NDArray[np.float64]]]:
-    """Functions of M texts, by name: the score, from 0 to 100, of each text where each one is the
-    reference.
+    """Return functions of M texts, by name, that score each text against each as the reference.
 
     `chrf` is `chrf_of_pairs`; `bleu` is `bleu_of_pairs`, by the words of `translation_scores`.
     """
@@ -176,8 +174,9 @@ def pair_scores(
 
 
 def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
-    """chrF2 (Popović 2015) of every text (a row) against every text (a column), as sacreBLEU's
-    `sentence_score`.
+    """Return the chrF2 (Popović 2015) of every text (a row) against every text (a column).
+
+    Each is sacreBLEU's `sentence_score`.
 
     N-grams are counted once for each text; one pair after the other would take sacreBLEU ten times
     as long.
@@ -201,8 +200,9 @@ def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def bleu_of_pairs(texts: Sequence[str], tokenizer: str) -> NDArray[np.float64]:
-    """BLEU of every text (a row) against every text (a column): sacreBLEU's, over the orders a
-    sentence has.
+    """Return the BLEU of every text (a row) against every text (a column).
+
+    It is sacreBLEU's, over the orders that a sentence has.
     """
     bleu = _sentence_bleu(tokenizer)
     return np.array(
@@ -214,8 +214,9 @@ def bleu_of_pairs(texts: Sequence[str], tokenizer: str) -> NDArray[np.float64]:
 
 
 def perplexity(loss_sum: float, num_tokens: int) -> float:
-    """exp of the mean loss in nats a token; infinity where that is too large. Raises DataError for
-    no token.
+    """Return exp of the mean loss in nats a token; infinity where that is too large.
+
+    Raises DataError for no token.
     """
     if num_tokens < 1:
         raise DataError("perplexity needs at least one target token; the data has none")
@@ -231,7 +232,7 @@ def _sentence_bleu(tokenizer: str) -> BLEU:
 
 
 def _ngram_counts(texts: Sequence[str], order: int) -> NDArray[np.int64]:
-    """How often each text has each n-gram of all of them, (M, G)."""
+    """Count each n-gram of all texts in each text: (M, G)."""
     numbers: dict[str, int] = {}
     found = [
         [
@@ -272,8 +273,8 @@ def _choose_tokenizer(tgt_lang: str) -> tuple[str, list[str]]:
 
 
 def _text_notes(name: str, texts: Sequence[str]) -> list[str]:
-    """Scores of tokenised text compare with nobody's: say so where a share of the lines looks like
-    it.
+    """Note that scores of tokenised text compare with nobody's, where a share of lines looks
+    like it.
     """
     count = sum(_TOKENISED.search(text) is not None for text in texts)
     if count < _SUSPICIOUS_SHARE * len(texts) or count == 0:

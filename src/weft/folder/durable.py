@@ -49,7 +49,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON as every file of a model folder has it: indented, Unicode kept, strict."""
+    """Write JSON as every file of a model folder has it: indented, Unicode kept, strict."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -71,7 +71,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with _as_folder_error(path):
             mode = _usual_mode(temporary)
             yield temporary
-            # as any new file, whoever wrote it: some make theirs private
+            # as any new file, whoever wrote it: some make private ones
             temporary.chmod(mode)
             sync(temporary)
             os.replace(temporary, path)
@@ -90,8 +90,9 @@ def refuse_no_place(path: Path) -> None:
 
 
 def _usual_mode(path: Path) -> int:
-    """What a new file may be used for here, found by making one: the umask cannot be asked without
-    being set.
+    """Return the mode of a new file here, found by making one.
+
+    The umask cannot be asked for without being set.
     """
     path.touch()
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -163,7 +164,8 @@ def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
 def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -> None:
     remedy = f"remove {partial.name} to begin anew"
     try:
-        old, new = read_json(record), json.loads(to_json(facts))
+        old = read_json(record)
+        new = json.loads(to_json(facts))
     except FolderError:
         raise UsageError(
             f"{partial}: what it was begun with is not known; {remedy}"
@@ -180,7 +182,7 @@ def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -
 
 
 def _cut_to_whole_lines(file: BinaryIO) -> int:
-    """How many whole lines there are; what stands behind them goes."""
+    """Cut a file behind its last whole line; return how many whole lines there are."""
     file.seek(0)
     lines = end = place = 0
     while block := file.read(2**20):
@@ -260,8 +262,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
-    """JSON of at most `limit` bytes. Raises FolderError where it is missing, too large or
-    malformed.
+    """Read JSON of at most `limit` bytes.
+
+    Raises FolderError where it is missing, too large or malformed.
     """
     try:
         if path.stat().st_size > limit:

@@ -124,19 +124,18 @@ def command_of(folder: Path) -> str:
 
 
 def going_on(command: str, folder: Path, is_saved: bool) -> str:
-    """Which command goes on with a run that was stopped, and what makes a model of what it has
-    saved.
-    """
+    """Say which command goes on with a stopped run, and what makes a model of what it has saved."""
     if command:
         again = f"the same command goes on: {command.replace(' --fresh', '')}"
         use = shlex.join(["weft", "finish", str(folder)])
     else:
-        again, use = "the same call goes on", f'weft.finish("{folder}")'
-    return again + (f"; to use what there is: {use}" if is_saved else "")
+        again = "the same call goes on"
+        use = f'weft.finish("{folder}")'
+    return f"{again}; to use what there is: {use}" if is_saved else again
 
 
 def _near_models(folder: Path) -> list[str]:
-    """Folders with a model or a run whose names are like this one's."""
+    """Return folders with a model or a run whose names are like this one's."""
     found: dict[str, Path] = {}
     for place in (RUNS, folder.parent):
         try:

@@ -108,19 +108,19 @@ class FolderConfig(Section):
     low_confidence: float | None = None
 
     def tokenizer_files(self) -> dict[str, SideSection]:
-        """Each tokenizer's file name, with its settings."""
+        """Return each tokenizer's file name, with its settings."""
         raise NotImplementedError
 
     def files(self) -> list[str]:
-        """What the folder must hold beside weights and config."""
+        """Return what the folder must hold beside weights and config."""
         return [*self.tokenizer_files(), *([WORDS] if self.known_words else [])]
 
     def parameter_bound(self) -> int:
-        """About how many parameters this asks for."""
+        """Return about how many parameters the shape asks for."""
         raise NotImplementedError
 
     def position_bound(self) -> int:
-        """How many numbers the computed positions have, which no file holds."""
+        """Return how many numbers the computed positions have, which no file holds."""
         return 0
 
 
@@ -351,7 +351,10 @@ def write_words(path: Path, words: Tensor) -> None:
 
 
 def read_words(path: Path) -> Tensor:
-    """What `write_words` wrote. Raises FolderError where it is no sorted list of hashes."""
+    """Read what `write_words` wrote.
+
+    Raises FolderError where it is no sorted list of hashes.
+    """
     try:
         words = load_file(path)["words"]
     except (SafetensorError, ValueError, KeyError, OSError) as error:
@@ -431,8 +434,9 @@ def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor]
 
 
 def quantized_names(model: nn.Module) -> list[str]:
-    """The parameters that an int8 folder has as int8: matrices of linear maps, shared with
-    embeddings or not.
+    """Return the names of the parameters that an int8 folder has as int8.
+
+    They are the matrices of linear maps, shared with embeddings or not.
     """
     matrices = {
         id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)
@@ -450,7 +454,10 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def read_config(path: Path) -> FolderConfig:
-    """What a model is. Raises FolderError where the file is not a config of this version."""
+    """Read what a model is.
+
+    Raises FolderError where the file is not a config of this version.
+    """
     tree = durable.read_json(path, limit=2**20)
     _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None
@@ -505,7 +512,7 @@ def _attention_parameters(shape: LayerShape) -> int:
 
 
 def _stack_parameters(shape: LayerShape, num_layers: int) -> int:
-    """Self-attention and feed-forward of a stack, and the positions where they are learned."""
+    """Count the parameters of a stack: self-attention, feed-forward, and learned positions."""
     layer = _attention_parameters(shape) + 2 * shape.d_model * shape.d_ff
     return num_layers * layer + 2 * shape.max_len * shape.d_model
 

@@ -92,7 +92,7 @@ def _read_recipe(name_or_file: str) -> dict[str, Any]:
 
 
 def _laid_over(below: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Both trees in one: of a key that both have, the value of `tree`."""
+    """Merge two trees; of a key that both have, `tree` has the value."""
     found = dict(below)
     for key, value in tree.items():
         under = below.get(key)
@@ -151,7 +151,7 @@ def _text_of(name_or_file: str) -> str:
 
 
 def _apply_setting(tree: dict[str, Any], setting: str) -> None:
-    """Place one `section.key=value`; the value is TOML, or else a bare word taken as a string."""
+    """Set one `section.key=value`; the value is TOML, or else a bare word taken as a string."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UsageError(
@@ -199,7 +199,8 @@ def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
     try:
         return RECIPES[task].model_validate_json(json.dumps(tree, default=str)), []
     except ValidationError as error:
-        problems, unknown = problems_of(error, RECIPES[task], tree), unknown_keys(error)
+        problems = problems_of(error, RECIPES[task], tree)
+        unknown = unknown_keys(error)
     more = _validated(_without_keys(tree, unknown))[1] if unknown else []
     return None, [*problems, *(problem for problem in more if problem not in problems)]
 

@@ -1,6 +1,4 @@
-"""What other programs call the settings that a recipe has: a guess for whoever brings their words
-along.
-"""
+"""The names that other programs have for the keys of a recipe, for whoever brings them along."""
 
 # The words for a key elsewhere; of several keys before the colon, the first that the recipe has is
 # meant. A word in several lines means a key of each.
@@ -70,7 +68,10 @@ decoding.length_penalty: lenpen len_penalty length_alpha
 decoding.temperature: temp sampling_temperature
 decoding.repetition_penalty: rep_penalty repeat_penalty
 """
-OUR_KEYS = [
-    (ours.split(), theirs.split())
-    for ours, _, theirs in (x.partition(":") for x in _LINES.split("\n") if x)
-]
+# keys of a recipe, and the words that other programs have for them
+OUR_KEYS = []
+for _line in _LINES.strip().split("\n"):
+    _keys, _words = _line.split(":")
+    _own = _keys.split()
+    _others = _words.split()
+    OUR_KEYS.append((_own, _others))

@@ -1,5 +1,5 @@
-"""What is wrong with a recipe, a line for each problem: the key, what was given, what it takes,
-what was meant.
+"""The problems of a recipe, a line for each: the key, what was given, what it takes, what was
+meant.
 
 What a key takes is told from the recipe's own schema, so that every kind of wrong value is answered
 alike.
@@ -27,7 +27,7 @@ Schema = Mapping[str, Any]
 def problems_of(
     error: ValidationError, recipe: type[BaseModel], tree: Any
 ) -> list[str]:
-    """Every problem of a tree that the recipe, or another closed schema, refuses, each once."""
+    """List every problem for which the recipe, or another closed schema, refuses a tree."""
     fields = _fields_of(recipe, tree)
     return list(
         dict.fromkeys(_problem(found, fields, tree) for found in error.errors())
@@ -35,7 +35,7 @@ def problems_of(
 
 
 def unknown_keys(error: ValidationError) -> set[Path]:
-    """Where the keys stand that the recipe does not have."""
+    """Return where the keys stand that the recipe does not have."""
     return {
         _path(found) for found in error.errors() if found["type"] == "extra_forbidden"
     }
@@ -67,7 +67,7 @@ def as_written(value: Any) -> str:
 
 
 def takes(schema: Schema, given: Any = None) -> str:
-    """What a key takes, in words; `given` is what it got."""
+    """Say what a key takes; `given` is what it got."""
     if "anyOf" in schema:
         return _either([takes(one, given) for one in schema["anyOf"]])
     if "enum" in schema:
@@ -153,8 +153,9 @@ _WORDS = {
 
 
 def _fields_of(recipe: type[BaseModel], tree: Any) -> Mapping[str, Schema]:
-    """Of each section and key, dotted, its schema; of the model's, those of the kind that the tree
-    asks for.
+    """Map each section and key, dotted, to its schema.
+
+    Those of the model are of the kind that the tree asks for.
     """
     model = tree.get("model") if isinstance(tree, Mapping) else None
     is_recurrent = isinstance(model, Mapping) and model.get("kind") == "recurrent"
@@ -191,12 +192,12 @@ def _kind_of(schema: Schema) -> str:
 
 
 def _keys(fields: Mapping[str, Schema]) -> list[str]:
-    """Every dotted key, without the sections."""
+    """Return every dotted key, without the sections."""
     return [key for key, schema in fields.items() if "properties" not in schema]
 
 
 def _path(problem: Any) -> Path:
-    """Where a problem is, without the tag that is added for the kind of model."""
+    """Return where a problem is, without the tag that is added for the kind of model."""
     path = tuple(str(part) for part in problem["loc"])
     tagged = (
         len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
@@ -205,7 +206,8 @@ def _path(problem: Any) -> Path:
 
 
 def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
-    path, kind = _path(problem), problem["type"]
+    path = _path(problem)
+    kind = problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
     # else it is one of a list's numbers
@@ -220,7 +222,8 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     # within a list, or one of several forms of a value
     while path and ".".join(path) not in fields:
         path = path[:-1]
-    key, schema = ".".join(path), fields.get(".".join(path), {})
+    key = ".".join(path)
+    schema = fields.get(key, {})
     # Keys that do not fit together, or the parts of a list: our own validators say it.
     if kind == "value_error" and (
         not path or "properties" in schema or "items" in schema
@@ -264,7 +267,7 @@ def meant(schema: Schema, given: Any) -> str:
 
 
 def _unquoted(schema: Schema, given: Any) -> str:
-    """What to do about a number in quotes."""
+    """Say what to do about a number in quotes."""
     wants_number = {form.get("type") for form in _forms(schema)} & {"integer", "number"}
     return (
         "; write it without quotes"
@@ -287,7 +290,8 @@ def _is_number(text: str) -> bool:
 def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
     """Return an unknown key: the one that was meant, and the tasks that have it where others do."""
     keys = _keys(fields)
-    key, meant = ".".join(path), _same_or_called(path, keys)
+    key = ".".join(path)
+    meant = _same_or_called(path, keys)
     shown = key if key.isprintable() and key else repr(key)
     owners = [
         task for task, recipe in RECIPES.items() if key in _keys(_fields_of(recipe, {}))
@@ -327,12 +331,10 @@ def _alike(path: Path, keys: Sequence[str]) -> str:
 def _known(path: Path, keys: Sequence[str]) -> str:
     sections = dict.fromkeys(key.split(".")[0] for key in keys)
     section = path[0] if path[0] in sections and len(path) > 1 else None
-    known = (
-        [key for key in keys if key.startswith(f"{section}.")]
-        if section
-        else list(sections)
-    )
-    return f"known {'keys' if section else 'sections'}: {', '.join(known)}"
+    if section is None:
+        return f"known sections: {', '.join(sections)}"
+    known = [key for key in keys if key.startswith(f"{section}.")]
+    return f"known keys: {', '.join(known)}"
 
 
 def _word(leaf: str) -> str:
@@ -342,6 +344,8 @@ def _word(leaf: str) -> str:
 def _called_elsewhere(leaf: str, keys: Sequence[str]) -> list[str]:
     """Return the keys for which other programs have such a word."""
     word = _word(leaf)
-    lines = [ours for ours, theirs in OUR_KEYS if word in theirs]
-    meant = {next((key for key in ours if key in keys), None) for ours in lines}
+    meant = set()
+    for own_keys, other_words in OUR_KEYS:
+        if word in other_words:
+            meant.add(next((key for key in own_keys if key in keys), None))
     return [key for key in keys if key in meant]

@@ -1,5 +1,4 @@
-"""One model from several: the mean of the weights of a run's last checkpoints, or of models that
-are alike.
+"""A model from several: the mean of the weights of a run's last checkpoints, or of like models.
 
 Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are averaged.
 """
@@ -65,7 +64,7 @@ def _opened(folder: Path) -> StoredModel:
 
 
 def _checkpoints(folder: Path, last: int | None) -> list[Path]:
-    """Those that a run keeps, the newest first."""
+    """Return the checkpoints that a run keeps, the newest first."""
     found = Checkpoints(RunFolder(folder).checkpoints, keep=1).newest_first()[:last]
     if len(found) < (needed := max(last or 0, 2)):
         raise UsageError(
@@ -83,9 +82,9 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
     for key in ("weft_version", "known_words", "low_confidence"):
         differing.pop(key, None)
     if differing:
-        key, (mine, theirs) = min(differing.items())
+        key, (value, other_value) = min(differing.items())
         raise FolderError(
-            f"{other.folder}: has {key} = {theirs}, {first.folder} has {mine}; only like models can be averaged"
+            f"{other.folder}: has {key} = {other_value}, {first.folder} has {value}; only like models can be averaged"
         )
     if first.tokenizers != other.tokenizers:
         raise FolderError(
@@ -96,7 +95,7 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
 def _mean(
     models: Iterable[Mapping[str, Tensor]], stored: StoredModel
 ) -> dict[str, Tensor]:
-    """One model in memory at a time; added up in float64."""
+    """Average weights in float64, with one model in memory at a time."""
     sums: dict[str, Tensor] = {}
     count = 0
     for weights in _alike(models, stored):
@@ -111,7 +110,7 @@ def _mean(
 def _alike(
     models: Iterable[Mapping[str, Tensor]], stored: StoredModel
 ) -> Iterator[Mapping[str, Tensor]]:
-    """Raises FolderError for weights of other names or shapes than the model's own."""
+    """Raise FolderError for weights of other names or shapes than the model's own."""
     expected = {
         name: tensor.shape
         for name, tensor in load_file(stored.folder / WEIGHTS).items()

@@ -52,12 +52,13 @@ _TIMED = 500  # texts
 _AT_A_TIME = 256  # texts that are translated before they are counted
 _FEW = 100  # pairs below which scores prove nothing
 # how much faster a shortlist must be, on how many pairs, to be used unasked
-_WORTHWHILE, _ENOUGH = 1.1, 200
+_WORTHWHILE = 1.1
+_ENOUGH = 200
 
 
 @dataclass(frozen=True)
 class Parity:
-    """What int8 changes, on a text of `sentences` pairs.
+    """The losses of int8, on a text of `sentences` pairs.
 
     `token_agreement` is the share of positions in the original's own translations at which both
     find the same token most probable; `largest_error` the largest difference of log-probabilities
@@ -84,19 +85,20 @@ class Parity:
 
     @property
     def bleu_loss(self) -> float:
-        """How much is lost; negative where int8 happens to score higher."""
+        """Return the BLEU that is lost; negative where int8 happens to score higher."""
         return self.bleu - self.bleu_int8
 
     def card_lines(self) -> list[str]:
-        """For the card, whose reader takes a score for the model's quality: without those of too
-        few pairs.
+        """Return the lines of the card, whose reader takes a score for the model's quality.
+
+        A score of too few pairs is left out.
         """
         if self.sentences >= _FEW:
             return self.lines()
         return [*self._about_weights(), *self._notes()]
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the report for a person, in lines."""
         agreement, *weights = self._about_weights()
         return [
             f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
@@ -120,8 +122,8 @@ class Parity:
 
 @dataclass(frozen=True)
 class ShortlistParity:
-    """What a shortlist changes: BLEU with it, the share of translations that stay, the mean number
-    of its ids.
+    """The gains of a shortlist: BLEU, the share of translations that stay, its mean number of
+    ids.
 
     It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text,
     both forms in turns, was so much faster that one notices.
@@ -135,7 +137,7 @@ class ShortlistParity:
     is_used: bool
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the report for a person, in lines."""
         verdict = (
             "used, unless --no-shortlist is given"
             if self.is_used
@@ -235,9 +237,7 @@ def quantize(
 
 
 def contents(out: Path) -> str:
-    """What a folder that `quantize` wrote holds, and what of the training text its receiver could
-    learn.
-    """
+    """Say what an int8 folder holds, and what of the training text its receiver could learn."""
     about = "no training text, but README.md names its files"
     if not RunFolder(out).train_hashes.is_file() and not (out / WORDS).is_file():
         return f"weights and vocabularies; {about}"
@@ -246,7 +246,7 @@ def contents(out: Path) -> str:
 
 
 def _whose(part: str, pairs: int) -> list[str]:
-    """What the report is on, where nobody said it; dev has chosen the weights."""
+    """Say what text the report is on, where nobody named one; dev has chosen the weights."""
     chose = ", which chose the weights" if part == "dev" else ""
     return (
         [f"compared on the run's own {part} text ({counted(pairs, 'pairs')}){chose}"]
@@ -303,7 +303,10 @@ def _with_shortlist(
 
 
 def _times_as_fast(predictor: Translator, texts: Sequence[str]) -> float:
-    """With its shortlist over without: the least of three times each, taken in turns."""
+    """Measure how many times as fast translating is with the shortlist.
+
+    The least of three times each, taken in turns.
+    """
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
         for is_short, taken in seconds.items():
@@ -314,7 +317,7 @@ def _times_as_fast(predictor: Translator, texts: Sequence[str]) -> float:
 
 
 def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
-    """What an int8 folder holds."""
+    """Return the tensors of an int8 folder."""
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     for name in quantized_names(model):
         weights[name], weights[name + SCALES] = quantized(weights[name])
@@ -324,8 +327,9 @@ def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
 def _read_back(
     model: Seq2SeqTransformer, weights: Mapping[str, Tensor]
 ) -> Seq2SeqTransformer:
-    """The model that loading these weights gives: embeddings that share an int8 matrix are rounded
-    as well.
+    """Return the model that loading these weights gives.
+
+    Embeddings that share an int8 matrix are rounded as well.
     """
     copy = deepcopy(model)
     with torch.no_grad():
@@ -355,18 +359,21 @@ def _compared(
     outputs: Mapping[tuple[int, ...], Hypothesis],
     size: int = 32,
 ) -> tuple[float, float, float, int]:
-    """Over the positions of outputs: the share with the same best token, the largest and mean
-    error, how many.
+    """Compare log-probabilities at the positions of outputs.
+
+    Returns the share with the same best token, the largest and the mean error, and the number of
+    positions.
     """
-    same, largest, errors, tokens = 0, 0.0, 0.0, 0
+    same = tokens = 0
+    largest = errors = 0.0
     sessions = [engine.session(size, 1) for engine in (exact, small)]
     for some in _some_at_a_time(outputs, size):
-        ours, theirs = (_all_log_probs(session, some) for session in sessions)
+        original, quantized = (_all_log_probs(session, some) for session in sessions)
         wanted = np.concatenate([_finished(hypothesis) for _, hypothesis in some])
-        same += int((ours.argmax(1) == theirs.argmax(1)).sum())
-        largest = max(largest, float(np.abs(ours - theirs).max()))
-        rows = np.arange(len(wanted))
-        errors += float(np.abs(ours[rows, wanted] - theirs[rows, wanted]).sum())
+        same += int((original.argmax(1) == quantized.argmax(1)).sum())
+        error = np.abs(original - quantized)
+        largest = max(largest, float(error.max()))
+        errors += float(error[np.arange(len(wanted)), wanted].sum())
         tokens += len(wanted)
     return same / max(tokens, 1), largest, errors / max(tokens, 1), tokens
 
@@ -374,7 +381,7 @@ def _compared(
 def _some_at_a_time(
     outputs: Mapping[tuple[int, ...], Hypothesis], size: int
 ) -> Iterator[list[tuple[tuple[int, ...], Hypothesis]]]:
-    """So many at a time."""
+    """Yield the rows, so many at a time."""
     pairs = iter(outputs.items())
     while some := list(islice(pairs, size)):
         yield some
@@ -388,20 +395,17 @@ def _finished(hypothesis: Hypothesis) -> NDArray[np.int64]:
 def _all_log_probs(
     session: Session, some: Sequence[tuple[tuple[int, ...], Hypothesis]]
 ) -> NDArray[np.float32]:
-    """Of every token of every output, all of the outputs read in one step."""
+    """Compute the log-probabilities of every token after every prefix of the outputs, in one
+    step.
+    """
     session.read(range(len(some)), [row for row, _ in some])
     lens = [len(_finished(hypothesis)) for _, hypothesis in some]
-    slots, times = (
-        np.repeat(np.arange(len(some)), lens),
-        np.concatenate([np.arange(n) for n in lens]),
-    )
-    inputs = np.concatenate(
-        [[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]
-    ).astype(np.int32)
-    places, ancestors = (
-        np.zeros(len(slots), np.int64),
-        np.zeros((len(slots), max(lens)), np.int32),
-    )
+    slots = np.repeat(np.arange(len(some)), lens)
+    times = np.concatenate([np.arange(n) for n in lens])
+    prefixes = [[BOS_ID, *_finished(hypothesis)[:-1]] for _, hypothesis in some]
+    inputs = np.concatenate(prefixes).astype(np.int32)
+    places = np.zeros(len(slots), np.int64)
+    ancestors = np.zeros((len(slots), max(lens)), np.int32)
     _, _, found = session.step(
         Rows(slots, places, times, inputs, ancestors), 0, whole=True
     )
@@ -443,11 +447,10 @@ above, by rounding its weights to int8 after training. On {found.sentences:,} se
 {about}
 """
     facts = {"quantized_from": origin}
-    tensors = (
-        {name: torch.from_numpy(x) for name, x in asdict(task.shortlist).items()}
-        if task.shortlist
-        else None
-    )
+    tensors = None
+    if task.shortlist:
+        arrays = asdict(task.shortlist)
+        tensors = {name: torch.from_numpy(x) for name, x in arrays.items()}
     words = None if task.known is None else torch.from_numpy(task.known.hashes)
     save_model_folder(
         out, task.config, weights, stored.tokenizers, card, facts, tensors, words
