@@ -21,8 +21,8 @@ class AnswerTable:
     """Writes rows of the input with an answer to each."""
 
     def __init__(self, form: TableForm, labels: Sequence[str], separator: str) -> None:
-        """`labels` are those whose probabilities have columns of their own; `separator` joins
-        several labels.
+        """Set the form; `labels` get a column of probabilities each, `separator` joins several
+        labels.
         """
         self.form, self.labels, self.separator = form, labels, separator
         self.columns = _new_names(
@@ -30,7 +30,7 @@ class AnswerTable:
         )
 
     def head(self) -> str:
-        """What stands above the rows."""
+        """Return the head of the table."""
         return self.form.lead + self.form.row([*self.form.header, *self.columns])
 
     def row(self, cells: Sequence[str], answer: "Classification", text: str) -> str:
@@ -45,9 +45,7 @@ class AnswerTable:
 
 
 def answer_form(table: Path, output: Path | None, column: str) -> TableForm | None:
-    """How to write answers to a table's rows as such a table; None where the names do not ask for
-    it.
-    """
+    """Choose how to write answers to a table's rows; None where the names ask for no table."""
     if output is None or not cells_kind(table) or not cells_kind(output):
         return None
     form = form_of(table, (column,))
@@ -59,7 +57,7 @@ def answer_form(table: Path, output: Path | None, column: str) -> TableForm | No
 
 
 def note_on(answer: "Classification", text: str) -> str:
-    """Why a row should be looked over; "" where nothing speaks for that."""
+    """Say why a row should be looked over; "" where nothing speaks for that."""
     if not text.strip():
         return "empty"
     doubts = {

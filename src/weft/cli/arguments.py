@@ -1,6 +1,4 @@
-"""What is wrong with the arguments of a verb, as the option parser found it, in a line of our
-words.
-"""
+"""The errors of a verb's arguments, found by the option parser and said in our words."""
 
 import enum
 import re
@@ -14,8 +12,7 @@ MOST_SHOWN = 60  # characters of a value
 
 
 def about_arguments(error: Exception, asked: str) -> str:
-    """What is wrong and what to do; `asked` is the verb, `weft VERB`, where the parser does not say
-    it.
+    """Say what is wrong and what to do; `asked` is the verb where the parser does not say it.
 
     The parser is known by the names of its errors and their parts alone: its module moves between
     versions.
@@ -58,9 +55,7 @@ def _help(parameter: Any) -> str:
 
 
 def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
-    """What was given and what the parameter takes; where that is not declared, what the parser
-    says.
-    """
+    """Say what was given and what the parameter takes, else what the parser says."""
     from weft.recipes.problems import meant, takes
 
     schema = _schema(parameter, context.command.callback)
@@ -73,7 +68,7 @@ def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
 
 
 def _schema(parameter: Any, callback: Any) -> dict[str, Any]:
-    """What the verb's function declares: the kind of number and its bounds, or the words."""
+    """Return what the verb's function declares: the kind of number and its bounds, or the words."""
     hint = typing.get_type_hints(callback, include_extras=True).get(parameter.name)
     declared = next(
         (part for part in getattr(hint, "__metadata__", ()) if hasattr(part, "min")),

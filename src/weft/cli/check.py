@@ -115,7 +115,7 @@ def _numbers(numbers: dict[str, Any]) -> str:
 
 
 def _most(finding: "Finding") -> int:
-    """How many examples a terminal shows of a finding: what is grave is looked at first."""
+    """Return how many examples of a finding a terminal shows; a grave one has more."""
     return 1 if finding.severity == "note" else 3
 
 

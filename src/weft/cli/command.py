@@ -1,4 +1,4 @@
-"""How a verb takes its options, and how it explains itself."""
+"""The form of a verb: its options, and its help."""
 
 import enum
 import shutil
@@ -97,7 +97,9 @@ class Command(TyperCommand):
         return f"{names} {parameter.metavar or VALUES.get(parameter.opts[0]) or self._placeholder(parameter.name)}"
 
     def _placeholder(self, name: str) -> str:
-        """What stands for the value of an option, by the type that the verb's function gives it."""
+        """Return the placeholder of an option's value, by the type that the verb's function
+        gives it.
+        """
         wanted = typing.get_type_hints(self.callback).get(name, str)
         parts = [part for part in parts_of(wanted) if part is not type(None)]
         kind = parts[0] if parts else str
@@ -107,7 +109,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """All verbs, under headings."""
+    """The verbs, under headings."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb and its arguments.
@@ -163,7 +165,7 @@ def parts_of(wanted: Any) -> Iterator[Any]:
 
 
 def _words(value: Any) -> list[str]:
-    """What was given for an argument, which may take several words or none."""
+    """Return what was given for an argument, which may take several words or none."""
     return (
         []
         if value is None

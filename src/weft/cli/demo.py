@@ -85,7 +85,7 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
 
 
 def _tell(text: str) -> None:
-    """What the demo shows, on standard output beside the sentences: a file has all of it."""
+    """Print what the demo shows, on standard output beside the sentences: a file has all of it."""
     say_lines(text.split("\n"), sys.stdout)
 
 

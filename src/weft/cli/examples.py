@@ -1,6 +1,4 @@
-"""What the help shows of each verb beside its options: its heading, examples, and where more is
-said.
-"""
+"""The headings, examples and pages of the verbs in the help."""
 
 GROUPS = {
     "Make a model": ("demo", "check", "train", "finish"),

@@ -1,4 +1,4 @@
-"""What is told once, at the end, of the texts in which a model guesses."""
+"""The notes at the end on texts in which a model guesses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ class Guesses:
     """
 
     def __init__(self, unit: str = "line") -> None:
-        """Texts are lines, or rows of a table."""
+        """Begin to count; texts are lines, or rows of a table."""
         self.unit = unit
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
@@ -49,7 +49,7 @@ class Guesses:
         return new
 
     def lines(self) -> list[str]:
-        """What to say of all that was seen; nothing where nothing was guessed."""
+        """Say what was guessed in all; nothing where nothing was."""
         return [*self._of_words(), *self._of_unsure()]
 
     def _of_words(self) -> list[str]:
@@ -83,9 +83,7 @@ class Guesses:
 
 
 class GuessedLabels(Guesses):
-    """As `Guesses` for classifications: also texts of which the model knows no word, and empty
-    ones.
-    """
+    """The guesses of classifications: also texts without a known word, and empty ones."""
 
     def __init__(self, unit: str = "line") -> None:
         super().__init__(unit)
@@ -116,7 +114,7 @@ class GuessedLabels(Guesses):
             numbers.append(name or str(number))
 
     def lines(self) -> list[str]:
-        """As of all guesses, what is worst first."""
+        """Say what was guessed in all, the worst first."""
         found = []
         if self.with_nothing:
             which = self._texts(
@@ -134,7 +132,7 @@ class GuessedLabels(Guesses):
         return [*found, *super().lines()]
 
     def _texts(self, number: int, names: Sequence[str], before: str, only: str) -> str:
-        """Which texts they are, and how many of how many."""
+        """Name the texts, and how many of how many they are."""
         if self.texts == 1:
             return only
         return f"{before} {number:,} of {self.texts:,} texts ({_which(self.unit, names, number)})".strip()

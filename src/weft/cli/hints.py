@@ -1,6 +1,4 @@
-"""What to say to a verb or an option that is not there: what Weft has instead, or that it does not
-do this.
-"""
+"""The answers to a verb or an option that Weft does not have: what it has instead."""
 
 import difflib
 import os
@@ -94,7 +92,7 @@ OPTIONS = {
 
 
 def about_verb(word: str, verbs: Iterable[str]) -> str:
-    """What to say of a word that stands where a verb belongs, and is none."""
+    """Say what to do about a word that stands where a verb belongs, and is none."""
     if word in INSTEAD:
         return f"weft has no {word}: {INSTEAD[word]}"
     if os.path.exists(word):
@@ -113,9 +111,7 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
 
 
 def about_order(asked: str, words: Sequence[str]) -> str | None:
-    """What to say where the first of a verb's arguments is no folder and a later one is that of a
-    model.
-    """
+    """Say what to do where the model's folder is not a verb's first argument but a later one."""
     if not words or os.path.isdir(words[0]):
         return None
     at = next(
@@ -133,7 +129,7 @@ def about_order(asked: str, words: Sequence[str]) -> str | None:
 
 
 def about_option(verb: str, name: str, options: Iterable[str]) -> str:
-    """What to say of an option that a verb, `weft VERB`, does not have."""
+    """Say what to do about an option that a verb, `weft VERB`, does not have."""
     known = [option for option in options if option.startswith("--")]
     near = [option for option in known if option.startswith(f"{name}-")]
     near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
@@ -148,8 +144,9 @@ def about_option(verb: str, name: str, options: Iterable[str]) -> str:
 
 
 def _known_elsewhere(name: str, is_trained: bool) -> str | None:
-    """What stands here for an option of other programs; `is_trained` says whether the verb takes
-    settings.
+    """Say what stands here for an option of other programs.
+
+    `is_trained` says whether the verb takes settings.
     """
     if name in LANGUAGES or (name == "--from" and not is_trained):
         return LANGUAGES[name] if is_trained else _ONE_WAY
@@ -162,7 +159,7 @@ def _known_elsewhere(name: str, is_trained: bool) -> str | None:
 
 
 def _as_key(leaf: str) -> str | None:
-    """How a key of the recipes is set, where an option is named like it."""
+    """Say how a key of the recipes is set, where an option is named like it."""
     from weft.recipes.problems import keys_named
 
     found = keys_named(leaf)

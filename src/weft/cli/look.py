@@ -28,7 +28,7 @@ Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 
 
 class Picture(StrEnum):
-    """What `weft plot` can draw."""
+    """The pictures that `weft plot` can draw."""
 
     POSITIONS = "positions"
     MASK = "mask"
@@ -93,7 +93,7 @@ def diagnose(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Why a model is bad: the causes that its run and its answers show, with evidence and
+    """Find why a model is bad: the causes that its run and its answers show, with evidence and
     remedy.
     """
     refuse_no_folder(folder)

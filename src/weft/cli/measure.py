@@ -160,7 +160,7 @@ def compare(
     ] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Which of two models is better, by how much, where, and whether it is chance."""
+    """Compare two models: which is better, by how much, where, and whether it is chance."""
     for folder in (first, second):
         refuse_no_model(folder)
     refuse_missing_text([*data, *(train or ())])
@@ -191,9 +191,7 @@ def score(
     kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """How likely a language model finds each line: log-probability, perplexity and text, by
-    tabs.
-    """
+    """Score each line by a language model: log-probability, perplexity and text, by tabs."""
     refuse_other_task(folder, "language-modelling")
     if data is not None and not data.is_file():
         why = "no such file; a text itself goes to standard input"

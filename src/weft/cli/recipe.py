@@ -127,7 +127,7 @@ def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:
 
 
 def usual_folder(data: Sequence[str], recipe: str | None) -> Path:
-    """Where a model goes whose folder was not named: after its first text, or after its recipe."""
+    """Choose the folder of a model where none was named: after its first text, or its recipe."""
     if data:
         first = data[0].split(",")[0]
         name = Path(first.removesuffix(".gz")).stem

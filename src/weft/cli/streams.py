@@ -1,4 +1,4 @@
-"""Where a verb's lines come from and go to: arguments, files, pipes, a terminal."""
+"""The lines that a verb reads and writes: arguments, files, pipes, a terminal."""
 
 import contextlib
 import io
@@ -47,8 +47,9 @@ def reading_lines(
     output_file: Path | None,
     has_columns: bool = False,
 ) -> Iterator[Lines]:
-    """The lines of arguments, a file or standard input; `has_columns` where the verb can take a
-    table's column.
+    """Read the lines of arguments, a file or standard input.
+
+    `has_columns`: where the verb can take a table's column.
 
     Raises UsageError where the arguments contradict each other, DataError for malformed text before
     any line is handed out.
@@ -72,8 +73,9 @@ def reading_lines(
 def reading_rows(
     input_file: Path, output_file: Path | None, column: str, as_cells: bool = False
 ) -> Iterator[Lines]:
-    """The texts of a table's column, one a row, empty ones too; raises DataError before any is
-    handed out.
+    """Read the texts of a table's column, one a row, empty ones too.
+
+    Raises DataError before any is given.
 
     `as_cells`, of CSV and TSV: the rows are lists of cells as they stand there.
     """
@@ -103,7 +105,7 @@ def reading_rows(
 def reading_column(
     input_file: Path, output_file: Path | None, column: str
 ) -> Iterator[Lines]:
-    """The texts of a table's column, by its name or number; raises as `reading_rows`."""
+    """Read the texts of a table's column, by its name or number; raises as `reading_rows`."""
     from weft.data.labelled import read_column
 
     _refuse_no_input(input_file)
@@ -119,7 +121,7 @@ def reading_column(
 
 
 def _measured(texts: Iterable[str]) -> tuple[int, str]:
-    """How many there are, and their SHA-256."""
+    """Count the texts, and hash them with SHA-256."""
     count, digest = 0, sha256()
     for count, text in enumerate(texts, start=1):  # noqa: B007
         digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
@@ -200,9 +202,7 @@ def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None
 
 @contextlib.contextmanager
 def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
-    """The input as bytes that can be read twice: arguments, a file, or all of a piped standard
-    input.
-    """
+    """Open the input as bytes that can be read twice: arguments, a file, or all of a pipe."""
     if path is not None:
         _refuse_no_input(path)
         with path.open("rb") as file:
@@ -235,7 +235,7 @@ def _refuse_no_input(path: Path) -> None:
 
 @contextlib.contextmanager
 def sink(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears when it is complete."""
+    """Open standard output, or a file that appears when it is complete."""
     from weft.folder import durable
 
     if path is None:
@@ -256,9 +256,7 @@ def sink(path: Path | None) -> Iterator[TextIO]:
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output, in UTF-8 whatever the terminal is: it is for
-    programs.
-    """
+    """Print one line of JSON on standard output, in UTF-8 whatever the terminal is."""
     with sink(None) as out:
         out.write(json.dumps(value, ensure_ascii=False) + "\n")
 
@@ -267,8 +265,9 @@ def print_json(value: Any) -> None:
 def growing_sink(
     path: Path | None, facts: Mapping[str, Any]
 ) -> Iterator[tuple[TextIO, int]]:
-    """As `sink`, and how many lines are there already: what was interrupted goes on, where `facts`
-    are the same.
+    """Open a sink that goes on where it was interrupted; give how many lines it has.
+
+    The same `facts` are needed for that.
 
     Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts
     began.
@@ -333,8 +332,9 @@ def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
 
 
 def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
-    """Numbered lines; only \\n and \\r\\n end one. Raises DataError with the line that is not
-    UTF-8.
+    """Read numbered lines; only \n and \r\n end one.
+
+    Raises DataError with the line that is not UTF-8.
     """
     from weft.data.formats.encoding import remedy
 

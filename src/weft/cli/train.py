@@ -188,7 +188,7 @@ def finish(
 
 
 def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
-    """How a run ended, and what to do with its model; of several processes the first speaks."""
+    """Say how a run ended, and what to do with its model; of several processes the first speaks."""
     if not is_first_process():
         return
     if verdict.test_summary:
@@ -203,10 +203,10 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
 
 
 def is_first_process() -> bool:
-    """Of the processes that torchrun starts, the one that speaks."""
+    """Return whether this is the process that speaks, of those that torchrun starts."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def say(text: str) -> None:
-    """For the person, not for a pipe."""
+    """Say a line to the person, not to a pipe."""
     say_lines(text.split("\n"), sys.stderr)

@@ -391,8 +391,10 @@ def _write(
     guesses: Guesses,
     head: str = "",
 ) -> None:
-    """Each text from a line on below the head, and on standard error what is doubtful about the
-    first that are; at the end what the model guessed.
+    """Write each text from a line on below the head.
+
+    On standard error stands what is doubtful about the first ones, and at the end what the model
+    guessed.
 
     With `facts`, which say what is asked, a file that was interrupted goes on where it was.
     """
@@ -419,14 +421,14 @@ def _write(
 
 
 def _facts(folder: Path, source: Lines) -> dict[str, Any]:
-    """What an output depends on beside the settings."""
+    """Return what an output depends on beside the settings."""
     from weft.folder.model_folder import VERSION
 
     return {"version": VERSION, "model": _digest(folder), "input": source.sha256}
 
 
 def _digest(folder: Path) -> str:
-    """Of all that a model folder holds."""
+    """Hash all that a model folder holds."""
     from weft.folder import durable
 
     manifest = folder / durable.MANIFEST
@@ -455,8 +457,9 @@ def refuse_idle(precision: str, engine: object | None) -> None:
 
 @contextmanager
 def naming_options(names: Iterable[str]) -> Iterator[None]:
-    """A settings' name is an option's on the command line: where it comes first, or has several
-    words.
+    """Name a setting in an error as its option is named.
+
+    That is where it stands first, or has several words.
     """
     try:
         yield
@@ -470,7 +473,9 @@ def naming_options(names: Iterable[str]) -> Iterator[None]:
 
 
 def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
-    """Where a person waits for each answer also what is else told at the end."""
+    """Say what is doubtful; where a person waits for each answer also what is else told at the
+    end.
+    """
     cut = "truncated: only what the model reads at most was classified"
     nothing = (
         "nothing known: no word of it was seen in training, and the label is a guess"

@@ -1,3 +1,1 @@
-"""What runs a trained model: its weights packed for the native library, and the forms that PyTorch
-runs.
-"""
+"""The engine: a trained model's weights packed for the native library, and forms in PyTorch."""

@@ -59,7 +59,7 @@ class BatchedDecoder(Generic[C]):
         }
 
     def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
-        """One more token for each row; as `weft.engine.bindings.Session.step`."""
+        """Step once for each row, as `weft.engine.bindings.Session.step`."""
         assert self._cache is not None
         before = rows.ancestors[np.arange(len(rows)), np.maximum(rows.times - 1, 0)]
         places = np.where(rows.times > 0, before, 0).tolist()
@@ -104,7 +104,7 @@ class BatchedEngine(Generic[C]):
         self._prefill, self._step, self._device = prefill, step, device
 
     def session(self, slots: int, places: int) -> BatchedDecoder[C]:
-        """One for so many sentences with so many hypotheses each."""
+        """Start a session of so many sentences with so many hypotheses each."""
         return BatchedDecoder(self._prefill, self._step, slots, places, self._device)
 
 
@@ -157,7 +157,7 @@ def top(values: Float[Tensor, "B k V"], m: int) -> _Top:
 
 
 def top_among_equals(values: Float[Tensor, "B k V"], m: int) -> _Top:
-    """As `top`, and exact among equals, for one more search through the vocabulary."""
+    """Find the best next tokens as `top` does, exact among equals, by one more search."""
     best, ids = values.topk(m)
     larger = best > best[..., -1:]
     all_ids = torch.arange(values.shape[2], device=values.device)

@@ -140,7 +140,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer; `across`, over the memory, is a decoder's that has one. One norm for each of its
+    """The weights of a layer; `across`, over the memory, is a decoder's. A norm for each of its
     parts.
 
     Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what
@@ -166,8 +166,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Weights:
-    """All of a Transformer; without an encoder a language model. `rotary`: cosines and sines, (L, K
-    / 2) each.
+    """The weights of a Transformer; without an encoder a language model.
+
+    `rotary`: cosines and sines, (L, K / 2) each.
 
     `root_mean_square`: norms divide by it, and take no mean away.
     """
@@ -191,8 +192,8 @@ class Weights:
 
 @dataclass(frozen=True)
 class Heads:
-    """How heads are laid out: in `groups`, in each dimension after dimension (`steps`), a lane for
-    each head.
+    """The layout of heads: in `groups`, in each dimension after dimension (`steps`), a lane a
+    head.
     """
 
     num_heads: int
@@ -200,8 +201,9 @@ class Heads:
 
     @property
     def lanes(self) -> int:
-        """Heads side by side, a power of two, at most as many as there are numbers in a
-        register.
+        """Return how many heads stand side by side.
+
+        A power of two, at most as many as there are numbers in a register.
         """
         return min(_lanes(), 1 << (self.num_heads - 1).bit_length())
 
@@ -211,11 +213,11 @@ class Heads:
 
     @property
     def steps(self) -> int:
-        """Dimensions of a head, filled up so that those of a group make whole vectors."""
+        """Return the dimensions of a head, padded so that those of a group make whole vectors."""
         return -(-self.head_dim * self.lanes // _lanes()) * _lanes() // self.lanes
 
     def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
-        """Rows of heads one behind the other, in the engine's order."""
+        """Order rows of heads, one behind the other, as the engine has them."""
         apart = rows.new_zeros(self.groups * self.lanes, self.steps, *rows.shape[1:])
         apart[: self.num_heads, : self.head_dim] = rows.reshape(
             self.num_heads, self.head_dim, *rows.shape[1:]
@@ -238,8 +240,9 @@ class Heads:
 def quantized(
     weight: Float[Tensor, "N M"],
 ) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
-    """int8 and a scale for each row: weight = int8 times scale, to the nearest of 255 steps
-    (symmetric).
+    """Quantize to int8 with a scale for each row: weight = int8 times scale.
+
+    To the nearest of 255 steps, symmetric.
 
     Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized
     stays as it is.
@@ -283,8 +286,9 @@ class Engine:
     """
 
     def __init__(self, weights: Weights, kind: str = "float32") -> None:
-        """`kind`: "float32", "bfloat16" or "int8". Raises UnavailableError where there are no
-        native kernels.
+        """Pack the weights; `kind` is "float32", "bfloat16" or "int8".
+
+        Raises UnavailableError where there are no native kernels.
         """
         self._library = library()
         self._kept: list[object] = []  # what the structures point to
@@ -327,13 +331,13 @@ class Engine:
         self._projection, self._lock = weights.projection, Lock()
 
     def session(self, slots: int, places: int) -> "Session":
-        """Room for so many sentences, each with so many hypotheses; for one thread at a time."""
+        """Start a session of so many sentences, each with so many hypotheses; for one thread at
+        a time.
+        """
         return Session(self, slots, places)
 
     def prepare_lists(self) -> None:
-        """Lay the output matrix out for sentences that may become some ids alone, if that is not
-        done.
-        """
+        """Pack the output matrix for sentences with a shortlist, if that is not done."""
         with self._lock:
             if not self._model.listed.weights:
                 self._model.listed = self._matrix(self._projection, is_packed=False)
@@ -368,8 +372,9 @@ class Engine:
     def _matrix(
         self, linear: Linear, missing: float = 0.0, is_packed: bool = True
     ) -> _Matrix:
-        """In panels, or one output behind the other; outputs that only fill up have the bias
-        `missing`.
+        """Pack a matrix in panels, or one output behind the other.
+
+        Outputs that only pad have the bias `missing`.
         """
         weight, bias = linear.weight.detach().float(), linear.bias
         outputs, inputs = (_filled(size) for size in weight.shape)
@@ -415,7 +420,7 @@ class Engine:
         return (_POINTER * 2)(*pointers)
 
     def _rows(self, table: Tensor | None) -> int | None:
-        """Rows of d_model numbers, filled up with zeros."""
+        """Pad rows of d_model numbers with zeros."""
         if table is None:
             return None
         table = table.detach().float()
@@ -543,7 +548,7 @@ class Session:
         return best, ids, all_of_them
 
     def _filled_up(self, beside: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Rows of d_model numbers, as wide as the engine's own."""
+        """Pad rows of d_model numbers to the engine's own width."""
         rows = np.zeros((len(beside), self.engine._model.d_model_padded), np.float32)
         rows[:, : beside.shape[1]] = beside
         return rows
@@ -558,13 +563,13 @@ class Session:
 
 
 def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Rows of ids behind each other, and where each ends."""
+    """Join rows of ids, and say where each ends."""
     ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
     return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
 
 
 def _lanes() -> int:
-    """How many numbers a register of this processor holds."""
+    """Return how many numbers a register of this CPU holds."""
     return int(library().decoding_lanes())
 
 
@@ -573,7 +578,7 @@ def _filled(size: int) -> int:
 
 
 def _joined(*linears: Linear) -> Linear:
-    """Several maps of one input, their outputs behind each other."""
+    """Join several maps of one input, their outputs behind each other."""
     weight = torch.cat([linear.weight for linear in linears])
     if linears[0].bias is None:
         return Linear(weight, None)

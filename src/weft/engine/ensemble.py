@@ -34,7 +34,7 @@ class EnsembleDecoder:
     """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
-        """The decoders have equally many slots and places."""
+        """Join decoders that have equally many slots and places."""
         self.decoders = decoders
         self.slots, self.places = decoders[0].slots, decoders[0].places
         self.begins_together = any(decoder.begins_together for decoder in decoders)
@@ -45,12 +45,12 @@ class EnsembleDecoder:
         sentences: Sequence[Sequence[int]],
         allowed: Sequence[Ids] = (),
     ) -> None:
-        """Each of them reads the sentences, and what each may become."""
+        """Read the sentences, and their shortlists, with each decoder."""
         for decoder in self.decoders:
             decoder.read(slots, sentences, allowed)
 
     def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
-        """One more token for each row; as `weft.engine.bindings.Session.step`."""
+        """Step once for each row, as `weft.engine.bindings.Session.step`."""
         every = [decoder.step(rows, 1, whole=True) for decoder in self.decoders]
         log_probs = log_mean(
             [
@@ -68,7 +68,7 @@ class EnsembleDecoder:
 
 
 def log_mean(log_probs: Sequence[Float[Tensor, "R V"]]) -> Float[Tensor, "R V"]:
-    """log of the mean of the probabilities, computed in double precision."""
+    """Compute the log of the mean of the probabilities, in double precision."""
     return (
         torch.stack(list(log_probs)).double().logsumexp(0) - math.log(len(log_probs))
     ).float()

@@ -97,11 +97,11 @@ class Writer:
     training = False
 
     def __init__(self, model: CausalTransformer, own: engine.Engine) -> None:
-        """`own` has the model's weights; n-grams and matches are left to the model itself."""
+        """Wrap an engine; `own` has the model's weights and its n-grams and matches."""
         self.model, self.engine = model, own
 
     def train(self, mode: bool = True) -> None:
-        """It has nothing to be trained."""
+        """Leave everything as it is: there is nothing to train."""
 
     def prefill(self, prompt: Int[Tensor, "B L"]) -> WriterCache:
         """Read prompts of one length, without padding; L may be 0."""
@@ -114,7 +114,7 @@ class Writer:
     def decode(
         self, ids: Int[Tensor, "N L"], cache: WriterCache, whole: bool = True
     ) -> tuple[Float[Tensor, "N L V"], WriterCache]:
-        """New positions after those in the cache: logits of what follows each, and the longer
+        """Decode new positions after those in the cache: logits of what follows each, the longer
         cache.
 
         Unless `whole`, nothing is computed of them but the cache.
@@ -141,7 +141,7 @@ class Writer:
         return logits, WriterCache(cache.session, cache.slots, read)
 
     def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
-        """They are what they are."""
+        """Return the logits, which `decode` gives already."""
         return states
 
     def _beside(
@@ -167,9 +167,7 @@ class Writer:
 
 
 def why_no_engine(device: str, precision: str) -> str:
-    """Why this processor has no engine, in words; empty where it has one, or none was made for the
-    device.
-    """
+    """Say why this CPU has no engine; "" where it has one, or none was made for the device."""
     if device != "cpu" or precision not in engine.KINDS:
         return ""
     try:
@@ -180,7 +178,7 @@ def why_no_engine(device: str, precision: str) -> str:
 
 
 def weights_of(model: Seq2SeqTransformer) -> engine.Weights:
-    """All of an encoder-decoder, as the engine takes it."""
+    """Return the weights of an encoder-decoder, as the engine takes them."""
     return replace(
         _weights(model, model.tgt_embedding),
         src=_side(model.src_embedding),
@@ -192,7 +190,7 @@ def weights_of(model: Seq2SeqTransformer) -> engine.Weights:
 def _weights(
     model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding
 ) -> engine.Weights:
-    """Those of a decoder."""
+    """Return the weights of a decoder."""
     first = cast(DecoderLayer | CausalLayer, model.decoder[0])
     attention = first.self_attention
     places = torch.arange(model.max_len).float()
@@ -217,7 +215,7 @@ def _weights(
 
 
 def causal_weights_of(model: CausalTransformer) -> engine.Weights:
-    """All of a decoder-only model, n-grams and matches left out."""
+    """Return the weights of a decoder-only model, n-grams and matches left out."""
     return _weights(model, model.embedding)
 
 

@@ -1,3 +1,1 @@
-"""What a training step on a processor does beside its matrix products, in one pass over memory
-each.
-"""
+"""The kernels of training on a CPU, beside matrix products, in one pass over memory each."""

@@ -1,4 +1,4 @@
-"""What this machine is good at: measured once, written down with the run, and said aloud."""
+"""The machine: what it is good at, measured once, written down with the run, and said aloud."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ IMITATED = 0.1  # times float32's speed: what is slower is no type of this proce
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how a run computes; `reason` says why, in words for the person who runs it.
+    """The device, precision, threads and kernels of a run; `reason` says why, for a person.
 
     `products` is whose products in float32 native kernels use: "blas", PyTorch's default, or
     "onednn". `peak_flops` is the best rate of a large matrix product, in multiplications and
@@ -48,7 +48,7 @@ class Machine:
         return replace(self, precision="float32")
 
     def in_short(self) -> str:
-        """Where a run computes: "a GPU", "2 threads"."""
+        """Say where a run computes: "a GPU", "2 threads"."""
         return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
 
     def as_settings(self, asked: Mapping[str, object]) -> str:
@@ -64,7 +64,7 @@ class Machine:
         return " ".join(f"--set training.{name}={chosen[name]}" for name in opened)
 
     def describe(self) -> str:
-        """One line with all that was chosen, and why."""
+        """Describe all that was chosen, and why, in one line."""
         kernels = "native" if self.kernels == "native" else "PyTorch's"
         kernels += " kernels"
         peak = f", {self.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
@@ -107,8 +107,8 @@ class Machine:
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
-        """The context of a forward pass: products in half precision where chosen, float32 weights
-        always.
+        """Open the context of a forward pass: products in half precision where chosen, float32
+        weights.
         """
         return torch.autocast(
             self.device, LOW.get(self.precision), enabled=self.precision in LOW
@@ -149,7 +149,7 @@ def choose_machine(
 
 
 def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machine:
-    """That of a model which is not trained: products in `precision`, "auto" the fastest.
+    """Choose the machine of a model in use; products in `precision`, "auto" the fastest.
 
     `kernels`: "auto", an engine where there is one, or "torch", the model's own steps in PyTorch's
     operations, which are slower and can be watched. Its threads are those of the engine, which has
@@ -248,14 +248,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def counted_threads(threads: int) -> str:
-    """In words."""
+    """Say a number of threads."""
     return "1 thread" if threads == 1 else f"{threads} threads"
 
 
 def threads_asked() -> int | None:
-    """What the environment asks for (OMP_NUM_THREADS, as every program on OpenMP reads it); None
-    where nothing.
-    """
+    """Return the threads that OMP_NUM_THREADS asks for; None where it is not set."""
     number = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(number) if number.isdecimal() and int(number) > 0 else None
 
@@ -271,8 +269,9 @@ def usable_cores() -> int:
 
 @cache
 def _useful_threads(device: str) -> int:
-    """All cores, unless other work keeps them so busy that one thread alone is as fast; once in a
-    process.
+    """Count all cores, or 1 where other work keeps them so busy that one thread is as fast.
+
+    Measured once in a process.
     """
     cores = usable_cores()
     if device != "cpu" or cores == 1:
@@ -307,8 +306,7 @@ def _gpu_has_bfloat16() -> bool:
 
 
 def _gain(device: torch.device, precision: str) -> float:
-    """How many times faster than in float32 a product of typical size is, the cast of its input
-    included.
+    """Measure how many times as fast as in float32 a product of typical size is, casts included.
 
     A small one is tried first: where the processor has to imitate the type, a large one takes a
     minute.
@@ -392,8 +390,9 @@ def _prefers_onednn() -> bool:
 def _times_as_fast(
     work: Callable[[], object], other: Callable[[], object], device: torch.device
 ) -> float:
-    """How many times as fast as the other; taken in turns, so that what else runs disturbs both
-    alike.
+    """Measure how many times as fast one is as the other.
+
+    They take turns, so that what else runs disturbs both alike.
     """
     seconds = [
         (_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(9)

@@ -173,8 +173,9 @@ def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
 
 
 def _folder() -> Path:
-    """Where compiled kernels are kept, for this user alone. A relative XDG_CACHE_HOME does not
-    count.
+    """Return the folder of compiled kernels, this user's alone.
+
+    A relative XDG_CACHE_HOME does not count.
     """
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
@@ -199,8 +200,9 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether it is there, belongs to this user or to root, a link to it too, and nobody else can
-    write it.
+    """Return whether a path is this user's or root's, and nobody else can write it.
+
+    A link to it must be so too.
     """
     try:
         itself, target = path.lstat(), path.stat()
@@ -225,7 +227,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _fingerprint(source: Path, runtime: str) -> str:
-    """Changes with the source, how it is compiled, and the processor it is compiled for."""
+    """Hash the source, the way it is compiled, and the CPU that it is compiled for."""
     processor = re.findall(
         r"^(?:flags|Features|model name)\s*:.*$",
         Path("/proc/cpuinfo").read_text("utf-8"),
@@ -241,8 +243,9 @@ def _flags(source: Path) -> tuple[str, ...]:
 
 
 def _make(source: Path, runtime: str, path: Path) -> None:
-    """By the first compiler that can; where none could before, its words are repeated. Raises
-    UnavailableError.
+    """Compile by the first compiler that can.
+
+    Where none could before, its words are repeated. Raises UnavailableError.
     """
     compilers = _compilers()
     if not compilers:
@@ -266,7 +269,7 @@ def _make(source: Path, runtime: str, path: Path) -> None:
 
 
 def _compilers() -> list[str]:
-    """Those in the path, each once, the system's own choice first."""
+    """List the compilers in the path, each once, the system's own choice first."""
     found = filter(None, map(shutil.which, ("c++", "g++", "clang++")))
     return list(
         {
@@ -276,7 +279,7 @@ def _compilers() -> list[str]:
 
 
 def _known_by(compilers: Iterable[str]) -> str:
-    """Changes with any of them."""
+    """Hash what identifies the compilers."""
     facts = [
         (os.path.realpath(c), os.stat(c).st_size, os.stat(c).st_mtime_ns)
         for c in compilers
@@ -287,7 +290,7 @@ def _known_by(compilers: Iterable[str]) -> str:
 def _compiled_by_any(
     compilers: Iterable[str], source: Path, runtime: str, path: Path
 ) -> list[str]:
-    """What each compiler said that failed; nothing where one has made the library."""
+    """Compile; return what each compiler said that failed, nothing where one succeeded."""
     reasons = []
     for compiler in compilers:
         try:
@@ -300,7 +303,9 @@ def _compiled_by_any(
 
 
 def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
-    """Under another name first: several processes may do so at once, and none sees half of a file.
+    """Compile under another name first: several processes may do so at once.
+
+    None of them sees half of a file.
 
     With OpenMP where there is the path of a runtime for it. Clang leaves all to one thread with
     GNU's.

@@ -46,14 +46,14 @@ def fits_attention(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 
 def linear(x: Float[Tensor, "*N I"], layer: nn.Linear) -> Float[Tensor, "*N O"]:
-    """x W^T + b."""
+    """Compute x W^T + b."""
     return linears(x, layer)[0]
 
 
 def linears(
     x: Float[Tensor, "*N I"], *layers: nn.Linear
 ) -> tuple[Float[Tensor, "*N _"], ...]:
-    """What each of the layers makes of x, in one product where that is faster."""
+    """Apply several linear layers to x, in one product where that is faster."""
     if not _fits_linear(x, *layers):
         return tuple(layer(x) for layer in layers)
     out = training.applied(
@@ -67,9 +67,7 @@ def linears(
 def normed(
     x: Float[Tensor, "*N D"], norm: nn.LayerNorm | nn.RMSNorm
 ) -> Float[Tensor, "*N D"]:
-    """What the norm makes of each position; in the type that products have here, as only they read
-    it.
-    """
+    """Apply the norm; the result has the type of products, since only they read it."""
     if is_native(x) and x.dtype == torch.float32:
         centred = isinstance(norm, nn.LayerNorm)
         bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
@@ -88,7 +86,7 @@ def normed(
 def add_dropped(
     x: Float[Tensor, "*N D"], y: Float[Tensor, "*N D"], dropout: nn.Dropout
 ) -> Float[Tensor, "*N D"]:
-    """x + dropout(y)."""
+    """Compute x + dropout(y)."""
     if is_native(x, y) and x.dtype == torch.float32 and x.shape == y.shape:
         p = dropout.p if dropout.training else 0.0
         return training.applied(training.AddDropped, x, y, p) if p > 0 else x + y
@@ -96,7 +94,7 @@ def add_dropped(
 
 
 def dropped(x: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N D"]:
-    """dropout(x)."""
+    """Compute dropout(x)."""
     if is_native(x) and x.dtype == torch.float32 and dropout.training and dropout.p > 0:
         return training.applied(training.AddDropped, None, x, dropout.p)
     return dropout(x)
@@ -109,7 +107,7 @@ def feed_forward(
     outer: nn.Linear,
     squared: bool = False,
 ) -> Float[Tensor, "*N D"]:
-    """outer(dropout(max(inner(x), 0))), or with the square of the maximum."""
+    """Compute outer(dropout(max(inner(x), 0))), or with the square of the maximum."""
     if _fits_linear(x, inner, outer):
         p = dropout.p if dropout.training else 0.0
         return training.applied(
@@ -131,7 +129,7 @@ def gated(
     inner: Float[Tensor, "*N F"],
     activation: nn.SiLU | nn.GELU,
 ) -> Float[Tensor, "*N F"]:
-    """activation(gate) * inner."""
+    """Compute activation(gate) * inner."""
     if is_native(gate, inner) and gate.dtype == inner.dtype:
         return training.applied(
             training.Gated, gate, inner, isinstance(activation, nn.GELU)

@@ -49,8 +49,9 @@ def is_in_use() -> bool:
 
 
 def helps_products(x: Tensor) -> bool:
-    """Whether its products are better taken here: the BLAS reads across in float32 at full speed as
-    well.
+    """Return whether products are better taken here than by the BLAS.
+
+    It reads across in float32 at full speed as well.
     """
     return _float32_too or product_type(x) == torch.bfloat16
 
@@ -93,7 +94,7 @@ def product_type(x: Tensor) -> torch.dtype:
 
 
 def applied(function: type[Function], *arguments: Any) -> Any:
-    """What it gives for these, with its gradient recorded."""
+    """Apply an operation and record its gradient."""
     return function.apply(*arguments)  # type: ignore[no-untyped-call]
 
 
@@ -116,19 +117,21 @@ def refuse_failure(status: int) -> None:
 
 
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
-    """What the native forms multiply with: 0, or 1 / (1 - p)."""
+    """Draw what the native forms multiply with: 0, or 1 / (1 - p)."""
     ones, factors = torch.ones(rows, cols), torch.empty(rows, cols)
     call("drop", ones, ones, factors, rows, cols, p, seed)
     return factors
 
 
 def _draw_seed() -> int:
-    """From torch's generator, so that what seeds it seeds the masks."""
+    """Draw a seed from torch's generator, so that what seeds it seeds the masks."""
     return int(torch.randint(2**62, ()))
 
 
 class Linears(Function):
-    """One node and one product in the place of several casts, products and sums."""
+    """The product of several layers as one node, in the place of several casts, products and
+    sums.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor | None) -> tuple[Tensor, ...]:
@@ -216,7 +219,7 @@ class FeedForward(Function):
 
 
 def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
-    """Their rows below each other, in the type of products."""
+    """Order the rows of matrices below each other, in the type of products."""
     stacked = torch.empty(sum(map(len, weights)), weights[0].shape[1], dtype=low)
     for part, weight in zip(
         stacked.split_with_sizes([len(w) for w in weights]), weights, strict=True
@@ -228,8 +231,9 @@ def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
 def _product(
     rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none"
 ) -> Tensor:
-    """rows x matrix^T + bias, `then` "relu" or "none"; one pass where PyTorch has oneDNN's form of
-    it.
+    """Compute rows x matrix^T + bias, `then` "relu" or "none".
+
+    One pass where PyTorch has oneDNN's form of it.
     """
     shift = None if bias is None else bias.to(rows.dtype)
     if _onednn_has(rows.dtype):
@@ -246,7 +250,7 @@ def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R
 def _product_into(
     out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]
 ) -> None:
-    """out = A B."""
+    """Compute out = A B."""
     if _float32_too and a.dtype == torch.float32:
         out.copy_(onednn_product(a, b))
     else:
@@ -297,7 +301,7 @@ def _column_sums(
 
 
 def _side_by_side(parts: list[Tensor]) -> Tensor:
-    """Matrices of as many rows as one, without a copy where they lie so already."""
+    """Join matrices of as many rows, without a copy where they lie side by side already."""
     first, step = parts[0], parts[0].stride(0)
     starts = [
         first.data_ptr() + first.element_size() * sum(p.shape[1] for p in parts[:i])
@@ -519,8 +523,9 @@ def counting_rooms() -> Iterator[list[int]]:
 
 
 def _count_room(sizes: native.Sizes, mask: Tensor | None) -> None:
-    """What `Room` in training.cpp has: a number for each query and key, unless all queries see the
-    same keys.
+    """Count what `Room` in training.cpp holds.
+
+    A number for each query and key, unless all queries see the same keys.
     """
     for rooms in _counting:
         queries = 1 if mask is None or mask.stride(2) == 0 else sizes.queries
@@ -529,19 +534,20 @@ def _count_room(sizes: native.Sizes, mask: Tensor | None) -> None:
 
 
 def _dense(x: Tensor) -> Tensor:
-    """Each vector of K in one piece."""
+    """Make each vector of K lie in one piece."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _heads_like(x: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L K"]:
-    """Room for the same, laid out so that the heads of a position lie side by side."""
+    """Make room for a like tensor in which the heads of a position lie side by side."""
     batch, heads, length, width = x.shape
     return x.new_empty(batch, length, heads, width).transpose(1, 2)
 
 
 def _room_for(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
-    """Room for the like of each; what shares a piece of memory gets it side by side, for
-    `_side_by_side`.
+    """Make room for the like of each tensor.
+
+    What shares a piece of memory gets it side by side, for `_side_by_side`.
     """
     places = [x.untyped_storage().data_ptr() for x in heads]
     room: list[Tensor] = []
@@ -566,8 +572,9 @@ def _mask(mask: Tensor | None) -> Any:
 
 
 def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
-    """Room for a matrix: so large a piece would come from the system anew in every step, page by
-    page.
+    """Take room for a matrix from what is kept.
+
+    So large a piece would come from the system anew in every step, page by page.
     """
     spare = _spare.pop(low, None)
     if spare is None or spare.numel() < rows * cols:
@@ -581,8 +588,8 @@ def _give_back(matrix: Tensor) -> None:
 
 
 class CrossEntropy(Function):
-    """Some rows at a time, their logits, their losses and the gradients of both, while all are
-    near.
+    """The cross-entropy in blocks of rows: logits, losses and both gradients while they are in
+    cache.
 
     Of the whole batch nothing of the logits' size exists but their gradient, in the type of
     products.

@@ -25,7 +25,7 @@ Mask = Bool[Tensor, "..."] | None
 
 @dataclass
 class AttentionRecord:
-    """What every attention of one forward pass looked at; hand in an empty one to have it filled.
+    """The attention weights of one forward pass; hand in an empty record to have it filled.
 
     Each list holds one tensor a layer, first layer first, of shape (B, H, queries, keys); a row
     sums to 1.
@@ -70,8 +70,9 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
-    """softmax(QK^T / sqrt(K)) V and its weights (equation 1); a query that may see nothing gets
-    zeros.
+    """Compute softmax(QK^T / sqrt(K)) V and its weights (equation 1).
+
+    A query that may attend to nothing gets zeros.
 
     Whatever has the size of the scores is touched as seldom as possible: the queries are divided
     instead of them, and hidden ones get a number added that leaves them no weight, which costs
@@ -135,9 +136,7 @@ class MultiHeadAttention(nn.Module):
     def keys_values(
         self, memory: Float[Tensor, "B S D"], first: int = 0
     ) -> tuple[Float[Tensor, "B J S K"], Float[Tensor, "B J S K"]]:
-        """What can be looked at, from position `first` on: computed once, whoever looks and however
-        often.
-        """
+        """Project the memory to keys and values, from position `first` on: once for all queries."""
         key, value = operations.linears(memory, self.key, self.value)
         return self._placed(key, first, self.key_norm), self._heads(value)
 
@@ -146,7 +145,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[
         Float[Tensor, "B H L K"], Float[Tensor, "B J L K"], Float[Tensor, "B J L K"]
     ]:
-        """All three of x itself, which begins at position `first`."""
+        """Project x, which begins at position `first`, to queries, keys and values."""
         query, key, value = operations.linears(x, self.query, self.key, self.value)
         queries = self._placed(query, first, self.query_norm)
         return queries, self._placed(key, first, self.key_norm), self._heads(value)
@@ -213,7 +212,7 @@ class MultiHeadAttention(nn.Module):
         ).transpose(1, 2)
 
     def _for_all_heads(self, x: Float[Tensor, "B J S K"]) -> Float[Tensor, "B H S K"]:
-        """Each key and value for every head that it serves."""
+        """Repeat each key and value for every head that it serves."""
         if self.key_value_heads == self.num_heads:
             return x
         return x.repeat_interleave(self.num_heads // self.key_value_heads, dim=1)

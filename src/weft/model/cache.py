@@ -1,5 +1,4 @@
-"""What a decoder has seen so far, as a value: keys and values of every layer, and the source's
-padding.
+"""The cache of a decoder, a value: keys and values of every layer, and the source's padding.
 
 A new cache is made at each step, none is ever changed.
 Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or hypotheses.
@@ -14,14 +13,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """What one attention can look at: a key and a value for each position."""
+    """The keys and values of one attention, one of each a position."""
 
     key: Float[Tensor, "N J L K"]
     value: Float[Tensor, "N J L K"]
 
     @property
     def length(self) -> int:
-        """How many positions there are."""
+        """Return the number of positions."""
         return self.key.shape[2]
 
     def extended(
@@ -46,7 +45,7 @@ class KeysValues:
 
 @dataclass(frozen=True)
 class CausalCache:
-    """All layers of a decoder-only model; its rows have all seen equally many positions.
+    """The cache of a decoder-only model; its rows have equally many positions.
 
     `ids` are the tokens read, which n-grams and matches of the next positions reach back to.
     """
@@ -56,11 +55,11 @@ class CausalCache:
 
     @property
     def length(self) -> int:
-        """How many positions it has seen."""
+        """Return the number of positions so far."""
         return self.layers[0].length
 
     def until(self, length: int) -> "CausalCache":
-        """What was known after the first so many positions."""
+        """Cut the cache to its first `length` positions."""
         return CausalCache(
             tuple(layer.until(length) for layer in self.layers), self.ids[:, :length]
         )
@@ -74,7 +73,7 @@ class CausalCache:
 
 @dataclass(frozen=True)
 class LayerCache:
-    """One decoder layer of an encoder-decoder: the target positions so far, and the memory."""
+    """The cache of an encoder-decoder's layer: the target positions so far, and the memory."""
 
     past: KeysValues
     memory: KeysValues
@@ -82,14 +81,14 @@ class LayerCache:
 
 @dataclass(frozen=True)
 class DecoderCache:
-    """All layers of an encoder-decoder's decoder."""
+    """The cache of an encoder-decoder: that of each layer of its decoder."""
 
     layers: tuple[LayerCache, ...]
     memory_padding: Bool[Tensor, "N S"]
 
     @property
     def length(self) -> int:
-        """How many target positions it has seen."""
+        """Return the number of target positions so far."""
         return self.layers[0].past.length
 
     def select(self, rows: Int[Tensor, " M"]) -> "DecoderCache":

@@ -22,7 +22,7 @@ from weft.model.transformer import Embedding, final_norm, init_weights
 
 
 class CausalTransformer(nn.Module):
-    """One stack of causal layers; `forward` gives the logits of the token after each position.
+    """A stack of causal layers; `forward` gives the logits of the token after each position.
 
     `tie_embeddings` makes embedding and output projection one matrix. With `ngrams` above 1 a
     token's vector has those of the n-grams that end there added to it, with `match_lengths` those
@@ -59,7 +59,7 @@ class CausalTransformer(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each position."""
+        """Compute the logits of the token after each position."""
         return self.output(self.states(tgt_in, segments, record))
 
     def states(
@@ -78,7 +78,7 @@ class CausalTransformer(nn.Module):
         return self._read(tgt_in, self.start(len(tgt_in)), segments, record)[0]
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
-        """Hidden states to logits."""
+        """Project hidden states to logits."""
         return operations.linear(states, self.projection)
 
     def start(self, num_rows: int) -> CausalCache:
@@ -105,7 +105,7 @@ class CausalTransformer(nn.Module):
         cache: CausalCache,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
-        """One or several new positions after those in the cache; their states and the longer
+        """Decode new positions after those in the cache; return their states and the longer
         cache.
         """
         return self._read(ids, cache, None, record)

@@ -46,7 +46,7 @@ class TransformerClassifier(nn.Module):
     def forward(
         self, ids: Int[Tensor, "B L"], record: AttentionRecord | None = None
     ) -> Float[Tensor, "B C"]:
-        """Logits of every label for each text."""
+        """Compute the logits of every label for each text."""
         return self.output(self.states(ids, record))
 
     def states(
@@ -61,7 +61,7 @@ class TransformerClassifier(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def output(self, states: Float[Tensor, "*N E"]) -> Float[Tensor, "*N C"]:
-        """Texts' vectors to logits."""
+        """Project texts' vectors to logits."""
         return self.projection(self.head_dropout(states))
 
 

@@ -1,5 +1,4 @@
-"""How many multiplications and additions training takes: what the share of a machine's matrix peak
-is a share of.
+"""The multiplications and additions of training, by which a share of a machine's peak is known.
 
 Matrix products alone are counted, and of tokens alone: norms, activations, dropout, softmax,
 embedding lookups, the optimizer and all padding are left out, as is whatever is computed twice.
@@ -29,7 +28,7 @@ _NONE = torch.zeros(0, dtype=torch.int64)
 
 @dataclass(frozen=True)
 class Cost:
-    """What training on one batch takes, in FLOPs, by what it grows with.
+    """The cost of training on one batch in FLOPs, by what it grows with.
 
     `src`, `tgt` and `text`: of a source token, a target token and a text. `src_pair`, `tgt_pair`
     and `cross_pair`: of a query and a key, both source tokens, both target tokens, or one of each.
@@ -45,7 +44,7 @@ class Cost:
     def of(
         self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE
     ) -> float:
-        """FLOPs of texts with so many source and target tokens; of either side there may be
+        """Count the FLOPs of texts with so many source and target tokens; either side may have
         none.
         """
         texts = max(len(src_lens), len(tgt_lens))
@@ -83,7 +82,10 @@ def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
 
 
 def causal_cost(model: CausalTransformer) -> Cost:
-    """All tokens are target tokens; the tables of n-grams and matches are lookups."""
+    """Count a decoder-only model: all tokens are target tokens.
+
+    The tables of n-grams and matches are lookups.
+    """
     taken = _taken(model)
     each = taken * _weights(model.decoder) + _weights(model.projection)
     return Cost(tgt=6 * each, tgt_pair=12 * taken * _width(model.decoder))
@@ -119,7 +121,7 @@ def _weights(*parts: nn.Module) -> int:
 
 
 def _width(part: nn.Module) -> int:
-    """H x K, added up over all attentions."""
+    """Sum H x K over all attentions."""
     return sum(
         m.num_heads * m.head_dim
         for m in part.modules()

@@ -108,8 +108,7 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """What all layers have in common: in training each is left out as a whole with probability
-    `layer_dropout`.
+    """A layer; in training it is left out as a whole with probability `layer_dropout`.
 
     Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section
     3.2.
@@ -120,7 +119,7 @@ class Layer(nn.Module):
         self.layer_dropout = shape.layer_dropout
 
     def is_left_out(self) -> bool:
-        """Drawn anew at each call; never where nothing is trained."""
+        """Draw whether the layer is left out; never where nothing is trained."""
         return (
             self.training
             and self.layer_dropout > 0
@@ -174,8 +173,8 @@ class CausalLayer(Layer):
         mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
-        """x holds the new positions alone; what came before them is in the past, and so will they
-        be.
+        """Compute the states of the new positions x after `past`; return them and the longer
+        past.
         """
         if self.is_left_out():
             return x, past
@@ -215,8 +214,8 @@ class DecoderLayer(Layer):
         memory_mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
-        """x holds the new positions alone; what came before them is in the cache, and so will they
-        be.
+        """Compute the states of the new positions x after the cache; return them and the longer
+        cache.
         """
         if self.is_left_out():
             return x, cache
@@ -237,8 +236,9 @@ class DecoderLayer(Layer):
 
 
 def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
-    """Of D numbers a position: without their mean (Ba et al. 2016), or with it (Zhang and Sennrich
-    2019).
+    """Build a norm of D numbers a position.
+
+    It takes their mean away (Ba et al. 2016), or not (Zhang and Sennrich 2019).
     """
     if shape.norm == "rms":
         return nn.RMSNorm(shape.d_model, eps=NORM_EPS)
@@ -246,14 +246,12 @@ def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
 
 
 def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:
-    """With a gate where the activation is one of a gate."""
+    """Build a feed-forward part, with a gate where the activation is one of a gate."""
     return GatedFeedForward(shape) if shape.activation in GATES else FeedForward(shape)
 
 
 def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttention:
-    """One attention of the shape that the recipe describes; `rotary` only where the recipe has it
-    too.
-    """
+    """Build an attention as the recipe describes it; `rotary` only where the recipe has it too."""
     rotary = rotary and shape.positions == "rotary"
     return MultiHeadAttention(
         shape.d_model,
@@ -275,7 +273,7 @@ def _look_back(
     mask: Mask,
     maps: list[Tensor] | None,
 ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
-    """Self-attention over the past and over x itself, which then belongs to the past."""
+    """Attend causally: over the past and over x itself, which then belongs to the past."""
 
     def look(y: Tensor) -> Tensor:
         nonlocal past

@@ -40,7 +40,7 @@ class Lookup:
     valid: Bool[Tensor, "B G"]
 
     def weights(self) -> Float[Tensor, "B G"]:
-        """Of each n-gram; 0 where it is not real."""
+        """Return the weight of each n-gram; 0 where it is not real."""
         if self.row_weights is None:
             return self.valid.to(self.table.dtype)
         return self.row_weights[self.rows] * self.valid
@@ -73,9 +73,7 @@ class NgramBag(nn.Module):
         )
 
     def forward(self, ids: Int[Tensor, "B L"]) -> Float[Tensor, "B D"]:
-        """Ids to one vector a text: the weighted sum over tokens and n-grams, by the sum of their
-        weights.
-        """
+        """Compute one vector a text from ids: the weighted mean over tokens and n-grams."""
         total, weight = (
             torch.zeros((), device=ids.device),
             torch.zeros((), device=ids.device),
@@ -90,7 +88,7 @@ class NgramBag(nn.Module):
         return total / weight.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]
 
     def lookups(self, ids: Int[Tensor, "B L"]) -> Iterator[Lookup]:
-        """Of all tokens, then of all n-grams of each length."""
+        """Return the rows of all tokens, then of all n-grams of each length."""
         yield Lookup(1, self.tokens.weight, self.token_weights, ids, ids != self.pad_id)
         if self.hashed is not None:
             for n in self.lengths:
@@ -99,7 +97,7 @@ class NgramBag(nn.Module):
 
     @property
     def lacks_weights(self) -> bool:
-        """Whether `weigh` is still to be called."""
+        """Return whether `weigh` is still to be called."""
         return self.token_weights is not None and not bool(self.token_weights.any())
 
     def weigh(
@@ -138,8 +136,8 @@ class NgramBag(nn.Module):
     def _count(
         self, texts: Iterable[tuple[Int[Tensor, "B L"], Bool[Tensor, "B C"]]]
     ) -> tuple[Float[Tensor, "K R"], Float[Tensor, " K"]]:
-        """In how many texts of each label, and last in how many of all, a row is met; how many
-        there are.
+        """Count the texts in which a row occurs, per label and (last column) in all; and all
+        texts.
         """
         met = num_texts = torch.zeros(0)
         for ids, labels in texts:
@@ -158,8 +156,9 @@ class NgramBag(nn.Module):
     def _met(
         self, ids: Int[Tensor, "B L"]
     ) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
-        """Each row that a text meets, once: the numbers of both; n-grams' rows come behind the
-        tokens'.
+        """List each row that a text has, once, with the text's number.
+
+        Rows of n-grams come behind those of tokens.
         """
         pairs = []
         for found in self.lookups(ids):
@@ -178,7 +177,7 @@ class NgramBag(nn.Module):
 
 
 class NgramEmbedding(nn.Module):
-    """At each position the sum of the vectors of the n-grams of 2 to `ngrams` tokens that end
+    """An embedding of n-grams: the sum of the vectors of those of 2 to `ngrams` tokens that end
     there.
 
     While training, each n-gram is left out with probability `ngram_dropout`, the whole of it, so
@@ -198,7 +197,7 @@ class NgramEmbedding(nn.Module):
         length: int,
         segments: Int[Tensor, "N L"] | None = None,
     ) -> Float[Tensor, "N L D"]:
-        """Of the last `length` tokens read. With `segments` an n-gram has no part in another
+        """Embed the last `length` tokens. With `segments` an n-gram has no part in another
         document.
         """
         found = [
@@ -213,8 +212,8 @@ class NgramEmbedding(nn.Module):
 
 
 class MatchEmbedding(nn.Module):
-    """At each position, for each length n, the vector of what followed when the newest n tokens
-    stood there last.
+    """An embedding of matches: for each n, of what followed when the newest n tokens stood there
+    last.
 
     Nothing is added where they stand for the first time. A model can learn to look back for them by
     itself, but slowly; so it can write a name again that it has just read. Two runs of tokens are
@@ -237,7 +236,7 @@ class MatchEmbedding(nn.Module):
         length: int,
         segments: Int[Tensor, "N L"] | None = None,
     ) -> Float[Tensor, "N L D"]:
-        """Of the last `length` tokens read. With `segments` no other document is looked at."""
+        """Embed the last `length` tokens. With `segments` no other document is looked at."""
         found = [self._followers(read, length, n, segments) for n in self.lengths]
         # N L R
         rows = torch.stack(
@@ -254,7 +253,7 @@ class MatchEmbedding(nn.Module):
         n: int,
         segments: Int[Tensor, "N L"] | None,
     ) -> tuple[Int[Tensor, "N L"], Bool[Tensor, "N L"]]:
-        """What followed the last match of each position, and whether there is one."""
+        """Find what followed the last match of each position, and whether there is one."""
         total = read.shape[1]
         hashes, valid = _ending(read, total, n, PRIME, self.pad_id, segments)
         place = torch.arange(total, dtype=torch.int32, device=read.device)
@@ -300,9 +299,7 @@ def _ending(
     pad_id: int,
     segments: Int[Tensor, "N L"] | None,
 ) -> tuple[Int[Tensor, "N L"], Bool[Tensor, "N L"]]:
-    """The hash of the n-gram that ends at each of the last `length` tokens, and whether it is a
-    real one.
-    """
+    """Hash the n-grams that end at each of the last `length` tokens, and say which are real."""
     reached = F.pad(read, (n - 1, 0), value=pad_id)[:, read.shape[1] - length :]
     hashes, valid = ngram_hashes(reached, n, buckets, pad_id)
     if segments is not None:  # then nothing was read before
@@ -320,8 +317,9 @@ def _sum_of_rows(
 
 
 def _table(buckets: int, d_model: int) -> nn.EmbeddingBag:
-    """Of given rows, as the module would draw millions of random ones first; `init_weights` begins
-    with zeros.
+    """Build a table of given rows; `init_weights` begins with zeros.
+
+    The module itself would draw millions of random rows first.
     """
     return nn.EmbeddingBag.from_pretrained(
         torch.zeros(buckets, d_model), freeze=False, mode="sum"

@@ -1,4 +1,4 @@
-"""Where a token stands: a vector added to its embedding, or an angle to turn queries and keys by.
+"""The position of a token: a vector added to its embedding, or an angle of queries and keys.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -14,9 +14,7 @@ from weft.kernels import operations
 def sinusoids(
     num_positions: int, d_model: int, base: float = 10_000.0
 ) -> Float[Tensor, "L D"]:
-    """sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (Vaswani et al. 2017, section
-    3.5).
-    """
+    """Compute sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (section 3.5)."""
     position = torch.arange(num_positions, dtype=torch.float64)[:, None]
     frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
@@ -24,7 +22,7 @@ def sinusoids(
 
 
 def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
-    """Each position counted from 0 within its own segment; a segment is a run of equal numbers."""
+    """Count positions from 0 within their own segments; a segment is a run of equal numbers."""
     index = torch.arange(segments.shape[1], device=segments.device)
     # a row's own beginning is at 0 anyway
     begins = segments.diff(dim=1, prepend=segments[:, :1]) != 0
@@ -37,8 +35,9 @@ class Positions(nn.Module):
     table: Tensor
 
     def forward(self, length: int, first: int = 0) -> Float[Tensor, "L D"]:
-        """Vectors of the positions first, ..., first + length - 1. Raises ValueError beyond the
-        last one.
+        """Return the vectors of `length` positions from `first` on.
+
+        Raises ValueError beyond the last one.
         """
         # a slice would silently be shorter, and one row of it broadcast
         self._refuse_beyond(first + length)
@@ -78,7 +77,7 @@ class NoPositions(Positions):
 
 
 class LearnedPositions(Positions):
-    """One learned vector a position."""
+    """A table of learned vectors, one a position."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
@@ -88,7 +87,7 @@ class LearnedPositions(Positions):
 def angles(
     position: Float[Tensor, "L"], head_dim: int, base: float = 10_000.0
 ) -> tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]]:
-    """Cosine and sine of each position's angle for each pair of a head's numbers."""
+    """Compute cosine and sine of each position's angle for each pair of a head's numbers."""
     steps = torch.arange(0, head_dim, 2, dtype=position.dtype, device=position.device)
     angle = position[:, None] * base ** (-steps / head_dim)
     return angle.cos(), angle.sin()

@@ -30,7 +30,7 @@ State: TypeAlias = tuple[Float[Tensor, "layers N R"], ...]
 def attention_weights(
     scores: Float[Tensor, "N T S"], padding: Bool[Tensor, "N S"]
 ) -> Float[Tensor, "N T S"]:
-    """softmax over what is not padding (True); a row that may see nothing gets zeros."""
+    """Compute the softmax over what is not padding (True); a row that sees nothing gets zeros."""
     hidden = padding[:, None, :]
     return (
         scores.masked_fill(hidden, float("-inf")).softmax(-1).masked_fill(hidden, 0.0)
@@ -46,7 +46,7 @@ class DotAttention(nn.Module):
     """
 
     def keys(self, memory: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
-        """What queries are compared with: computed once for each source."""
+        """Compute what queries are compared with, once for each source."""
         return memory
 
     def forward(
@@ -75,7 +75,7 @@ class AdditiveAttention(nn.Module):
         self.energy = nn.Linear(d_hidden, 1, bias=False)
 
     def keys(self, memory: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
-        """What queries are compared with: computed once for each source."""
+        """Compute what queries are compared with, once for each source."""
         return self.key(memory)
 
     def forward(
@@ -91,8 +91,8 @@ class AdditiveAttention(nn.Module):
 
 @dataclass(frozen=True)
 class RecurrentCache:
-    """What the decoder needs to go on: its state, and the memory with keys and padding; none is
-    ever changed.
+    """The cache of a recurrent decoder: its state, the memory with keys and padding; never
+    changed.
 
     `length` counts the target positions that the state has seen.
     """
@@ -173,7 +173,7 @@ class Seq2SeqRecurrent(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each target position."""
+        """Compute the logits of the token after each target position."""
         return self.output(self.states(src, tgt_in, record))
 
     def states(
@@ -186,11 +186,11 @@ class Seq2SeqRecurrent(nn.Module):
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
-        """Attentional states to logits."""
+        """Project attentional states to logits."""
         return self.projection(states)
 
     def encode(self, src: Int[Tensor, "B S"]) -> Float[Tensor, "B S R"]:
-        """Source ids to memory; padding is never read."""
+        """Encode source ids to memory; padding is never read."""
         return self._read(src)[0]
 
     def prefill(
@@ -210,9 +210,7 @@ class Seq2SeqRecurrent(nn.Module):
         cache: RecurrentCache,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], RecurrentCache]:
-        """One or several new target positions after those in the cache; their states and the newer
-        cache.
-        """
+        """Decode new target positions after the cache; return their states and the newer cache."""
         x = self._embedded(self.tgt_embedding, ids)
         with _full_precision(ids.device):
             hidden, ends = self.decoder(x, _for_layers(cache.state))
@@ -227,7 +225,7 @@ class Seq2SeqRecurrent(nn.Module):
         )
 
     def _read(self, src: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S R"], State]:
-        """Memory, and the state that the decoder starts with."""
+        """Read the source; return the memory and the state that the decoder starts with."""
         packed = self._packed(src)
         with _full_precision(src.device):
             states, ends = self.encoder(packed)
@@ -250,14 +248,14 @@ class Seq2SeqRecurrent(nn.Module):
     def _embedded(
         self, table: nn.Embedding, ids: Int[Tensor, "B L"]
     ) -> Float[Tensor, "B L D"]:
-        """Token vectors times sqrt(D), with which they start at unit variance; unscaled ones learn
-        far slower.
+        """Embed ids, times sqrt(D), for unit variance at the start; unscaled ones learn far
+        slower.
         """
         return self.dropout(table(ids) * self.scale)
 
     def _first_state(self, ends: tuple[Float[Tensor, "E B R"], ...]) -> State:
-        """From where the last encoder layer's two directions ended; one projection for each decoder
-        layer.
+        """Project the ends of the last encoder layer's two directions to the decoder's first
+        state.
         """
         first = []
         for linear, end in zip(self.bridge.values(), ends, strict=True):
@@ -273,8 +271,9 @@ class Seq2SeqRecurrent(nn.Module):
 def build_layers(
     shape: RecurrentSection, num_layers: int, bidirectional: bool
 ) -> nn.GRU | nn.LSTM:
-    """Recurrent layers over embedded ids. Dropout acts between layers alone (Zaremba et al.
-    2014).
+    """Build recurrent layers over embedded ids.
+
+    Dropout acts between layers alone (Zaremba et al. 2014).
     """
     kind = nn.LSTM if shape.cell == "lstm" else nn.GRU
     return kind(
@@ -289,8 +288,10 @@ def build_layers(
 
 @torch.no_grad()
 def init_recurrent_weights(model: nn.Module) -> None:
-    """Glorot-uniform matrices, zero biases, and normal embeddings of deviation D^-0.5, as they may
-    be tied.
+    """Initialize with Glorot-uniform matrices, zero biases, normal embeddings of deviation
+    D^-0.5.
+
+    Embeddings may be tied.
 
     Recurrent layers: see `_init_layers`.
     """
@@ -308,7 +309,8 @@ def init_recurrent_weights(model: nn.Module) -> None:
 
 
 def _init_layers(layers: nn.GRU | nn.LSTM) -> None:
-    """Gate by gate: Glorot-uniform from the input, orthogonal from the state before, zero biases.
+    """Initialize gate by gate: Glorot-uniform from the input, orthogonal from the state, zero
+    biases.
 
     An LSTM's forget gate starts with bias 1, so that it remembers (Jozefowicz et al. 2015). torch
     adds two biases and orders the gates input, forget, cell, output: the first of the two bears it.
@@ -333,7 +335,7 @@ def _state_parts(shape: RecurrentSection) -> tuple[str, ...]:
 
 
 def _for_layers(state: State) -> Tensor | State:
-    """As torch takes it: a GRU's h bare, an LSTM's h and c as a pair."""
+    """Convert states to what torch takes: a GRU's h bare, an LSTM's h and c as a pair."""
     return state if len(state) > 1 else state[0]
 
 
@@ -342,7 +344,7 @@ def _from_layers(state: Tensor | State) -> State:
 
 
 def _full_precision(device: torch.device) -> torch.autocast:
-    """Recurrent layers compute in the precision of their weights, whatever runs around them.
+    """Keep recurrent layers in the precision of their weights, whatever runs around them.
 
     A state is rounded at each step anew, and bfloat16's 8 bits would lose what one step adds to it;
     besides, not every processor has bfloat16 kernels for an LSTM.

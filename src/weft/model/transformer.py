@@ -112,7 +112,7 @@ class Seq2SeqTransformer(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each target position."""
+        """Compute the logits of the token after each target position."""
         return self.output(self.states(src, tgt_in, record))
 
     def states(
@@ -125,13 +125,13 @@ class Seq2SeqTransformer(nn.Module):
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
-        """Hidden states to logits."""
+        """Project hidden states to logits."""
         return operations.linear(states, self.projection)
 
     def encode(
         self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
     ) -> Float[Tensor, "B S D"]:
-        """Source ids to memory; padding is never looked at."""
+        """Encode source ids to memory; padding is never attended to."""
         mask = attention_mask(src == self.pad_id)
         x = self.src_embedding(src)
         for layer in self.encoder:
@@ -154,9 +154,7 @@ class Seq2SeqTransformer(nn.Module):
         cache: DecoderCache,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
-        """One or several new target positions after those in the cache; their states and the longer
-        cache.
-        """
+        """Decode new target positions after the cache; return their states and the longer cache."""
         first, length = cache.length, ids.shape[1]
         mask = attention_mask(None, length, first + length)
         mask = None if mask is None else mask.to(ids.device)
@@ -175,7 +173,7 @@ class Seq2SeqTransformer(nn.Module):
 def init_weights(
     model: nn.Module, unit_embeddings: bool, init_range: float | None = None
 ) -> None:
-    """The one initialiser: Glorot-uniform matrices, zero biases, normal embeddings.
+    """Initialize weights: Glorot-uniform matrices, zero biases, normal embeddings.
 
     Embeddings have deviation D^-0.5, so that scaled ones start with unit variance and tied logits
     too; `unit_embeddings` gives those that are neither scaled nor tied unit variance instead.
@@ -205,10 +203,10 @@ def init_weights(
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Learned numbers, shared ones once."""
+    """Count the learned numbers, shared ones once."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def final_norm(shape: LayerShape) -> nn.Module:
-    """Pre-norm stacks end with a norm of their own; post-norm ones have just had one."""
+    """Build the norm after a stack: pre-norm ones have one, post-norm ones have just had one."""
     return build_norm(shape) if shape.norm_first else nn.Identity()

@@ -1,4 +1,4 @@
-"""Which task a recipe or a model folder is for."""
+"""The task of a recipe or of a model folder."""
 
 from pathlib import Path
 from typing import Any

@@ -248,7 +248,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         )
 
     def mean_loss(self, store: TextStore, text: LabelledText) -> float:
-        """Unweighted, unsmoothed cross-entropy in nats a text."""
+        """Compute the unweighted, unsmoothed cross-entropy in nats a text."""
         plain = replace(self, loss=ClassLoss(0.0, self.config.multi_label))
         batches = padded_label_batches(
             store, self._truth(text), _SCORED_TOKENS, first_id=self._first_id
@@ -274,9 +274,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     def score(
         self, text: LabelledText, num_samples: int = 0
     ) -> tuple[ClassificationScores, list[Answer]]:
-        """As `evaluate`, and the answers to the first texts; of the others only probabilities are
-        kept.
-        """
+        """Evaluate, and keep the answers to the first texts; of the others only probabilities."""
         config = self.config
         found = np.empty((len(text), len(config.labels)))
         samples: list[Answer] = []
@@ -453,7 +451,7 @@ def class_weights(
 
 
 def _difference(known: Collection[str], given: Sequence[str]) -> str:
-    """In which labels a text differs from those that are known; nothing where they are the same."""
+    """Say in which labels a text differs from those that are known; "" where in none."""
     more, fewer = sorted(set(given) - set(known)), sorted(set(known) - set(given))
     parts = [(more, "has {} as well"), (fewer, "has no {}")]
     return " and ".join(
@@ -462,7 +460,7 @@ def _difference(known: Collection[str], given: Sequence[str]) -> str:
 
 
 def _for_other_labels(known: Sequence[str], given: Sequence[str]) -> str:
-    """What to do where a text has not the labels of the model to start from."""
+    """Say what to do where a text has not the labels of the model to start from."""
     anew = (
         "leave --from out to train a new model of all rows, the old and the new ones (with --fresh where --output "
         "holds a run)"
@@ -495,7 +493,9 @@ def _for_other_labels(known: Sequence[str], given: Sequence[str]) -> str:
 
 
 def _max_len(recipe: ClassificationRecipe) -> int:
-    """How many tokens are read at a time; only an encoder has positions that could run out."""
+    """Return how many tokens are read at a time; only an encoder has positions that could run
+    out.
+    """
     model = recipe.model
     if not model.num_encoder_layers:
         return recipe.data.max_len

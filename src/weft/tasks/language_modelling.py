@@ -199,7 +199,10 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             return self.score_store(self._store(Path(scratch), "text", text, ""))
 
     def scoring_seconds(self, text: Documents, on_dev: bool) -> float:
-        """By the beginnings of a few documents; on dev also what is written on from some."""
+        """Estimate the seconds by the beginnings of a few documents.
+
+        On dev text is also generated from some of them.
+        """
         self.model.eval()
         texts = [part[:_TRIAL_CHARS] for part in text.texts[:4]]
         started = time.perf_counter()
@@ -219,7 +222,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return seconds
 
     def score_store(self, store: TextStore) -> LanguageScores:
-        """As `evaluate`, for text that is encoded already."""
+        """Evaluate the model on text that is encoded already."""
         self.model.eval()
         with torch.inference_mode():
             windows = stages.counted(self._windows(store), "batches", every=1)

@@ -1,6 +1,4 @@
-"""What a training run asks of every task: text, tokenizers, model, batches, loss, scores, a
-folder.
-"""
+"""The task as a training run sees it: text, tokenizers, model, batches, loss, scores, a folder."""
 
 import json
 import time
@@ -37,7 +35,7 @@ PIECES, TRIAL = (1, 8, 64), 0.5
 
 
 class Scores(Protocol):
-    """What a test set gives: `summary` is one line, `lines` are for a person to read."""
+    """The scores of a test set: `summary` is one line, `lines` are for a person to read."""
 
     def summary(self) -> str: ...
     def lines(self) -> list[str]: ...
@@ -60,11 +58,11 @@ class Scored:
     computed: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """One line."""
+        """Return the scores in one line."""
         return "  ".join([self.scores.summary(), self.signature, *self.contamination])
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the scores for a person, in lines."""
         how = ", ".join(
             f"{name.replace('_', ' ')} {value}" for name, value in self.computed.items()
         )
@@ -84,7 +82,7 @@ class Scored:
 
 
 def training_hashes(folder: Path) -> TextHashes | None:
-    """Of what the model in a folder was trained on; None where the folder does not say."""
+    """Load the hashes of what the model in a folder was trained on; None where there are none."""
     path = model_folder.RunFolder(folder).train_hashes
     return TextHashes.load(path) if path.is_file() else None
 
@@ -137,7 +135,7 @@ class Task(ABC, Generic[R, C, B]):
     @classmethod
     @abstractmethod
     def learn_tokenizers(cls, recipe: R, texts: Texts[C]) -> tuple[Tokenizer, ...]:
-        """New tokenizers from the training text."""
+        """Learn new tokenizers from the training text."""
 
     @classmethod
     @abstractmethod
@@ -177,14 +175,13 @@ class Task(ABC, Generic[R, C, B]):
 
     @abstractmethod
     def flops(self, batch: B) -> float:
-        """Multiplications and additions of training on one micro-batch (`weft.model.flops`); 0: not
-        counted.
+        """Count multiplications and additions of training on a micro-batch; 0 where not counted.
+
+        See `weft.model.flops`.
         """
 
     def seconds_at_peak(self, batch: B) -> float:
-        """How long training on one micro-batch would take at the machine's matrix peak; 0 where not
-        known.
-        """
+        """Estimate the seconds of a micro-batch at the machine's matrix peak; 0 where not known."""
         peak = self.machine.peak_flops
         return self.flops(batch) / peak if peak else 0.0
 
@@ -192,19 +189,20 @@ class Task(ABC, Generic[R, C, B]):
     def dev_evaluation(
         self, files: RunFolder, texts: Texts[C], recipe: R
     ) -> Evaluate | None:
-        """What scores the model on dev; None where there is no dev text."""
+        """Return what scores the model on dev; None where there is no dev text."""
 
     @abstractmethod
     def read(self, data: Sequence[str]) -> C:
-        """Text to score from files, read as the training text was."""
+        """Read text to score from files, as the training text was read."""
 
     @abstractmethod
     def evaluate(self, text: C) -> Scores:
         """Score the model on text that it was not trained on."""
 
     def scoring_seconds(self, text: C, on_dev: bool) -> float:
-        """About how long it takes to score a text, on dev while training or at the end, by small
-        parts of it.
+        """Estimate the seconds that scoring a text takes, by small parts of it.
+
+        `on_dev`: while training, else at the end.
         """
         self.model.eval()
         took: list[tuple[int, float]] = []
@@ -230,7 +228,7 @@ class Task(ABC, Generic[R, C, B]):
     @staticmethod
     @abstractmethod
     def overlap_rows(text: C) -> Sequence[Sequence[str]]:
-        """What must not occur in training as well, for a score to mean something: pairs, or
+        """Give the rows that must not occur in training for a score to mean something: pairs, or
         texts.
         """
 
@@ -259,9 +257,7 @@ class Task(ABC, Generic[R, C, B]):
         return {"precision": self.machine.precision}
 
     def shared_rows(self, text: C, trained_on: TextHashes | None) -> list[str]:
-        """What to say of a text of which some was trained on; nothing where the training text is
-        not known.
-        """
+        """Say how much of a text was trained on; nothing where the training text is not known."""
         if trained_on is None:
             return []
         return contamination_notes(
@@ -269,9 +265,7 @@ class Task(ABC, Generic[R, C, B]):
         )
 
     def doubts(self, text: C, trained_on: TextHashes | None) -> list[str]:
-        """What else stands against figures on a text: what reading changed or left out, what is not
-        known.
-        """
+        """Say what else stands against figures on a text: what reading changed or left out."""
         notes = [
             *text.notes,
             *(
@@ -288,7 +282,7 @@ class Task(ABC, Generic[R, C, B]):
 
     @abstractmethod
     def predictor(self) -> Any:
-        """Text in, text or numbers out, by this model."""
+        """Return what takes text and gives text or numbers by this model."""
 
     def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
         """Write the model folder."""
@@ -304,7 +298,7 @@ class Task(ABC, Generic[R, C, B]):
 
     @property
     def num_parameters(self) -> int:
-        """The number of the model's weights, shared ones counted once."""
+        """Count the model's weights, shared ones once."""
         return count_parameters(self.model)
 
     def as_used(self) -> Self:
@@ -472,7 +466,7 @@ def write_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, ...]) -> None:
 
 
 def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
-    """What `write_tokenizers` wrote. Raises FolderError where it is damaged."""
+    """Read what `write_tokenizers` wrote. Raises FolderError where it is damaged."""
     manifest = durable.read_manifest(folder)
     sides = [SideSection.model_validate(side) for side in manifest["settings"]]
     paths = [folder / f"{number}.json" for number in range(len(sides))]

@@ -224,8 +224,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     @cached_property
     def _cost(self) -> Cost:
-        """Of a recurrent model nothing is counted: its layers take one token after another, far
-        from any peak.
+        """Return what training costs; nothing is counted for a recurrent model.
+
+        Its layers take one token after another, far from any peak.
         """
         return (
             seq2seq_cost(self.model)
@@ -234,7 +235,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         )
 
     def mean_loss(self, store: ParallelStore, tokens_per_batch: int = 4096) -> float:
-        """Unsmoothed cross-entropy in nats a target token, the end symbol counted."""
+        """Compute the unsmoothed cross-entropy in nats a target token, the end symbol counted."""
         plain = replace(self, loss=CrossEntropy())
         with torch.inference_mode():
             sums = [
@@ -263,7 +264,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return self.scores_of(text, self.predictor().translate(text.src, **decoding))
 
     def score_piece(self, text: ParallelText, rows: int, on_dev: bool) -> None:
-        """As long as the sources: what a model writes that has learned nothing has no end."""
+        """Estimate the seconds of scoring, with translations as long as the sources.
+
+        What a model writes that has learned nothing has no end.
+        """
         short = self.config.decoding.model_copy(
             update={"max_len_ratio": 1.0, "max_len_extra": 2}
         )
@@ -293,7 +297,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return {"precision": self._kind, **search, **changed}
 
     def doubts(self, text: ParallelText, trained_on: TextHashes | None) -> list[str]:
-        """Also a table of texts and labels, which reads like one of pairs."""
+        """Note also a table of texts and labels, which reads like one of pairs."""
         notes = super().doubts(text, trained_on)
         for name, side in (("sources", text.src), ("targets", text.tgt)):
             if len(side) >= _MANY and (kinds := len(set(side))) <= _SAME * len(side):
@@ -312,7 +316,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         )
 
     def predictor(self) -> Translator:
-        """By an engine where this machine has one for the model, else by the model's own steps."""
+        """Return a translator: over an engine where this machine has one, else the model's own
+        steps.
+        """
         return Translator(
             self.model,
             *self.tokenizers,
@@ -347,8 +353,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def look(
         self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"]:
-        """What the decoder's last layer looked at in the source after each target token, the mean
-        of its heads.
+        """Return the last layer's cross-attention after each target token, the mean of its
+        heads.
         """
         record = AttentionRecord()
         model: Any = self.model  # of two kinds, each with a cache of its own
@@ -356,9 +362,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return record.cross[-1].mean(1)  # B H T S -> B T S
 
     def why_no_engine(self) -> str:
-        """Why this processor translates without one, in words; empty where nothing is missing or
-        wanted.
-        """
+        """Say why this CPU translates without an engine; "" where none is missing or wanted."""
         would_have = (
             isinstance(self.model, Seq2SeqTransformer) and not self.machine.plain
         )
@@ -366,7 +370,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     @property
     def _kind(self) -> str:
-        """Of the engine's products: an int8 folder's, unless half precision is asked for."""
+        """Return the kind of the engine's products: int8 for an int8 folder in float32."""
         is_int8 = self.config.weights == "int8" and self.machine.precision == "float32"
         return "int8" if is_int8 else self.machine.precision
 
@@ -432,8 +436,9 @@ class DevEvaluation:
 
 
 def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
-    """Ids, eos counted, of all sources but one in a thousand, where they are no more than
-    `most`.
+    """Return the length that all sources but one in a thousand have, in ids with eos.
+
+    At most `most`.
     """
     some = tokenizer.encode_batch(sources[:: max(len(sources) // LOOKED_AT, 1)])
     lengths = sorted(len(ids) + 1 for ids in some)
@@ -449,8 +454,9 @@ def _are_single(sources: Sequence[str]) -> bool:
 
 
 def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
-    """Target ids for each source id, of all pairs but one in two hundred; 0 where too few sources
-    are long.
+    """Return the target ids for each source id that all pairs but one in two hundred have.
+
+    0 where too few sources are long.
     """
     every = max(len(text) // LOOKED_AT, 1)
     both = zip(
