@@ -304,10 +304,7 @@ def test_columns_by_any_name(train: Train, tmp_path: Path, write: Write) -> None
         match=r"no column 'text' and no column 'label'; columns: coarse, question",
     ) as caught:
         train(out=tmp_path / "third", text=text)
-    assert (
-        "--set data.text_column=... --set data.label_column=..."
-        in str(caught.value)
-    )
+    assert "--set data.text_column=... --set data.label_column=..." in str(caught.value)
     assert not (tmp_path / "third").exists()
 
 
