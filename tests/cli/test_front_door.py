@@ -323,7 +323,7 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     last = err.split("\n")[-2]
     step = verdict["step"]
     assert last.startswith(
-        f"weft: interrupted after step {step}, which is saved; the same command goes on: weft train"
+        f"weft: interrupted after step {step}, which is saved; the same command continues it: weft train"
     )
     assert "Traceback" not in err
 
@@ -386,7 +386,7 @@ def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
     out = tmp_path / "out"
     arguments = train_arguments(out, write_pairs(60), tiny_settings, 9)
     whole = shlex.join(["weft", *map(str, arguments)])
-    both = f"the same command goes on: {whole}; to use what there is: weft finish {out}"
+    both = f"the same command continues it: {whole}; to use what is saved: weft finish {out}"
     take_step = Trainer._take_step
 
     def taking(self: Any) -> None:

@@ -247,7 +247,7 @@ def test_a_run_without_its_text_names_the_command_that_goes_on(
     ]
     Path("mine", durable.MANIFEST).unlink()
     ended = command("translate", "mine", "x")
-    both = f"the same command goes on: {begun}; to use what there is: weft finish mine"
+    both = f"the same command continues it: {begun}; to use what is saved: weft finish mine"
     assert (ended.code, ended.messages) == (
         5,
         [f"weft: mine: training has not finished; {both}"],

@@ -312,7 +312,8 @@ def test_T8_T9_one_signal_saves_and_names_the_command(
     ended = tiny_run(out, signal_at={at: int(number)})
     assert (ended.code, ended.said.count("\n")) == (75, 1), ended.said
     assert re.search(
-        r"interrupted after step \d, which is saved; the same call goes on", ended.said
+        r"interrupted after step \d, which is saved; the same call continues it",
+        ended.said,
     )
     assert (verdict(out)["outcome"], verdict(out)["exit_code"]) == ("interrupted", 75)
     assert tiny_run(out).code == 0
@@ -389,7 +390,7 @@ def test_T9_SIGTERM_before_and_after_the_steps(
         (at,) = undisturbed.numbers(pattern)
         ended = tiny_run(out, signal_at={at: int(signal.SIGTERM)})
         assert (ended.code, verdict(out)["outcome"]) == (75, "interrupted"), ended.said
-        assert "stopped by SIGTERM; the same call goes on" in ended.said
+        assert "stopped by SIGTERM; the same call continues it" in ended.said
         assert tiny_run(out).code == 0
         assert differences(out, undisturbed.out) == []
 
@@ -426,6 +427,6 @@ def test_T8_the_command_line_says_how_to_go_on(
         process.kill()
     last = said.rstrip("\n").split("\n")[-1]
     assert process.returncode == 75
-    assert "which is saved; the same command goes on: weft train --train" in last
+    assert "which is saved; the same command continues it: weft train --train" in last
     assert f"--out {out}" in last
     assert os.path.isfile(out / "run" / "verdict.json")

@@ -119,16 +119,16 @@ def test_no_such_folder_an_empty_one_a_file_an_unfinished_run(tmp_path: Path) ->
     assert "is no folder" in refusal(tmp_path / "file")
     RunFolder(tmp_path).folder.mkdir()
     RunFolder(tmp_path).recipe.write_text("{}")
-    assert "training has not finished; the same call goes on" in refusal(tmp_path)
+    assert "training has not finished; the same call continues it" in refusal(tmp_path)
     RunFolder(tmp_path).recipe.write_text(
         '{"command": "weft train a.tsv --fresh --output x"}'
     )
     assert (
-        "training has not finished; the same command goes on: weft train a.tsv --output x"
+        "training has not finished; the same command continues it: weft train a.tsv --output x"
         in refusal(tmp_path)
     )
     (RunFolder(tmp_path).checkpoints / "step-3").mkdir(parents=True)
-    assert f"x; to use what there is: weft finish {tmp_path}" in refusal(tmp_path)
+    assert f"x; to use what is saved: weft finish {tmp_path}" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -76,11 +76,11 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
     train(out=tmp_path / "whole")
     with pytest.raises(
         Interrupted,
-        match=r'the same call goes on; to use what there is: weft\.finish\(".*out"\)',
+        match=r'the same call continues it; to use what is saved: weft\.finish\(".*out"\)',
     ):
         train(stop=10)
     with pytest.raises(
-        FolderError, match=r"the same call goes on; to use what there is"
+        FolderError, match=r"the same call continues it; to use what is saved"
     ):
         weft.load(out)
     before = {p.name for p in RunFolder(out).checkpoints.iterdir()}
@@ -229,7 +229,7 @@ def test_what_cannot_be_finished_is_said(train: Train, tmp_path: Path) -> None:
         weft.finish(out)
     shutil.rmtree(RunFolder(out).checkpoints)
     with pytest.raises(
-        FolderError, match="no step is saved yet; the same call goes on"
+        FolderError, match="no step is saved yet; the same call continues it"
     ):
         weft.finish(out)
 

@@ -754,9 +754,9 @@ def test_ctrl_c_behind_the_last_step_says_that_none_is_lost(
         with pytest.raises(KeyboardInterrupt):
             train(quiet=False)
     said = " ".join(capfd.readouterr().err.split())
-    finish = f'to use what there is: weft.finish("{tmp_path / "out"}")'
+    finish = f'to use what is saved: weft.finish("{tmp_path / "out"}")'
     assert (
-        f"left while {stage}; all 12 steps are saved; the same call goes on; {finish}"
+        f"left while {stage}; all 12 steps are saved; the same call continues it; {finish}"
         in said
     )
     assert train().step == 12

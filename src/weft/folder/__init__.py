@@ -1,1 +1,1 @@
-"""A model folder: its files, its card, and how they are written whole or not at all."""
+"""A model folder: its files, their formats, and atomic writes."""

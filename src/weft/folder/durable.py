@@ -1,8 +1,8 @@
-"""A file or a folder is written whole or not at all.
+"""Atomic writes: a file or folder is written completely or not at all.
 
-Everything goes to a temporary name beside its target (the same file system), is flushed to the
-disk, and only then takes the target's name; a reader never sees a half-written state, whenever the
-machine stops. A folder carries a manifest with the size and SHA-256 of each of its files.
+Everything is written under a temporary name beside its target (on the same file system), flushed to
+the disk, and only then renamed; a reader never sees a half-written state, whenever the machine
+stops. A folder has a manifest with the size and SHA-256 of each of its files.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from weft.errors import FolderError, UsageError
 
 try:
     import fcntl
-except ImportError:  # a system without them, as Windows
+except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
@@ -31,31 +31,30 @@ TEMPORARY = ".weft-tmp-"
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, whole or not at all. Raises FolderError where it cannot be
-    written.
-    """
+    """Write `content` to `path` atomically. Raises FolderError where it cannot be written."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Put `text` at `path` as UTF-8, whole or not at all."""
+    """Write `text` to `path` as UTF-8, atomically."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Put `value` at `path` as JSON; NaN and infinity are refused, since JSON has none."""
+    """Write `value` to `path` as JSON, atomically; NaN and infinity are refused."""
     write_text(path, to_json(value))
 
 
 def to_json(value: Any) -> str:
-    """Write JSON as every file of a model folder has it: indented, Unicode kept, strict."""
+    """Return JSON in the form of a model folder's files: indented, Unicode unescaped, strict."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add a line to a file, which may be new, and flush it to the disk. Raises FolderError where
-    that fails.
+    """Append a line to a file, which may be new, and flush it to the disk.
+
+    Raises FolderError where it cannot be written.
     """
     with _as_folder_error(path), path.open("ab") as file:
         file.write(line + b"\n")
@@ -65,24 +64,24 @@ def append_line(path: Path, line: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Hand out a temporary path beside `path`; what is written there takes its name at the end."""
+    """Yield a temporary path beside `path`; the file written there replaces `path` at the end."""
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         with _as_folder_error(path):
             mode = _usual_mode(temporary)
             yield temporary
-            # as any new file, whoever wrote it: some make private ones
+            # the usual mode of a new file: some libraries make their files private
             temporary.chmod(mode)
             sync(temporary)
             os.replace(temporary, path)
             sync(path.parent)
     finally:
-        with contextlib.suppress(OSError):  # gone already, or its folder is none
+        with contextlib.suppress(OSError):  # renamed already, or the folder is missing
             temporary.unlink()
 
 
 def refuse_no_place(path: Path) -> None:
-    """Raise FolderError where the folder is missing in which a file is to be written."""
+    """Raise FolderError where the parent folder of a file to write is missing."""
     if not path.parent.is_dir():
         raise FolderError(
             f"{path}: cannot be written (there is no folder {path.parent}); make it first"
@@ -90,9 +89,9 @@ def refuse_no_place(path: Path) -> None:
 
 
 def _usual_mode(path: Path) -> int:
-    """Return the mode of a new file here, found by making one.
+    """Return the mode of a new file here, found by creating one.
 
-    The umask cannot be asked for without being set.
+    The umask cannot be read without being set.
     """
     path.touch()
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -101,9 +100,7 @@ def _usual_mode(path: Path) -> int:
 
 
 def refuse_begun(path: Path) -> None:
-    """Raise UsageError where an interrupted writer (see `growing`) would later bury what is written
-    at `path`.
-    """
+    """Raise UsageError where an interrupted writer (see `growing`) would later overwrite `path`."""
     partial = _partial(path)
     if partial.exists():
         raise UsageError(
@@ -113,12 +110,11 @@ def refuse_begun(path: Path) -> None:
 
 @contextlib.contextmanager
 def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
-    """Hand out a file that grows beside `path`, and how many lines it has; at the end it takes that
-    name.
+    """Yield a partial file beside `path` and its number of lines; it replaces `path` at the end.
 
-    What an interrupted writer left is gone on with, up to its last whole line. Raises UsageError
-    where that one began with other `facts`, or another process writes it; FolderError where it
-    cannot be written.
+    The partial file of an interrupted writer is continued after its last complete line. Raises
+    UsageError where it was begun with other `facts` or another process is writing it, FolderError
+    where it cannot be written.
     """
     partial = _partial(path)
     record = partial.with_name(f"{partial.name}.json")
@@ -133,7 +129,7 @@ def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, in
             try:
                 yield file, lines
             except BaseException:
-                if not file.seek(0, os.SEEK_END):  # nothing to go on with
+                if not file.seek(0, os.SEEK_END):  # there is nothing to continue
                     partial.unlink()
                     record.unlink()
                 raise
@@ -163,33 +159,31 @@ def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
 
 def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -> None:
     remedy = f"remove {partial.name} to begin anew"
+    new = json.loads(to_json(facts))
     try:
         old = read_json(record)
-        new = json.loads(to_json(facts))
     except FolderError:
         raise UsageError(
             f"{partial}: what it was begun with is not known; {remedy}"
         ) from None
-    unlike = [
-        key
-        for key in new
-        if not isinstance(old, dict) or key not in old or old[key] != new[key]
-    ]
-    if unlike:
+    if not isinstance(old, dict):
+        old = {}
+    changed = [key for key in new if key not in old or old[key] != new[key]]
+    if changed:
         raise UsageError(
-            f"{partial}: was begun with another {', '.join(unlike)}; give the same, or {remedy}"
+            f"{partial}: was begun with another {', '.join(changed)}; give the same, or {remedy}"
         )
 
 
 def _cut_to_whole_lines(file: BinaryIO) -> int:
-    """Cut a file behind its last whole line; return how many whole lines there are."""
+    """Cut a file after its last line end and return its number of lines."""
     file.seek(0)
-    lines = end = place = 0
+    lines = end = position = 0
     while block := file.read(2**20):
         lines += block.count(b"\n")
         if (last := block.rfind(b"\n")) >= 0:
-            end = place + last + 1
-        place += len(block)
+            end = position + last + 1
+        position += len(block)
     file.truncate(end)
     return lines
 
@@ -198,29 +192,26 @@ def _cut_to_whole_lines(file: BinaryIO) -> int:
 def writing_folder(
     path: Path, facts: Mapping[str, Any] | None = None, replace: bool = False
 ) -> Iterator[Path]:
-    """Hand out a temporary folder beside `path`; with a manifest added, it takes its name at the
-    end.
+    """Yield a temporary folder beside `path`; at the end it gets a manifest and the name `path`.
 
-    `facts` are kept in the manifest beside the list of files. A folder that stands there goes, if
-    `replace`, once the new one is whole; else it is never written over. Raises FolderError where it
-    may not be replaced or cannot be written; nothing is left behind.
+    `facts` are kept in the manifest beside the list of files. With `replace`, an existing folder is
+    removed once the new one is complete; otherwise it is an error. Raises FolderError where the
+    folder exists or cannot be written; no temporary file is left.
     """
     if path.exists() and not replace:
         raise FolderError(f"{path}: exists already; a folder is never written over")
-    temporary, old = (
-        path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}") for _ in range(2)
-    )
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    old = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         with _as_folder_error(path):
             temporary.mkdir(parents=True)
             yield temporary
-            inside = sorted(temporary.rglob("*"))
-            for entry in inside:
+            entries = sorted(temporary.rglob("*"))
+            for entry in entries:
                 sync(entry)
-            names = [p.relative_to(temporary).as_posix() for p in inside if p.is_file()]
-            write_manifest(
-                temporary, [name for name in names if name != MANIFEST], facts
-            )
+            files = [entry for entry in entries if entry.is_file()]
+            names = [file.relative_to(temporary).as_posix() for file in files]
+            write_manifest(temporary, [n for n in names if n != MANIFEST], facts)
             sync(temporary)
             if path.exists():
                 os.replace(path, old)
@@ -234,21 +225,19 @@ def writing_folder(
 def write_manifest(
     folder: Path, names: Iterable[str], facts: Mapping[str, Any] | None = None
 ) -> None:
-    """List the named files of a folder with size and SHA-256, and `facts` about it."""
-    listed = {
-        name: {
-            "size": (folder / name).stat().st_size,
-            "sha256": sha256_of(folder / name),
-        }
-        for name in names
-    }
-    write_json(folder / MANIFEST, {**(facts or {}), "files": listed})
+    """Write a manifest: size and SHA-256 of the named files of a folder, and `facts`."""
+    entries = {}
+    for name in names:
+        path = folder / name
+        size = path.stat().st_size
+        entries[name] = {"size": size, "sha256": sha256_of(path)}
+    write_json(folder / MANIFEST, {**(facts or {}), "files": entries})
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder, each listed file checked against it.
+    """Read the manifest of a folder and check each listed file against it.
 
-    Raises FolderError naming the first file that is missing, of another size or of another content.
+    Raises FolderError for the first file that is missing or differs in size or content.
     """
     manifest = read_json(folder / MANIFEST)
     files = manifest.get("files") if isinstance(manifest, dict) else None
@@ -285,13 +274,13 @@ def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content, as hexadecimal digits."""
+    """Return the SHA-256 of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what an interrupted write left in `folder` under a temporary name."""
+    """Remove the temporary files and folders of interrupted writes in `folder`."""
     for path in folder.glob(f"{TEMPORARY}*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -310,11 +299,8 @@ def sync(path: Path) -> None:
 
 def _check_file(folder: Path, name: str, entry: Any) -> None:
     path = folder / name
-    if (
-        not isinstance(entry, dict)
-        or Path(name).is_absolute()
-        or ".." in Path(name).parts
-    ):
+    is_outside = Path(name).is_absolute() or ".." in Path(name).parts
+    if is_outside or not isinstance(entry, dict):
         raise FolderError(
             f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged"
         )
@@ -323,12 +309,11 @@ def _check_file(folder: Path, name: str, entry: Any) -> None:
             f"{path}: missing, though the manifest lists it; restore it, or give the training command again"
         )
     try:
-        same = path.stat().st_size == entry.get("size") and sha256_of(
-            path
-        ) == entry.get("sha256")
+        has_size = path.stat().st_size == entry.get("size")
+        is_same = has_size and sha256_of(path) == entry.get("sha256")
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
-    if not same:
+    if not is_same:
         raise FolderError(
             f"{path}: differs from the manifest (damaged or edited); restore the original file"
         )
@@ -340,11 +325,11 @@ def _refuse_constant(name: str) -> Any:
 
 @contextlib.contextmanager
 def held(path: Path, folder: Path) -> Iterator[bool]:
-    """Hold the lock file `path` of a folder; process and host are written in it.
+    """Hold the lock file `path` of a folder while the block runs; write process and host into it.
 
-    False where the operating system or the file system has no locks: then nothing keeps a second
-    process out. The system frees a lock when its process ends, however it ends, so a dead one never
-    has to be removed. Raises UsageError, naming who holds it, where that is another process.
+    Yields False where the operating system or the file system has no locks: then a second process
+    is not kept out. The system frees a lock when its process ends, however it ends, so a stale lock
+    never has to be removed. Raises UsageError where another process holds it, naming that process.
     """
     with _as_folder_error(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -360,35 +345,28 @@ def _lock(descriptor: int, path: Path, folder: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        who = (
-            os.read(descriptor, 1000).decode("utf-8", "replace").strip()
-            or "another process"
-        )
+        content = os.read(descriptor, 1000).decode("utf-8", "replace")
+        holder = content.strip() or "another process"
         raise UsageError(
-            f"{folder} is in use by {who}; wait for it, stop it, or give another --output"
+            f"{folder} is in use by {holder}; wait for it, stop it, or give another --output"
         ) from None
-    except OSError:  # some network file systems have none
+    except OSError:  # some network file systems have no locks
         return False
     with _as_folder_error(path):
         os.ftruncate(descriptor, 0)
-        os.pwrite(
-            descriptor, f"process {os.getpid()} on {platform.node()}\n".encode(), 0
-        )
+        holder = f"process {os.getpid()} on {platform.node()}\n"
+        os.pwrite(descriptor, holder.encode(), 0)
     return True
 
 
 def rename(path: Path, other: Path) -> None:
-    """Give a file or folder another name on its file system. Raises FolderError where that cannot
-    be.
-    """
+    """Move a file or folder within its file system. Raises FolderError where that fails."""
     with _as_folder_error(path):
         path.rename(other)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing. Raises FolderError where that
-    cannot be.
-    """
+    """Make a folder and its missing parents. Raises FolderError where that fails."""
     with _as_folder_error(path):
         path.mkdir(parents=True, exist_ok=True)
 
@@ -397,15 +375,12 @@ def make_folder(path: Path) -> None:
 def _as_folder_error(path: Path) -> Iterator[None]:
     try:
         yield
-    # a full disk under safetensors' own writing is the latter
+    # safetensors reports a full disk as its own error
     except (OSError, SafetensorError) as error:
         if isinstance(error, FileNotFoundError):
             refuse_no_place(path)
         reason = getattr(error, "strerror", None) or str(error)
-        full = any(word in reason for word in ("No space", "too large", "quota"))
-        remedy = (
-            "make room, and give the same command again"
-            if full
-            else "what was there before is untouched"
-        )
+        remedy = "what was there before is untouched"
+        if any(word in reason for word in ("No space", "too large", "quota")):
+            remedy = "make room, and give the same command again"
         raise FolderError(f"{path}: cannot be written ({reason}); {remedy}") from error

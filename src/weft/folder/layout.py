@@ -1,4 +1,4 @@
-"""The names of the files in a model folder and of its run, and why a folder holds no model."""
+"""The file names of a model folder and of its run, and the checks that a folder holds a model."""
 
 import difflib
 import os
@@ -13,25 +13,24 @@ SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
 # the outcomes of a run that came to its end
 DONE, STOPPED_EARLY = "done", "stopped early"
-# of one that a person stopped and had a model made of
+# the outcome of an unfinished run that `weft finish` made a model of
 FINISHED_EARLY = "finished early"
-RUNS = Path("runs")  # where a model goes whose folder was not named
-# by task, what a model of another one cannot do
+RUNS = Path("runs")  # the parent of a model folder that the user has not named
+# by task, what a model of another task cannot do
 WORK = {
     "translation": "translate",
     "classification": "classify",
     "language-modelling": "generate or score text; weft evaluate scores it",
 }
-SCALES = ".scales"  # behind the name of an int8 matrix: one number a row
-TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER = (
-    "tokenizer.json",
-    "tokenizer.src.json",
-    "tokenizer.tgt.json",
-)
+SCALES = ".scales"  # suffix to the name of an int8 matrix: one number a row
+TOKENIZER = "tokenizer.json"
+SRC_TOKENIZER = "tokenizer.src.json"
+TGT_TOKENIZER = "tokenizer.tgt.json"
+PICKLES = {".pt", ".bin", ".pth", ".pkl", ".ckpt"}  # suffixes of other programs' models
 
 
 class RunFolder:
-    """The folder `run/` in a model folder: what training keeps; using the model needs none."""
+    """The paths under `run/` in a model folder: training needs them, using the model does not."""
 
     def __init__(self, model_folder: Path) -> None:
         self.model_folder = model_folder
@@ -47,11 +46,11 @@ class RunFolder:
         self.verdict = folder / "verdict.json"
         self.checkpoints = folder / "checkpoints"
         self.stores = folder / "stores"
-        # of the model that the run starts from
+        # copied from the model that the run starts from
         self.words = folder / "words.safetensors"
         self.tokenizers = folder / "tokenizers"
         self.train_hashes = folder / "train-hashes.npy"
-        # what a teacher wrote, where there was one
+        # the translations of a teacher, in distillation
         self.distilled = folder / "distilled"
         self.teacher = self.distilled / "teacher.json"
         self.translations = self.distilled / "translations.jsonl"
@@ -60,43 +59,40 @@ class RunFolder:
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a model was published here (its files may still turn out damaged)."""
+    """Return whether a model was published in a folder; its files may still be damaged."""
     return (folder / durable.MANIFEST).is_file()
 
 
 def holds_model_or_run(folder: Path) -> bool:
-    """Return whether a verb could take this folder: a model was published in it, or a run has begun
-    there.
-    """
+    """Return whether a model was published in a folder, or a run has begun there."""
     return is_finished(folder) or RunFolder(folder).recipe.is_file()
 
 
 def refuse_no_folder(folder: Path) -> None:
-    """Raise FolderError where a folder is missing, naming the like ones beside it and in
-    `runs/`.
+    """Raise FolderError where a folder is missing.
+
+    The message suggests models of similar names beside it and in `runs/`.
     """
     # unlike Path.is_dir, False for a text that is too long for a name
-    if not os.path.isdir(folder):
-        near = _near_models(folder)
-        remedy = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else "give the folder that `weft train` wrote"
-        )
-        raise FolderError(f"{folder!s:.200}: {_why_no_folder(folder)}; {remedy}")
+    if os.path.isdir(folder):
+        return
+    remedy = "give the folder that `weft train` wrote"
+    if near := _near_models(folder):
+        remedy = f"did you mean {' or '.join(near)}?"
+    raise FolderError(f"{folder!s:.200}: {_why_no_folder(folder)}; {remedy}")
 
 
 def refuse_no_model(folder: Path) -> None:
-    """Raise FolderError where a folder is missing, or nothing in it was published as a model."""
+    """Raise FolderError where a folder is missing or no model was published in it."""
     refuse_no_folder(folder)
     if not is_finished(folder):
         raise FolderError(f"{folder}: {_why_no_model(folder)}")
 
 
 def refuse_other_task(folder: Path, task: str) -> None:
-    """Raise as `refuse_no_model`, and UsageError where a folder's model is for another task.
+    """Raise UsageError where a folder's model is for another task, FolderError where it has none.
 
-    What else is wrong with a folder is said where its model is loaded.
+    Other problems of a folder are found when its model is loaded.
     """
     own = task_of(folder)
     if own in WORK and own != task:
@@ -106,17 +102,16 @@ def refuse_other_task(folder: Path, task: str) -> None:
 
 
 def task_of(folder: Path) -> str:
-    """Return the task of the model in a folder, as its config says. Raises FolderError where there
-    is none.
-    """
+    """Return the task of a folder's model, from its config; raise FolderError without a model."""
     refuse_no_model(folder)
     config = durable.read_json(folder / CONFIG, limit=2**20)
     return str(config.get("task")) if isinstance(config, dict) else ""
 
 
 def command_of(folder: Path) -> str:
-    """Return the command that a folder's run was begun by; empty where there is no run, or Python
-    began it.
+    """Return the command that began a folder's run.
+
+    It is empty without a run, and for a run that was begun from Python.
     """
     recipe = RunFolder(folder).recipe
     facts = durable.read_json(recipe) if recipe.is_file() else {}
@@ -124,32 +119,29 @@ def command_of(folder: Path) -> str:
 
 
 def going_on(command: str, folder: Path, is_saved: bool) -> str:
-    """Say which command goes on with a stopped run, and what makes a model of what it has saved."""
+    """Return how to continue a stopped run and, if it has saved, how to make a model of it."""
     if command:
-        again = f"the same command goes on: {command.replace(' --fresh', '')}"
+        again = f"the same command continues it: {command.replace(' --fresh', '')}"
         use = shlex.join(["weft", "finish", str(folder)])
     else:
-        again = "the same call goes on"
+        again = "the same call continues it"
         use = f'weft.finish("{folder}")'
-    return f"{again}; to use what there is: {use}" if is_saved else again
+    if not is_saved:
+        return again
+    return f"{again}; to use what is saved: {use}"
 
 
 def _near_models(folder: Path) -> list[str]:
-    """Return folders with a model or a run whose names are like this one's."""
-    found: dict[str, Path] = {}
-    for place in (RUNS, folder.parent):
+    """Return the folders with a model or a run whose names are similar to this one's."""
+    models: dict[str, Path] = {}
+    for parent in (RUNS, folder.parent):
         try:
-            found |= {
-                name: place / name
-                for name in os.listdir(place)
-                if holds_model_or_run(place / name)
-            }
-        except (OSError, ValueError):  # it is not there, or cannot be a name
+            paths = [parent / name for name in os.listdir(parent)]
+            models |= {path.name: path for path in paths if holds_model_or_run(path)}
+        except (OSError, ValueError):  # missing, or not a possible name
             continue
-    return [
-        str(found[name])
-        for name in difflib.get_close_matches(folder.name, found, n=2, cutoff=0.6)
-    ]
+    near = difflib.get_close_matches(folder.name, models, n=2, cutoff=0.6)
+    return [str(models[name]) for name in near]
 
 
 def _why_no_folder(folder: Path) -> str:
@@ -167,11 +159,9 @@ def _why_no_model(folder: Path) -> str:
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
         return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"
-    pickles = [
-        p.name
-        for p in folder.iterdir()
-        if p.suffix in {".pt", ".bin", ".pth", ".pkl", ".ckpt"}
-    ]
-    if pickles:
-        return f"not a Weft model; {pickles[0]} may be a pickle, which Weft never reads"
+    for path in folder.iterdir():
+        if path.suffix in PICKLES:
+            return (
+                f"not a Weft model; {path.name} may be a pickle, which Weft never reads"
+            )
     return f"not a Weft model folder (it has no {durable.MANIFEST})"

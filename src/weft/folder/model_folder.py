@@ -1,6 +1,6 @@
-"""A model folder: every file name in it, how it is written, and how it is read without trusting it.
+"""Writing a model folder, and reading one without trusting it.
 
-Nothing here is a pickle and nothing can run code: weights are safetensors, everything else is JSON
+Nothing in it is a pickle and nothing can run code: weights are safetensors, everything else is JSON
 with a closed schema. A folder is read in the order manifest, config, tokenizers, weights; sizes are
 checked before anything is allocated.
 """
@@ -80,23 +80,25 @@ __all__ = [
 ]
 
 VERSION = installed_version()
-# of the folder, kept in config.json; docs/reliability.md says what it promises
+# the folder's format, kept in config.json; docs/reliability.md says what it promises
 FORMAT = 1
 PARAMETER_LIMIT = 20_000_000_000
-# numbers in a table of sinusoidal positions, which the weights do not hold
+# numbers in a table of sinusoidal positions, which is not among the weights
 POSITIONS_LIMIT = 2**27
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 
 
 class FolderConfig(Section):
-    """config.json: what the weights are and how text meets them. Closed: an unknown key is an
-    error.
+    """The content of config.json: a model's shape, tokenizers and defaults.
 
-    `known_words`: the folder has hashes of the words of its training text; `low_confidence` is what
-    one in twenty answers on dev was below: mean log-probability a token, of a classifier the
-    probability. With `weights` = "int8" the matrices of linear maps are int8, each row times its
-    own of their `SCALES`.
+    `known_words`: the folder has hashes of the words of its training text.
+
+    `low_confidence`: 5 % of the answers on dev were below it. It is a mean log-probability a token,
+    or a classifier's probability.
+
+    `weights` = "int8": the matrices of linear maps are int8, each row to be multiplied by its own
+    scale (`SCALES`).
     """
 
     format: Literal[1] = 1
@@ -108,30 +110,32 @@ class FolderConfig(Section):
     low_confidence: float | None = None
 
     def tokenizer_files(self) -> dict[str, SideSection]:
-        """Return each tokenizer's file name, with its settings."""
+        """Return each tokenizer's file name with its settings."""
         raise NotImplementedError
 
     def files(self) -> list[str]:
-        """Return what the folder must hold beside weights and config."""
+        """Return the files that the folder must hold beside weights and config."""
         return [*self.tokenizer_files(), *([WORDS] if self.known_words else [])]
 
     def parameter_bound(self) -> int:
-        """Return about how many parameters the shape asks for."""
+        """Return an estimate of the number of parameters, to refuse enormous models."""
         raise NotImplementedError
 
     def position_bound(self) -> int:
-        """Return how many numbers the computed positions have, which no file holds."""
+        """Return the size of the table of sinusoidal positions, which no file holds."""
         return 0
 
 
 class TranslationConfig(FolderConfig):
-    """An encoder-decoder, Transformer or recurrent, and its tokenizers.
+    """The config of a translator, Transformer or recurrent.
 
-    `shortlist` says whether the folder has a lexical shortlist, and whether it is used unless asked
-    otherwise. Hardly a source that it was trained on has more than `usual_src_len` ids, eos
-    counted, and hardly a pair fewer target ids for each source id than `least_ratio` (0: not
-    known). `single_sentences`: nearly all sources are one sentence each, so that texts are
-    translated a sentence at a time; of folders from before it was known, too.
+    `shortlist`: whether the folder has a lexical shortlist, and whether it is used by default.
+
+    `usual_src_len`: hardly any training source has more tokens, eos included. `least_ratio`: hardly
+    any training pair has fewer target tokens for each source token (0: not known).
+
+    `single_sentences`: nearly every training source is one sentence, so that a text is translated
+    sentence by sentence. Folders from before this key are treated so, too.
     """
 
     task: Literal["translation"]
@@ -160,30 +164,21 @@ class TranslationConfig(FolderConfig):
     def parameter_bound(self) -> int:
         shape = self.model
         tables = (self.src_vocab_size + 2 * self.tgt_vocab_size) * shape.d_model
+        num_layers = shape.num_encoder_layers + shape.num_decoder_layers
         if isinstance(shape, RecurrentSection):
             widest = max(shape.d_model, 2 * shape.d_hidden)
-            return tables + 16 * widest * widest * (
-                shape.num_encoder_layers + shape.num_decoder_layers
-            )
-        cross = shape.num_decoder_layers * _attention_parameters(shape)
-        return (
-            tables
-            + cross
-            + _stack_parameters(
-                shape, shape.num_encoder_layers + shape.num_decoder_layers
-            )
-        )
+            return tables + 16 * widest * widest * num_layers
+        cross_attention = shape.num_decoder_layers * _attention_parameters(shape)
+        return tables + cross_attention + _stack_parameters(shape, num_layers)
 
     def position_bound(self) -> int:
-        return (
-            0
-            if isinstance(self.model, RecurrentSection)
-            else _computed_positions(self.model)
-        )
+        if isinstance(self.model, RecurrentSection):
+            return 0
+        return _computed_positions(self.model)
 
 
 class LanguageConfig(FolderConfig):
-    """A causal Transformer; `window_len` is how far it has learned to look back."""
+    """The config of a causal language model; it was trained on windows of `window_len` tokens."""
 
     task: Literal["language-modelling"]
     lang: str
@@ -209,18 +204,18 @@ class LanguageConfig(FolderConfig):
         return {TOKENIZER: self.tokenizer}
 
     def parameter_bound(self) -> int:
-        matches = len(self.model.match_lengths) * self.vocab_size
-        tables = (
-            2 * self.vocab_size + _buckets(self.model) + matches
-        ) * self.model.d_model
-        return tables + _stack_parameters(self.model, self.model.num_decoder_layers)
+        shape = self.model
+        matches = len(shape.match_lengths) * self.vocab_size
+        rows = 2 * self.vocab_size + _buckets(shape) + matches
+        layers = _stack_parameters(shape, shape.num_decoder_layers)
+        return rows * shape.d_model + layers
 
     def position_bound(self) -> int:
         return _computed_positions(self.model)
 
 
 class ClassificationConfig(FolderConfig):
-    """An encoder and its labels; label i is what row i of the output stands for."""
+    """The config of a classifier; `labels` are in the order of the output layer's rows."""
 
     task: Literal["classification"]
     lang: str
@@ -247,10 +242,9 @@ class ClassificationConfig(FolderConfig):
 
     def parameter_bound(self) -> int:
         shape = self.model
-        tables = (
-            2 * self.vocab_size + _buckets(shape) + 2 * len(self.labels)
-        ) * shape.d_model
-        return tables + _stack_parameters(shape, shape.num_encoder_layers)
+        rows = 2 * self.vocab_size + _buckets(shape) + 2 * len(self.labels)
+        layers = _stack_parameters(shape, shape.num_encoder_layers)
+        return rows * shape.d_model + layers
 
     def position_bound(self) -> int:
         return _computed_positions(self.model)
@@ -265,8 +259,9 @@ CONFIGS: dict[str, type[FolderConfig]] = {
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A folder's content, checked but not yet built: config, tokenizer JSON by file name,
-    weights.
+    """The checked content of a model folder; the model itself is not built yet.
+
+    `tokenizers` are JSON files by name, `card` is the manifest.
     """
 
     folder: Path
@@ -275,8 +270,9 @@ class StoredModel:
     card: Mapping[str, Any]
 
     def load_weights(self, model: nn.Module) -> None:
-        """Copy the weights into `model`. Raises FolderError where they do not fit or are not
-        finite.
+        """Copy the weights into `model`.
+
+        Raises FolderError where they do not fit or are not finite.
         """
         self.refuse_unfit(model)
         tensors = dict(load_file(self.folder / WEIGHTS))
@@ -292,10 +288,9 @@ class StoredModel:
                     parameter.mul_(tensors[name + SCALES][:, None])
 
     def refuse_unfit(self, model: nn.Module) -> None:
-        """Raise FolderError where names, shapes and types in the file's header are not the model's.
+        """Raise FolderError where the file's names, shapes and types are not the model's.
 
-        The model may be on torch's meta device: then nothing that the config claims has been
-        allocated yet.
+        The model may be on torch's meta device, so that nothing is allocated before the check.
         """
         path = self.folder / WEIGHTS
         wanted = {name: (tuple(p.shape), "F32") for name, p in model.named_parameters()}
@@ -325,13 +320,12 @@ def save_model_folder(
     shortlist: Mapping[str, Tensor] | None = None,
     words: Tensor | None = None,
 ) -> None:
-    """Write the model into `folder`, the manifest last; what else the folder holds stays."""
+    """Write the model into `folder`, the manifest last; other files in the folder stay."""
     durable.make_folder(folder)
     (folder / durable.MANIFEST).unlink(missing_ok=True)
+    tensors = {name: t.detach().contiguous() for name, t in weights.items()}
     with durable.replacing(folder / WEIGHTS) as temporary:
-        save_file(
-            {name: t.detach().contiguous() for name, t in weights.items()}, temporary
-        )
+        save_file(tensors, temporary)
     durable.write_json(folder / CONFIG, config.model_dump(mode="json"))
     for name, content in tokenizers.items():
         durable.write_bytes(folder / name, content)
@@ -345,39 +339,32 @@ def save_model_folder(
 
 
 def write_words(path: Path, words: Tensor) -> None:
-    """Write hashes of words, int32."""
+    """Write the sorted hashes of words, int32."""
     with durable.replacing(path) as temporary:
         save_file({"words": words.contiguous()}, temporary)
 
 
 def read_words(path: Path) -> Tensor:
-    """Read what `write_words` wrote.
-
-    Raises FolderError where it is no sorted list of hashes.
-    """
+    """Read hashes of words. Raises FolderError where they are not sorted or not int32."""
     try:
         words = load_file(path)["words"]
     except (SafetensorError, ValueError, KeyError, OSError) as error:
         raise FolderError(
             f"{path}: not a sound list of words ({str(error)[:100]})"
         ) from None
-    if (
-        words.dtype != torch.int32
-        or words.ndim != 1
-        or not bool((words.long().diff() > 0).all())
-    ):
+    is_list = words.dtype == torch.int32 and words.ndim == 1
+    if not is_list or not bool((words.long().diff() > 0).all()):
         raise FolderError(f"{path}: not a sorted list of hashes; the file is damaged")
     return words
 
 
 def keep_train_hashes(folder: Path, out: Path) -> None:
-    """Let a model made from that of `folder` know, too, what it was trained on, where that is
-    known.
-    """
+    """Copy the hashes of a model's training text, if any, to the folder of a model made from it."""
     hashes = RunFolder(folder).train_hashes
     if hashes.is_file():
-        durable.make_folder(RunFolder(out).folder)
-        durable.write_bytes(RunFolder(out).train_hashes, hashes.read_bytes())
+        run = RunFolder(out)
+        durable.make_folder(run.folder)
+        durable.write_bytes(run.train_hashes, hashes.read_bytes())
 
 
 def open_model_folder(folder: Path) -> StoredModel:
@@ -398,66 +385,66 @@ def open_model_folder(folder: Path) -> StoredModel:
 
 
 def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor] | None:
-    """Return the tensors of a shortlist, if the folder has one.
+    """Return the tensors of a folder's shortlist; None where it has none.
 
-    Raises FolderError where they do not fit its model.
+    Raises FolderError where they do not fit the model.
     """
     if config.shortlist == "none":
         return None
     path = folder / SHORTLIST
     try:
-        found = load_file(path)
-        always, targets, ends = (found[name] for name in ("always", "targets", "ends"))
+        tensors = load_file(path)
+        always = tensors["always"]
+        targets = tensors["targets"]
+        ends = tensors["ends"]
     except (SafetensorError, ValueError, KeyError, OSError) as error:
         raise FolderError(
             f"{path}: not a sound shortlist ({str(error)[:100]})"
         ) from None
-    limits = torch.cat([torch.zeros(1, dtype=torch.int64), ends.long().flatten()])
     is_fit = (
-        len(found) == 3
-        and (always.dtype, targets.dtype, ends.dtype)
-        == (torch.int32, torch.int32, torch.int64)
-        and (always.ndim, targets.ndim, tuple(ends.shape))
-        == (1, 1, (config.src_vocab_size,))
-        and bool((limits.diff() >= 0).all())
-        and int(ends[-1]) == len(targets)
-        and all(
-            0 <= int(i) < config.tgt_vocab_size
-            for ids in (always, targets)
-            if len(ids)
-            for i in ids.aminmax()
-        )
+        len(tensors) == 3
+        and _are_ids(always, config.tgt_vocab_size)
+        and _are_ids(targets, config.tgt_vocab_size)
+        and _are_ends(ends, config.src_vocab_size, len(targets))
     )
     if not is_fit:
         raise FolderError(f"{path}: not the shortlist of the model in {CONFIG}")
-    return found
+    return tensors
+
+
+def _are_ids(ids: Tensor, vocab_size: int) -> bool:
+    if ids.dtype != torch.int32 or ids.ndim != 1:
+        return False
+    if not len(ids):
+        return True
+    return int(ids.min()) >= 0 and int(ids.max()) < vocab_size
+
+
+def _are_ends(ends: Tensor, count: int, last: int) -> bool:
+    """Return whether `ends` are `count` numbers that rise from 0 or more to `last`."""
+    if ends.dtype != torch.int64 or tuple(ends.shape) != (count,):
+        return False
+    limits = torch.cat([torch.zeros(1, dtype=torch.int64), ends])
+    return bool((limits.diff() >= 0).all()) and int(ends[-1]) == last
 
 
 def quantized_names(model: nn.Module) -> list[str]:
-    """Return the names of the parameters that an int8 folder has as int8.
+    """Return the names of the parameters that an int8 folder stores as int8.
 
-    They are the matrices of linear maps, shared with embeddings or not.
+    They are the matrices of linear maps, also those that are shared with embeddings.
     """
-    matrices = {
-        id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)
-    }
-    return [
-        name
-        for name, parameter in model.named_parameters()
-        if id(parameter) in matrices
-    ]
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    matrices = {id(module.weight) for module in linear}
+    return [name for name, p in model.named_parameters() if id(p) in matrices]
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Return whether something here was written by Weft: a model, or a run that has begun."""
+    """Return whether Weft wrote a folder: it holds a model, or a run that has begun."""
     return (folder / durable.MANIFEST).is_file() or RunFolder(folder).recipe.is_file()
 
 
 def read_config(path: Path) -> FolderConfig:
-    """Read what a model is.
-
-    Raises FolderError where the file is not a config of this version.
-    """
+    """Read config.json. Raises FolderError where it is not a config of this version."""
     tree = durable.read_json(path, limit=2**20)
     _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None
@@ -465,16 +452,14 @@ def read_config(path: Path) -> FolderConfig:
         raise FolderError(
             f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}"
         )
+    kind = CONFIGS[task]
     try:
-        config = CONFIGS[task].model_validate_json(
-            json.dumps(tree, allow_nan=False)
-        )  # never indented: may be deep
+        # not indented, as the tree may be deep
+        config = kind.model_validate_json(json.dumps(tree, allow_nan=False))
     except (ValidationError, ValueError, RecursionError) as error:
-        why = (
-            _why_refused(error, CONFIGS[task], tree)
-            if isinstance(error, ValidationError)
-            else str(error)
-        )
+        why = str(error)
+        if isinstance(error, ValidationError):
+            why = _why_refused(error, kind, tree)
         raise FolderError(
             f"{path}: not a config of this version: {why[:200]}"
         ) from None
@@ -490,14 +475,14 @@ def read_config(path: Path) -> FolderConfig:
 
 
 def _why_refused(error: ValidationError, kind: type[FolderConfig], tree: Any) -> str:
-    """Return the first thing that is wrong with a config."""
+    """Return the first problem of a config."""
     if unknown := unknown_keys(error):
         return f"unknown key {'.'.join(min(unknown))!r}"
     return problems_of(error, kind, tree)[0]
 
 
 def _refuse_newer(path: Path, tree: Any) -> None:
-    """Raise FolderError where a later Weft wrote a folder that this one cannot know how to read."""
+    """Raise FolderError where a later Weft wrote the folder, in a newer format."""
     wanted = tree.get("format") if isinstance(tree, dict) else None
     if isinstance(wanted, int) and wanted > FORMAT:
         writer = f"Weft {tree.get('weft_version')!s:.20}"
@@ -512,7 +497,7 @@ def _attention_parameters(shape: LayerShape) -> int:
 
 
 def _stack_parameters(shape: LayerShape, num_layers: int) -> int:
-    """Count the parameters of a stack: self-attention, feed-forward, and learned positions."""
+    """Return about how many parameters a stack has: self-attention, feed-forward, positions."""
     layer = _attention_parameters(shape) + 2 * shape.d_model * shape.d_ff
     return num_layers * layer + 2 * shape.max_len * shape.d_model
 
@@ -548,7 +533,7 @@ def _refuse_tensor(
     path: Path, name: str, shape: tuple[int, ...], kind: str, stored: Any
 ) -> None:
     if tuple(stored.get_shape()) != shape or stored.get_dtype() != kind:
-        found = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
+        actual = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
         raise FolderError(
-            f"{path}: {name} is {found}, expected {kind} {shape}; the weights are another model's"
+            f"{path}: {name} is {actual}, expected {kind} {shape}; the weights are another model's"
         )

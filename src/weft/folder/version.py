@@ -7,9 +7,7 @@ SOURCE_TREE = "source tree"
 
 
 def installed_version() -> str:
-    """Return the distribution's version, or that the package runs from its source without being
-    installed.
-    """
+    """Return the distribution's version; `SOURCE_TREE` where it is not installed."""
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
