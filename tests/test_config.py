@@ -21,7 +21,7 @@ from weft.config import (
 )
 from weft.errors import UsageError
 from weft.recipes.file import build_recipe, load_recipe, recipe_names, with_values
-from weft.recipes.foreign_keys import OUR_KEYS
+from weft.recipes.foreign_keys import NAMES_ELSEWHERE
 
 
 def problems(tree: Any) -> list[str]:
@@ -196,7 +196,7 @@ def test_the_words_of_other_programs_name_our_keys(
 def test_epochs_are_told_what_a_step_is() -> None:
     with pytest.raises(
         UsageError,
-        match=r"training\.max_steps, in steps, of which a reading of the text takes many\?$",
+        match=r"training\.max_steps \(steps, not epochs\)\?$",
     ):
         load_recipe(None, ["training.num_epochs=3"])
 
@@ -205,12 +205,10 @@ def test_words_of_other_programs_stand_for_keys_that_there_are() -> None:
     known = {
         key for recipe in RECIPES.values() for key in flat(recipe().model_dump())
     } | {"model.d_hidden"}
-    assert {key for ours, _ in OUR_KEYS for key in ours} <= known
-    assert all(
-        word == word.lower() and "-" not in word
-        for _, theirs in OUR_KEYS
-        for word in theirs
-    )
+    assert {key for keys in NAMES_ELSEWHERE for key in keys.split()} <= known
+    names = " ".join(NAMES_ELSEWHERE.values())
+    assert names == names.lower()
+    assert "-" not in names
 
 
 def test_a_key_of_other_tasks_names_them() -> None:

@@ -43,7 +43,7 @@ VERBS = {
     *("Record", "Reduce", "Refuse", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset"),
     *("Resolve", "Return", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
     *("Shard", "Show", "Shuffle", "Skip", "Sort", "Split", "Start", "Step", "Stop", "Store", "Stream"),
-    *("Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),
+    *("Suggest", "Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),
     *("Update", "Use", "Validate", "Wait", "Walk", "Warn", "Weigh", "Wrap", "Write", "Yield"),
 }  # fmt: skip
 # Words of our own, and what the field says; whole words of names, docstrings and comments.

@@ -1,1 +1,1 @@
-"""The packaged recipes, and how a recipe is read."""
+"""The packaged recipes, and the code that reads and checks a recipe."""

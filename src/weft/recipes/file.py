@@ -1,7 +1,7 @@
-"""Recipes read: from TOML, from settings, from what a run has saved.
+"""Reading a recipe: from TOML, from `section.key=value` settings, or from a run's recipe.json.
 
-Every problem in one is listed at once, and an unknown key names its nearest neighbour. TOML has no
-null: the word "none" stands for it.
+All problems of a recipe are reported at once, and an unknown key comes with a suggestion. TOML has
+no null; the string "none" stands for it.
 """
 
 import difflib
@@ -23,24 +23,19 @@ R = TypeVar("R", bound=Recipe)
 
 
 def recipe_names() -> list[str]:
-    """Return the packaged recipes, sorted."""
+    """Return the names of the packaged recipes, sorted."""
     folder = resources.files("weft") / "recipes"
-    return sorted(
-        p.name.removesuffix(".toml")
-        for p in folder.iterdir()
-        if p.name.endswith(".toml")
-    )
+    files = [path.name for path in folder.iterdir() if path.name.endswith(".toml")]
+    return sorted(name.removesuffix(".toml") for name in files)
 
 
 def load_recipe(
     name_or_file: str | None = None, settings: Sequence[str] = ()
 ) -> Recipe:
-    """Read a packaged recipe by name, a TOML file or a run's recipe.json; apply `section.key=value`
-    settings.
+    """Read a recipe and apply `section.key=value` settings.
 
-    Its `task` decides which recipe it is; without one it is a translation.
-
-    Raises UsageError naming every problem, with the file or setting that it comes from.
+    It is a packaged recipe's name, a TOML file or a run's recipe.json. Without a `task` it is for
+    translation. Raises UsageError with every problem, and the file or setting that it comes from.
     """
     tree: dict[str, Any] = {} if name_or_file is None else _read_recipe(name_or_file)
     for setting in settings:
@@ -49,7 +44,7 @@ def load_recipe(
 
 
 def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
-    """Validate a plain mapping. Raises UsageError with one line for each problem."""
+    """Validate a mapping as a recipe. Raises UsageError with one line for each problem."""
     try:
         recipe, problems = _validated(_without_none(tree))
     except (ValueError, RecursionError):
@@ -62,7 +57,7 @@ def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
 
 
 def with_values(recipe: R, values: Mapping[str, Any]) -> R:
-    """Return the recipe with some dotted keys replaced, validated anew."""
+    """Return the recipe with the values of some dotted keys replaced, validated again."""
     tree = recipe.model_dump(mode="json")
     for key, value in values.items():
         _place(tree, key, value)
@@ -72,7 +67,7 @@ def with_values(recipe: R, values: Mapping[str, Any]) -> R:
 
 
 def _read_recipe(name_or_file: str) -> dict[str, Any]:
-    """Return the keys of a recipe, laid over those of the one that it extends."""
+    """Read the keys of a recipe and, below them, those of the recipe that it extends."""
     tree = _read_tree(name_or_file)
     if "extends" not in tree:
         return tree
@@ -81,39 +76,40 @@ def _read_recipe(name_or_file: str) -> dict[str, Any]:
         raise UsageError(
             f"{name_or_file}: extends = {base!r:.60}: must be the name or the file of a recipe"
         )
-    below = _read_tree(
-        base if base in recipe_names() else str(Path(name_or_file).parent / base)
-    )
-    if "extends" in below:
+    if base not in recipe_names():
+        base_file = str(Path(name_or_file).parent / base)
+    else:
+        base_file = base
+    base_tree = _read_tree(base_file)
+    if "extends" in base_tree:
         raise UsageError(
             f"{name_or_file}: extends {base!r:.80}, which extends a recipe itself; name one that does not"
         )
-    return _laid_over(below, tree)
+    return _merged(base_tree, tree)
 
 
-def _laid_over(below: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two trees; of a key that both have, `tree` has the value."""
-    found = dict(below)
+def _merged(base: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two trees; where both have a key, the value of `tree` wins."""
+    merged = dict(base)
     for key, value in tree.items():
-        under = below.get(key)
-        both = isinstance(under, Mapping) and isinstance(value, Mapping)
-        found[key] = _laid_over(under, value) if both else value  # type: ignore[arg-type]
-    return found
+        below = base.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merged(below, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def _read_tree(name_or_file: str) -> dict[str, Any]:
-    """Return the keys of one file: TOML, or the recipe that a run has kept as JSON."""
+    """Read the keys of one file: TOML, or a run's recipe.json."""
     text = _text_of(name_or_file)
     is_json = name_or_file.endswith(".json")
+    kind = "JSON" if is_json else "TOML"
     try:
         tree = json.loads(text) if is_json else tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # not only TOMLDecodeError: an endless number, endless nesting
-        raise UsageError(
-            f"{name_or_file}: not valid {'JSON' if is_json else 'TOML'}: {error}"
-        ) from None
+    # also an enormous number or endless nesting, which are no TOMLDecodeError
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name_or_file}: not valid {kind}: {error}") from None
     if is_json:
         tree = tree.get("recipe") if isinstance(tree, dict) else None
     if not isinstance(tree, dict):
@@ -125,33 +121,28 @@ def _read_tree(name_or_file: str) -> dict[str, Any]:
 
 def _text_of(name_or_file: str) -> str:
     if name_or_file in recipe_names():
-        text = (resources.files("weft") / "recipes" / f"{name_or_file}.toml").read_text(
-            encoding="utf-8"
+        packaged = resources.files("weft") / "recipes" / f"{name_or_file}.toml"
+        return packaged.read_text(encoding="utf-8")
+    # unlike Path.is_file, False for a name that is too long
+    if not os.path.isfile(name_or_file):
+        near = difflib.get_close_matches(name_or_file, recipe_names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        known = ", ".join(recipe_names())
+        raise UsageError(
+            f"recipe {name_or_file!r:.80} is neither a file nor a packaged recipe ({known}){hint}"
         )
-    else:
-        # unlike Path.is_file, False for a name that is too long
-        if not os.path.isfile(name_or_file):
-            near = difflib.get_close_matches(name_or_file, recipe_names(), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            known = ", ".join(recipe_names())
-            raise UsageError(
-                f"recipe {name_or_file!r:.80} is neither a file nor a packaged recipe ({known}){hint}"
-            )
-        try:
-            text = Path(name_or_file).read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise UsageError(
-                f"{name_or_file}: not UTF-8 at byte {error.start}; save the recipe as UTF-8"
-            ) from None
-        except OSError as error:
-            raise UsageError(
-                f"{name_or_file}: cannot be read ({error.strerror})"
-            ) from None
-    return text
+    try:
+        return Path(name_or_file).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{name_or_file}: not UTF-8 at byte {error.start}; save the recipe as UTF-8"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{name_or_file}: cannot be read ({error.strerror})") from None
 
 
 def _apply_setting(tree: dict[str, Any], setting: str) -> None:
-    """Set one `section.key=value`; the value is TOML, or else a bare word taken as a string."""
+    """Apply one `section.key=value`; a value that is not TOML is taken as a string."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UsageError(
@@ -165,7 +156,7 @@ def _parse_value(text: str) -> Any:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    # a second line would be a second key
+    # a value with a line end could hold a second key
     return parsed["value"] if len(parsed) == 1 else text
 
 
@@ -186,23 +177,26 @@ def _without_none(value: Any) -> Any:
 
 
 def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
-    """Return the recipe, or else every problem in it.
+    """Return the recipe, or None and all of its problems.
 
-    How the keys of a section fit together is checked only where all are known: hence once more
-    without the unknown ones.
+    Whether the keys of a section fit together is checked only where all of them are known: with
+    unknown keys, the rest is validated once more without them.
     """
-    task = (
-        tree.get("task", "translation") if isinstance(tree, Mapping) else "translation"
-    )
+    task = "translation"
+    if isinstance(tree, Mapping):
+        task = tree.get("task", task)
     if not isinstance(task, str) or task not in RECIPES:
         return None, [f"task = {task!r:.60}: known tasks: {', '.join(RECIPES)}"]
+    schema = RECIPES[task]
     try:
-        return RECIPES[task].model_validate_json(json.dumps(tree, default=str)), []
+        return schema.model_validate_json(json.dumps(tree, default=str)), []
     except ValidationError as error:
-        problems = problems_of(error, RECIPES[task], tree)
+        problems = problems_of(error, schema, tree)
         unknown = unknown_keys(error)
-    more = _validated(_without_keys(tree, unknown))[1] if unknown else []
-    return None, [*problems, *(problem for problem in more if problem not in problems)]
+    if unknown:
+        _, more = _validated(_without_keys(tree, unknown))
+        problems += [problem for problem in more if problem not in problems]
+    return None, problems
 
 
 def _without_keys(

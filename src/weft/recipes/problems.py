@@ -1,8 +1,6 @@
-"""The problems of a recipe, a line for each: the key, what was given, what it takes, what was
-meant.
+"""The problems of a recipe in words: the key, its value, the values it takes, and a suggestion.
 
-What a key takes is told from the recipe's own schema, so that every kind of wrong value is answered
-alike.
+The values that a key takes are read from the recipe's JSON schema.
 """
 
 import difflib
@@ -14,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from weft.config import RECIPES
-from weft.recipes.foreign_keys import OUR_KEYS
+from weft.recipes.foreign_keys import NAMES_ELSEWHERE
 
 LONGEST = 60  # characters of a value that are shown
-HUGE = 2**53  # a bound from here on is named only to whoever has passed it
+HUGE = 2**53  # a bound of this size or more is named only where a value exceeds it
 PAGE = "docs/recipes.md explains every key"
 
 Path = tuple[str, ...]
@@ -27,98 +25,88 @@ Schema = Mapping[str, Any]
 def problems_of(
     error: ValidationError, recipe: type[BaseModel], tree: Any
 ) -> list[str]:
-    """List every problem for which the recipe, or another closed schema, refuses a tree."""
+    """Return every problem of a tree that a recipe or another closed schema refused, each once."""
     fields = _fields_of(recipe, tree)
-    return list(
-        dict.fromkeys(_problem(found, fields, tree) for found in error.errors())
-    )
+    problems = [_problem(problem, fields, tree) for problem in error.errors()]
+    return list(dict.fromkeys(problems))
 
 
 def unknown_keys(error: ValidationError) -> set[Path]:
-    """Return where the keys stand that the recipe does not have."""
-    return {
-        _path(found) for found in error.errors() if found["type"] == "extra_forbidden"
-    }
+    """Return the paths of the keys that the recipe does not have."""
+    problems = error.errors()
+    return {_path(p) for p in problems if p["type"] == "extra_forbidden"}
 
 
 def keys_named(leaf: str) -> list[str]:
-    """Return the dotted keys of any task's recipe whose last word is this, or that other programs
-    call so.
+    """Return the dotted keys of all tasks whose last part is `leaf`.
+
+    Where there are none, return those that other programs call so.
     """
-    keys = list(
-        dict.fromkeys(
-            key for recipe in RECIPES.values() for key in _keys(_fields_of(recipe, {}))
-        )
-    )
-    return [key for key in keys if key.rsplit(".", 1)[-1] == leaf] or _called_elsewhere(
-        leaf, keys
-    )
+    keys: dict[str, None] = {}
+    for recipe in RECIPES.values():
+        keys |= dict.fromkeys(_keys(_fields_of(recipe, {})))
+    named = [key for key in keys if key.rsplit(".", 1)[-1] == leaf]
+    return named or _called_elsewhere(leaf, list(keys))
 
 
 def as_written(value: Any) -> str:
-    """Return a value as a recipe would have it."""
+    """Return a value in the form in which a recipe would hold it."""
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "none"}[value]
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(as_written, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key} = {as_written(inner)}' for key, inner in value.items())}}}"
+        parts = [f"{key} = {as_written(inner)}" for key, inner in value.items()]
+        return f"{{{', '.join(parts)}}}"
     return repr(value) if isinstance(value, str | int | float) else str(value)
 
 
-def takes(schema: Schema, given: Any = None) -> str:
-    """Say what a key takes; `given` is what it got."""
+def takes(schema: Schema, value: Any = None) -> str:
+    """Return in words which values a key takes; `value` is the wrong one that it got."""
     if "anyOf" in schema:
-        return _either([takes(one, given) for one in schema["anyOf"]])
+        return _either([takes(form, value) for form in schema["anyOf"]])
     if "enum" in schema:
-        return _either([as_written(value) for value in schema["enum"]])
+        return _either([as_written(choice) for choice in schema["enum"]])
     if "const" in schema:
         return as_written(schema["const"])
-    return _WORDS[schema.get("type", "object")](schema, given)
+    return _WORDS[schema.get("type", "object")](schema, value)
 
 
 def _either(choices: Sequence[str]) -> str:
-    return " or ".join(
-        [", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices
-    )
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
 
 
-def _number(schema: Schema, given: Any) -> str:
-    is_endless = isinstance(given, float) and not math.isfinite(given)
-    kind = (
-        "a whole number"
-        if schema["type"] == "integer"
-        else "a finite number"
-        if is_endless
-        else "a number"
-    )
-    return " ".join([kind, *_bounds(schema, given)])
+def _number(schema: Schema, value: Any) -> str:
+    kind = "a number"
+    if schema["type"] == "integer":
+        kind = "a whole number"
+    elif isinstance(value, float) and not math.isfinite(value):
+        kind = "a finite number"
+    return f"{kind} {_bounds(schema, value)}".rstrip()
 
 
-def _bounds(schema: Schema, given: Any) -> list[str]:
+def _bounds(schema: Schema, value: Any) -> str:
     words = {
         "minimum": "of at least",
         "exclusiveMinimum": "above",
         "maximum": "at most",
         "exclusiveMaximum": "below",
     }
-    passed = isinstance(given, int | float) and given >= HUGE
-    named = {
-        key: schema[key]
-        for key in words
-        if key in schema and (schema[key] < HUGE or passed)
-    }
-    said = [f"{words[key]} {_plain(bound)}" for key, bound in named.items()]
-    if {"minimum", "maximum"} <= named.keys():
-        return [f"from {_plain(named['minimum'])} to {_plain(named['maximum'])}"]
-    return [" and ".join(said)] if said else []
+    is_huge = isinstance(value, int | float) and value >= HUGE
+    bounds = {key: schema[key] for key in words if key in schema}
+    bounds = {k: bound for k, bound in bounds.items() if bound < HUGE or is_huge}
+    if {"minimum", "maximum"} <= bounds.keys():
+        return f"from {_plain(bounds['minimum'])} to {_plain(bounds['maximum'])}"
+    parts = [f"{words[key]} {_plain(bound)}" for key, bound in bounds.items()]
+    return " and ".join(parts)
 
 
 def _plain(number: float) -> str:
     return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
-def _text(schema: Schema, given: Any) -> str:
+def _text(schema: Schema, value: Any) -> str:
     if "pattern" in schema:
         return "a short name of Latin letters, digits, spaces, dots, hyphens and underscores, a letter or digit first"
     if "maxLength" in schema:
@@ -126,26 +114,24 @@ def _text(schema: Schema, given: Any) -> str:
     return "a text"
 
 
-def _list(schema: Schema, given: Any) -> str:
-    if "prefixItems" in schema:
-        return f"a list of {len(schema['prefixItems'])}, each {takes(schema['prefixItems'][0])}"
+def _list(schema: Schema, value: Any) -> str:
+    if items := schema.get("prefixItems"):
+        return f"a list of {len(items)}, each {takes(items[0])}"
     return f"a list, each {takes(schema['items'])}"
 
 
-def _table(schema: Schema, given: Any) -> str:
+def _table(schema: Schema, value: Any) -> str:
     inner = schema.get("additionalProperties")
-    return (
-        f"for each name {takes(inner)}"
-        if isinstance(inner, Mapping)
-        else "a section with keys of its own"
-    )
+    if isinstance(inner, Mapping):
+        return f"for each name {takes(inner)}"
+    return "a section with keys of its own"
 
 
 _WORDS = {
     "array": _list,
-    "boolean": lambda schema, given: "true or false",
+    "boolean": lambda schema, value: "true or false",
     "integer": _number,
-    "null": lambda schema, given: "none",
+    "null": lambda schema, value: "none",
     "number": _number,
     "object": _table,
     "string": _text,
@@ -153,10 +139,7 @@ _WORDS = {
 
 
 def _fields_of(recipe: type[BaseModel], tree: Any) -> Mapping[str, Schema]:
-    """Map each section and key, dotted, to its schema.
-
-    Those of the model are of the kind that the tree asks for.
-    """
+    """Return the schema of each dotted section and key, for the kind of model that `tree` has."""
     model = tree.get("model") if isinstance(tree, Mapping) else None
     is_recurrent = isinstance(model, Mapping) and model.get("kind") == "recurrent"
     return _fields(recipe, "recurrent" if is_recurrent else "transformer")
@@ -164,27 +147,29 @@ def _fields_of(recipe: type[BaseModel], tree: Any) -> Mapping[str, Schema]:
 
 @cache
 def _fields(recipe: type[BaseModel], kind: str) -> Mapping[str, Schema]:
-    whole = recipe.model_json_schema()
-    return dict(_walk(whole, whole["$defs"], kind))
+    schema = recipe.model_json_schema()
+    return dict(_walk(schema, schema["$defs"], kind))
 
 
 def _walk(
-    schema: Schema, defined: Schema, kind: str, prefix: str = ""
+    schema: Schema, definitions: Schema, kind: str, prefix: str = ""
 ) -> Iterator[tuple[str, Schema]]:
     for name, field in schema["properties"].items():
-        options = [_resolved(option, defined) for option in field.get("oneOf", [field])]
+        options = field.get("oneOf", [field])
+        options = [_resolved(option, definitions) for option in options]
         of_kind = [option for option in options if _kind_of(option) == kind]
         inner = (of_kind or options)[0]
         yield f"{prefix}{name}", inner
         if "properties" in inner:
-            yield from _walk(inner, defined, kind, f"{prefix}{name}.")
+            yield from _walk(inner, definitions, kind, f"{prefix}{name}.")
 
 
-def _resolved(schema: Schema, defined: Schema) -> Schema:
-    found: Schema = (
-        defined[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
-    )
-    return found
+def _resolved(schema: Schema, definitions: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    name = schema["$ref"].rsplit("/", 1)[-1]
+    definition: Schema = definitions[name]
+    return definition
 
 
 def _kind_of(schema: Schema) -> str:
@@ -192,17 +177,16 @@ def _kind_of(schema: Schema) -> str:
 
 
 def _keys(fields: Mapping[str, Schema]) -> list[str]:
-    """Return every dotted key, without the sections."""
+    """Return the dotted keys, without the sections."""
     return [key for key, schema in fields.items() if "properties" not in schema]
 
 
 def _path(problem: Any) -> Path:
-    """Return where a problem is, without the tag that is added for the kind of model."""
+    """Return the path of a problem, without the tag that pydantic adds for the kind of model."""
     path = tuple(str(part) for part in problem["loc"])
-    tagged = (
-        len(path) > 1 and path[0] == "model" and path[1] in ("transformer", "recurrent")
-    )
-    return path[:1] + path[2:] if tagged else path
+    if path[:2] in (("model", "transformer"), ("model", "recurrent")):
+        return path[:1] + path[2:]
+    return path
 
 
 def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
@@ -210,31 +194,33 @@ def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
     kind = problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
-    # else it is one of a list's numbers
+    # a missing path that is not a key is a number missing in a list
     if kind == "missing" and ".".join(path) in fields:
         return f"lacks {'.'.join(path)}"
     if kind == "json_invalid":
-        return (
-            "holds a character that is no text; write it as UTF-8"
-            if _is_broken(tree)
-            else "nested too deeply"
-        )
-    # within a list, or one of several forms of a value
+        if _is_broken(tree):
+            return "holds a character that is no text; write it as UTF-8"
+        return "nested too deeply"
+    # the path may lead into a list, or to one of several forms of a value
     while path and ".".join(path) not in fields:
         path = path[:-1]
     key = ".".join(path)
     schema = fields.get(key, {})
-    # Keys that do not fit together, or the parts of a list: our own validators say it.
-    if kind == "value_error" and (
-        not path or "properties" in schema or "items" in schema
-    ):
+    is_section_or_list = not path or "properties" in schema or "items" in schema
+    if kind == "value_error" and is_section_or_list:
+        # the validators of weft.config have words of their own
         message = problem["msg"].removeprefix("Value error, ")
         return f"{key}: {message}" if key else message
-    given = _at(tree, path)
-    shown = as_written(given) if key else repr(given)
-    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
-    remedy = meant(schema, given) or _unquoted(schema, given)
-    return f"{key}{' = ' if key else ''}{shown}: must be {takes(schema, given)}{remedy}"
+    return _wrong_value(key, schema, _at(tree, path))
+
+
+def _wrong_value(key: str, schema: Schema, value: Any) -> str:
+    shown = as_written(value) if key else repr(value)
+    if len(shown) > LONGEST:
+        shown = f"{shown[:LONGEST]}..."
+    start = f"{key} = {shown}" if key else shown
+    remedy = meant(schema, value) or _unquoted(schema, value)
+    return f"{start}: must be {takes(schema, value)}{remedy}"
 
 
 def _at(tree: Any, path: Path) -> Any:
@@ -244,36 +230,33 @@ def _at(tree: Any, path: Path) -> Any:
 
 
 def _is_broken(tree: Any) -> bool:
-    """Return whether a key or a value was not UTF-8: Python has lone surrogates then."""
+    """Return whether a key or value was not UTF-8: Python then has lone surrogates in it."""
     if isinstance(tree, Mapping):
         return any(_is_broken(part) for pair in tree.items() for part in pair)
     if isinstance(tree, list):
         return any(map(_is_broken, tree))
-    return isinstance(tree, str) and any(
-        "\ud800" <= character <= "\udfff" for character in tree
-    )
+    if not isinstance(tree, str):
+        return False
+    return any("\ud800" <= character <= "\udfff" for character in tree)
 
 
-def meant(schema: Schema, given: Any) -> str:
-    """Return the nearest of the words that a key takes, behind a semicolon; empty without any."""
-    words = [
-        word
-        for form in _forms(schema)
-        for word in form.get("enum", [])
-        if isinstance(word, str)
-    ]
-    close = difflib.get_close_matches(str(given).lower(), words, n=1, cutoff=0.6)
+def meant(schema: Schema, value: Any) -> str:
+    """Suggest the word nearest to `value` that a key takes, after a semicolon; "" without one."""
+    words: list[Any] = []
+    for form in _forms(schema):
+        words += form.get("enum", [])
+    words = [word for word in words if isinstance(word, str)]
+    close = difflib.get_close_matches(str(value).lower(), words, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _unquoted(schema: Schema, given: Any) -> str:
-    """Say what to do about a number in quotes."""
-    wants_number = {form.get("type") for form in _forms(schema)} & {"integer", "number"}
-    return (
-        "; write it without quotes"
-        if wants_number and isinstance(given, str) and _is_number(given)
-        else ""
-    )
+def _unquoted(schema: Schema, value: Any) -> str:
+    """Return the remedy for a number in quotes; "" for anything else."""
+    types = {form.get("type") for form in _forms(schema)}
+    takes_number = types & {"integer", "number"}
+    if takes_number and isinstance(value, str) and _is_number(value):
+        return "; write it without quotes"
+    return ""
 
 
 def _forms(schema: Schema) -> list[Schema]:
@@ -288,64 +271,64 @@ def _is_number(text: str) -> bool:
 
 
 def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
-    """Return an unknown key: the one that was meant, and the tasks that have it where others do."""
+    """Report an unknown key, with a suggestion and with the tasks whose recipes have it."""
     keys = _keys(fields)
     key = ".".join(path)
-    meant = _same_or_called(path, keys)
     shown = key if key.isprintable() and key else repr(key)
+    suggestion = _same_or_called(path, keys)
     owners = [
         task for task, recipe in RECIPES.items() if key in _keys(_fields_of(recipe, {}))
     ]
     if owners:
-        return f"unknown key {shown}, which is for {' and '.join(owners)}; {meant or 'leave it out'}"
-    return f"unknown key {shown}; {meant or _alike(path, keys) or f'{_known(path, keys)}; {PAGE}'}"
+        suggestion = suggestion or "leave it out"
+        return f"unknown key {shown}, which is for {' and '.join(owners)}; {suggestion}"
+    suggestion = suggestion or _alike(path, keys) or f"{_known(path, keys)}; {PAGE}"
+    return f"unknown key {shown}; {suggestion}"
 
 
 def _same_or_called(path: Path, keys: Sequence[str]) -> str:
-    """Return the key of that word in another section, or that other programs call so; empty without
-    any.
-    """
-    wanted = ".".join(path)
-    if same := [key for key in keys if key.endswith(f".{path[-1]}")]:
-        return f"did you mean {max(same, key=lambda key: difflib.SequenceMatcher(None, wanted, key).ratio())}?"
-    called = _called_elsewhere(path[-1], keys)
-    steps = (
-        ", in steps, of which a reading of the text takes many"
-        if "epoch" in path[-1]
-        else ""
-    )
-    return f"did you mean {' or '.join(called)}{steps}?" if called else ""
+    """Suggest the same key in another section, or a key that other programs call so; "" without."""
+    leaf = path[-1]
+    if same := [key for key in keys if key.endswith(f".{leaf}")]:
+        return f"did you mean {_most_similar('.'.join(path), same)}?"
+    called = _called_elsewhere(leaf, keys)
+    if not called:
+        return ""
+    steps = " (steps, not epochs)" if "epoch" in leaf else ""
+    return f"did you mean {' or '.join(called)}{steps}?"
+
+
+def _most_similar(wanted: str, keys: Sequence[str]) -> str:
+    def ratio(key: str) -> float:
+        return difflib.SequenceMatcher(None, wanted, key).ratio()
+
+    return max(keys, key=ratio)
 
 
 def _alike(path: Path, keys: Sequence[str]) -> str:
-    """Return the key written most like this one; empty without any."""
-    leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
+    """Suggest the key with the most similar spelling; "" without one."""
     close = difflib.get_close_matches(".".join(path), keys, n=1, cutoff=0.75)
-    close = close or [
-        leaves[leaf]
-        for leaf in difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)
-    ]
-    return f"did you mean {close[0]}?" if close else ""
+    if close:
+        return f"did you mean {close[0]}?"
+    leaves = {key.rsplit(".", 1)[-1]: key for key in keys}
+    close = difflib.get_close_matches(path[-1], leaves, n=1, cutoff=0.6)
+    return f"did you mean {leaves[close[0]]}?" if close else ""
 
 
 def _known(path: Path, keys: Sequence[str]) -> str:
     sections = dict.fromkeys(key.split(".")[0] for key in keys)
-    section = path[0] if path[0] in sections and len(path) > 1 else None
-    if section is None:
-        return f"known sections: {', '.join(sections)}"
-    known = [key for key in keys if key.startswith(f"{section}.")]
-    return f"known keys: {', '.join(known)}"
-
-
-def _word(leaf: str) -> str:
-    return leaf.lower().replace("-", "_")
+    section = path[0]
+    if section in sections and len(path) > 1:
+        known = [key for key in keys if key.startswith(f"{section}.")]
+        return f"known keys: {', '.join(known)}"
+    return f"known sections: {', '.join(sections)}"
 
 
 def _called_elsewhere(leaf: str, keys: Sequence[str]) -> list[str]:
-    """Return the keys for which other programs have such a word."""
-    word = _word(leaf)
-    meant = set()
-    for own_keys, other_words in OUR_KEYS:
-        if word in other_words:
-            meant.add(next((key for key in own_keys if key in keys), None))
-    return [key for key in keys if key in meant]
+    """Return the keys that other programs call `leaf`."""
+    name = leaf.lower().replace("-", "_")
+    suggested = set()
+    for own, names in NAMES_ELSEWHERE.items():
+        if name in names.split():
+            suggested.update([key for key in own.split() if key in keys][:1])
+    return [key for key in keys if key in suggested]
