@@ -261,9 +261,9 @@ def test_history_shows_what_was_logged(tmp_path: Path) -> None:
         ([(1, 0.0, 2.0), (2, 0.0, 1.5), (3, 0.0, 1.7)], 2),
         # of equal evaluations the first, as the trainer keeps it
         ([(1, 4.0, 2.0), (2, 4.0, 2.0)], 1),
-        # BLEU below 1 is chance: the loss decides
-        ([(1, 0.9, 2.0), (2, 0.2, 1.5), (3, 0.0, 1.7)], 2),
-        ([(1, 0.9, 1.0), (2, 1.1, 1.5)], 2),
+        # BLEU below 5 is chance: the loss decides
+        ([(1, 4.9, 2.0), (2, 0.2, 1.5), (3, 0.0, 1.7)], 2),
+        ([(1, 4.9, 1.0), (2, 5.1, 1.5)], 2),
     ],
 )
 def test_best_step_is_the_trainers(

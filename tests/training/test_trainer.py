@@ -793,7 +793,7 @@ def test_between_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
     losses = {1: 5.0, 2: 4.0, 3: 4.5, 4: 4.0, 5: 9.0}
 
     def evaluate(step: int) -> Mapping[str, float]:
-        return {"dev_bleu": float(step == 5), "dev_loss": losses[step]}
+        return {"dev_bleu": 5.0 * (step == 5), "dev_loss": losses[step]}
 
     bests = []
     for last in losses:
@@ -817,8 +817,8 @@ def test_evaluation_is_without_dropout_and_training_with_it(tmp_path: Path) -> N
 
 
 def test_a_bleu_of_chance_does_not_make_a_step_the_best(tmp_path: Path) -> None:
-    """Below 1 it counts as nothing and the loss decides; from there on BLEU does."""
-    bleu, loss = {2: 0.9, 4: 0.0, 6: 1.5, 8: 0.7}, {2: 4.3, 4: 3.9, 6: 4.0, 8: 3.0}
+    """Below 5 it counts as nothing and the loss decides; from there on BLEU does."""
+    bleu, loss = {2: 4.9, 4: 0.0, 6: 5.5, 8: 4.7}, {2: 4.3, 4: 3.9, 6: 4.0, 8: 3.0}
     bests = []
 
     def evaluate(step: int) -> Mapping[str, float]:

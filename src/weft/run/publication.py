@@ -154,7 +154,9 @@ def _advice(
     seconds: float,
 ) -> Iterator[str]:
     """Say what to try next, and what not to hand on."""
-    if judged.still_improves or judged.verdict not in (USABLE, NOT_JUDGED):
+    is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
+    may_help = judged.still_improves or goes_on or not judged.is_flat
+    if may_help and (judged.still_improves or is_poor):
         by_clock = read_time_plan(folder.plan)
         is_known = seconds and (verdict.max_steps or not goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"

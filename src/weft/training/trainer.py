@@ -38,8 +38,8 @@ from weft.training.optimizer import (
 OPEN = 2**40  # more steps than any run has
 # of a float16 loss, and updates without overflow until it is doubled
 LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000
-# below it a score is chance: a few words that happen to be right
-LEAST = {"dev_bleu": 1.0}
+# below it a score is chance, a few words that happen to be right, and the loss decides
+LEAST = {"dev_bleu": 5.0}
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 

@@ -3,11 +3,14 @@
 import pytest
 
 from weft.run.judging.curve import (
+    LEAST_BLEU,
     before_decay,
     deciding,
+    has_room,
     learned_by_heart,
     still_improves,
 )
+from weft.training import trainer
 
 
 @pytest.mark.parametrize(
@@ -53,10 +56,12 @@ def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
         {"step": 9, "dev_bleu": 0.3, "dev_loss": 3.0},
     ]
     assert deciding(lines) == ([4.0, 3.0], True)
-    assert deciding([*lines, {"step": 12, "dev_bleu": 1.0, "dev_loss": 2.0}]) == (
-        [0.1, 0.3, 1.0],
+    assert deciding([*lines, {"step": 12, "dev_bleu": 4.9, "dev_loss": 2.0}])[1]
+    assert deciding([*lines, {"step": 12, "dev_bleu": 5.0, "dev_loss": 2.0}]) == (
+        [0.1, 0.3, 5.0],
         False,
     )
+    assert trainer.LEAST["dev_bleu"] == LEAST_BLEU
     assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == (
         [0.5],
         False,
@@ -76,3 +81,21 @@ def test_while_the_rate_falls_every_curve_gets_better() -> None:
     assert still_improves(*deciding(before_decay(lines, falls)))
     assert not still_improves(*deciding(before_decay(lines, stays)))
     assert before_decay(lines, []) == lines
+
+
+def test_a_curve_that_rose_while_the_rate_fell_has_no_room() -> None:
+    """Of a language model on 300 kB: dev loss by evaluation; the rate falls behind the ninth."""
+    losses = [5.9, 5.5, 5.3, 5.2, 5.1, 5.0, 4.95, 4.845, 4.82, 4.8564, 4.8397, 4.8451]
+    steps = range(12, 156, 12)
+    lines = [{"step": n, "dev_loss": v} for n, v in zip(steps, losses, strict=True)]
+    rates = [(n, 0.1 if n <= 108 else 0.05) for n in steps]
+    assert still_improves(losses[:9], is_loss=True)
+    assert not has_room(lines, rates)
+    lines[-1]["dev_loss"] = 4.7
+    assert has_room(lines, rates)
+    assert has_room(lines[:9], rates)
+    scores = [{"step": n, "dev_bleu": float(n)} for n in steps]
+    assert has_room(scores, rates)
+    assert not has_room(
+        [*scores[:9], *({**line, "dev_bleu": 50.0} for line in scores[9:])], rates
+    )

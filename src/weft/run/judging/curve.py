@@ -9,7 +9,7 @@ FEWEST = 3  # evaluations from which on a curve says anything
 # a last third that is better than what came before by this share was still getting better
 GAIN = 0.02
 BY_HEART = 1.05  # a dev loss that rose to so many times its least
-LEAST_BLEU = 1.0
+LEAST_BLEU = 5.0  # as the trainer has it
 APART = 0.7  # and a training loss at so small a share of it
 
 
@@ -26,6 +26,22 @@ def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
         return min(last) < wanted
     wanted = max(before) * (1 + GAIN)
     return max(last) > wanted
+
+
+def has_room(evaluations: Evaluations, rates: Sequence[tuple[int, float]]) -> bool:
+    """Return whether more steps would help: dev got better until the learning rate fell, and then.
+
+    Where dev got no better while the rate fell, the model has learned what it can.
+    """
+    values, is_loss = deciding(evaluations)
+    stay = len(before_decay(evaluations, rates))
+    if not still_improves(values[:stay], is_loss):
+        return False
+    if stay == len(values):
+        return True
+    if is_loss:
+        return min(values[stay:]) <= min(values[:stay])
+    return max(values[stay:]) >= max(values[:stay])
 
 
 def before_decay(

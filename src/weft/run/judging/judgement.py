@@ -18,8 +18,8 @@ class Judgement:
     `verdict` is one of the four words above, `says` why, in sentences; `figures` are the numbers
     behind them; `helps` what would make the model better, the most helpful first; `examples` some
     dev rows with what the model makes of them. `still_improves` says that dev was still getting
-    better when training ended. `low_confidence` is the mean log-probability a token that one in
-    twenty of dev's translations is below.
+    better when training ended, `is_flat` that it was seen not to. `low_confidence` is the mean
+    log-probability a token that one in twenty of dev's translations is below.
     """
 
     verdict: str
@@ -28,9 +28,12 @@ class Judgement:
     helps: Sequence[str] = ()
     examples: Sequence[dict[str, str]] = ()
     still_improves: bool = False
+    is_flat: bool = False
     low_confidence: float | None = None
 
-    def with_curve(self, goes_on: str, helps: Sequence[str]) -> "Judgement":
+    def with_curve(
+        self, goes_on: str, helps: Sequence[str], is_flat: bool = False
+    ) -> "Judgement":
         """Return the judgement with what its run's curve shows.
 
         `goes_on` says how it still gets better, if so; `helps` what would help.
@@ -43,7 +46,11 @@ class Judgement:
         first += f"; the curve still {goes_on}: train it for longer" if goes_on else ""
         helps = () if self.verdict == USABLE else helps
         return replace(
-            self, says=[first, *rest], helps=helps, still_improves=bool(goes_on)
+            self,
+            says=[first, *rest],
+            helps=helps,
+            still_improves=bool(goes_on),
+            is_flat=is_flat,
         )
 
     def summary(self) -> list[str]:

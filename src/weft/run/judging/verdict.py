@@ -12,10 +12,10 @@ from weft.inspection.diagnosis import Run, of_run
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
 from weft.run.judging.curve import (
-    before_decay,
+    FEWEST,
     deciding,
+    has_room,
     learned_by_heart,
-    still_improves,
 )
 from weft.run.judging.judgement import Judgement, not_judged
 from weft.run.judging.language import judge_language_model
@@ -58,12 +58,9 @@ def _judge(
     if texts.dev is None:
         return not_judged("there is no dev text; give one with --dev, or more text")
     history = _history(folder)
-    values, _ = deciding(history.evaluations) if history else ([], False)
-    improves = (
-        still_improves(*deciding(before_decay(history.evaluations, history.rates)))
-        if history
-        else False
-    )
+    evaluations = history.evaluations if history else []
+    values, _ = deciding(evaluations)
+    improves = history is not None and has_room(evaluations, history.rates)
     helps = _helps(folder, task, improves, is_stopped)
     how = "rises"
     if isinstance(task, Translation):
@@ -79,7 +76,8 @@ def _judge(
             task, texts.train, texts.dev, scores.get("dev_loss"), by_heart
         )
         how = "falls"
-    return found.with_curve(how if improves else "", helps)
+    is_flat = len(values) >= FEWEST and not improves
+    return found.with_curve(how if improves else "", helps, is_flat)
 
 
 def _helps(
