@@ -1,5 +1,5 @@
-"""Do the two sides of parallel text belong together, line by line? Judged without knowing the
-languages.
+"""Judges without knowing the languages whether the two sides of parallel text belong together, line
+by line.
 
 Translations agree in what any two languages share: length, up to a constant factor (Gale and Church
 1993, "A program for aligning sentences in bilingual corpora"), how they end, numbers and names; and
@@ -11,17 +11,22 @@ their own are out of step.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.data.check.words import Ids, Words, mixed
+from weft.data.check.words import Ids, Words, bounds_of, mixed
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Chances = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+# codes of how lines agree in one respect, and how many different codes there are
+Agreement = tuple[Codes, int]
+Number = tuple[int, re.Match[str]]  # its value, and where it stands
 
 MAX_SHIFT = 3
 MAX_RUNS = 20  # shifted stretches that are told apart
@@ -42,23 +47,24 @@ _LEAST_VARIATION = 0.5
 _PRIOR = 20.0  # pairs' worth of belief that an agreement says nothing
 _LENGTH_EDGES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0)
 _BANDS = 8  # of length, each with a spread of its own: short lines vary more
-_NUM_CONTENT = 8  # words of a line that are looked at, the rarest
-# words keep company that meet this many times as often as by chance, and twice
-_CHANCE, _LEAST_TOGETHER = 4.0, 2
+_NUM_CONTENT = 8  # words of a line that are used, the rarest
+_NUM_CLOSENESS = 2 * _NUM_CONTENT + 1  # sums of 0, 1 or 2 for each of them
+# words keep company that meet this many times as often as by chance, and at least twice
+_CHANCE = 4.0
+_LEAST_TOGETHER = 2
 _CLOSE = 8.0  # and this many times more often still where they are close
 # a word of fewer lines teaches nothing, one of more than a fifth says nothing
-_RARE, _COMMON_SHARE = 3, 0.2
+_RARE = 3
+_COMMON_SHARE = 0.2
 _NAME_SHARE = 0.01
 _SLICE = 1 << 15  # lines that are scored together
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|\d{1,18}")
-_ENDINGS = {
-    letter: kind
-    for kind, some in enumerate(
-        ("?？؟⁇", "!！", ".。．", ":：", ",，、;；", "\"'”’»」』)）"), 1
-    )
-    for letter in some
-}
-_NUM_ENDINGS = 7
+# how a line ends, in the scripts that have such a mark; all else is kind 0
+_END_MARKS = ("?？؟⁇", "!！", ".。．", ":：", ",，、;；", "\"'”’»」』)）")
+_ENDINGS: dict[str, int] = {}
+for _kind, _marks in enumerate(_END_MARKS, 1):
+    _ENDINGS |= dict.fromkeys(_marks, _kind)
+_NUM_ENDINGS = 1 + len(_END_MARKS)
 
 
 @dataclass(frozen=True)
@@ -73,44 +79,49 @@ class Shift:
 
 
 class _Side:
-    """One side as numbers, one entry a line: log length, how it ends, which numbers (0: none),
-    rarest words.
+    """Numbers that measure one side, one entry a line: log length, kind of ending, numbers (0:
+    none), rarest words.
     """
 
     def __init__(self, words: Words) -> None:
-        texts, size = words.texts, len(words.texts)
-        self.words, self.ids = words, words.ids
-        self.length = np.log1p(np.fromiter(map(len, texts), np.float64, size))
-        self.ending = np.fromiter(
-            (_ENDINGS.get(text[-1:], 0) for text in texts), np.int64, size
-        )
-        self.numbers = np.fromiter(map(_numbers, texts), np.int64, size)
+        texts = words.texts
+        self.words = words
+        self.ids = words.ids
+        self.length = np.log1p(_of_each(texts, len))
+        self.ending = _of_each(texts, _ending)
+        self.numbers = _of_each(texts, _numbers)
 
     @cached_property
     def frequency(self) -> Ids:
-        """In how many lines each word of either side occurs, near enough: its occurrences on this
-        one.
+        """Count how often each word of either side occurs on this one, which is near the number of
+        its lines.
         """
         return np.bincount(self.ids, minlength=self.words.num_ids)
 
     @cached_property
     def content(self) -> Ids:
-        """The rarest words of each line that can be learned, as (lines, 8); -1 where there are
-        fewer.
+        """Choose the rarest words of each line that can be learned: ids as (lines, 8), -1 where
+        there are fewer.
         """
-        words, size = self.words, len(self.length)
+        size = len(self.length)
+        line_of = self.words.text_of
         often = self.frequency[self.ids]
-        useful = np.flatnonzero(
-            (often >= _RARE) & (often <= max(_COMMON_SHARE * size, _RARE))
-        )
-        line = words.text_of[useful]
-        order = useful[np.lexsort((often[useful], line))]
-        line = words.text_of[order]
-        rank = np.arange(len(order)) - np.searchsorted(line, line)
-        kept = rank < _NUM_CONTENT
-        found = np.full((size, _NUM_CONTENT), -1, np.int64)
-        found[line[kept], rank[kept]] = self.ids[order[kept]]
-        return found
+        most = max(_COMMON_SHARE * size, _RARE)
+        is_useful = (often >= _RARE) & (often <= most)
+        useful = np.flatnonzero(is_useful)
+        rarest_first = np.lexsort((often[useful], line_of[useful]))
+        word = useful[rarest_first]
+        line = line_of[word]
+        first_of_line = np.searchsorted(line, line)
+        rank = np.arange(len(word)) - first_of_line
+
+        is_kept = rank < _NUM_CONTENT
+        line = line[is_kept]
+        rank = rank[is_kept]
+        shape = (size, _NUM_CONTENT)
+        content = np.full(shape, -1, np.int64)
+        content[line, rank] = self.ids[word[is_kept]]
+        return content
 
 
 class Alignment:
@@ -123,29 +134,34 @@ class Alignment:
     """
 
     def __init__(self, src: Words, tgt: Words) -> None:
-        self._src, self._tgt = _Side(src), _Side(tgt)
+        self._src = _Side(src)
+        self._tgt = _Side(tgt)
         self._size = len(src.texts)
         ratio = self._src.length - self._tgt.length
         self._centre = float(np.median(ratio))
         self.log_ratio = ratio - self._centre
-        self._band, self._spread = _spreads(self._src.length, self.log_ratio)
-        self.deviation = self.log_ratio / self._spread[self._band]
+        self._band = _bands(self._src.length)
+        self._spread = _spreads(self._band, self.log_ratio)
+        spread = self._spread[self._band]
+        self.deviation = self.log_ratio / spread
         self._names = _Names(self._src, self._tgt)
         # a line that each might meet by chance
-        self._elsewhere = np.random.default_rng(0).permutation(self._size)
+        rng = np.random.default_rng(0)
+        self._elsewhere = rng.permutation(self._size)
         # for each source line the target line that it seems to belong to
         self._partner = self._first_partners()
         self._learn()
 
     def find_shifts(self) -> list[Shift]:
-        """Stretches of lines that fit better `by` lines further on, for |by| up to MAX_SHIFT, in
-        their order.
+        """Find stretches of lines that fit better `by` lines further on, for |by| up to MAX_SHIFT;
+        in their order.
 
-        What a first look finds is learned from, so that a text of which much is out of step still
-        shows what being in step is like; then it is looked at again. `scores` are those of this
-        second look.
+        It learns from the stretches that it finds at first, so that a text of which much is out of
+        step still shows what being in step is like; then it searches again. `scores` are those of
+        the second search.
         """
-        threshold = _LEAST_GAIN + 2 * float(np.log(self._size))
+        log_size = float(np.log(self._size))
+        threshold = _LEAST_GAIN + 2 * log_size
         guessed = self._runs(_FIRST_LOOK * threshold)
         if not guessed:
             return []
@@ -160,175 +176,177 @@ class Alignment:
         foreign).
         """
         rows = np.arange(self._size)
-        variation = float(
-            np.mean(np.minimum(self._deviation(rows, self._elsewhere) ** 2, 9.0))
-        )
-        return (
-            variation > _LEAST_VARIATION and float(np.mean(self.scores)) < _NO_CONTRAST
-        )
+        misfit = self._length_misfit(rows, self._elsewhere)
+        if float(np.mean(misfit)) <= _LEAST_VARIATION:
+            return False
+        return float(np.mean(self.scores)) < _NO_CONTRAST
 
     def strangers(self) -> list[int]:
-        """Pairs whose lines look much more like strangers than like translations."""
-        return np.flatnonzero(self.scores < STRANGERS).tolist()
+        """Find the pairs whose lines look much more like strangers than like translations."""
+        is_strange = self.scores < STRANGERS
+        return np.flatnonzero(is_strange).tolist()
 
     def numbers_differ(self) -> list[int]:
-        """Pairs that have numbers on both sides, and not the same."""
-        src, tgt = self._src.numbers, self._tgt.numbers
-        return np.flatnonzero((src != 0) & (tgt != 0) & (src != tgt)).tolist()
+        """Find the pairs that have numbers on both sides, and not the same."""
+        src = self._src.numbers
+        tgt = self._tgt.numbers
+        has_numbers = (src != 0) & (tgt != 0)
+        differs = has_numbers & (src != tgt)
+        return np.flatnonzero(differs).tolist()
 
     def _first_partners(self) -> Ids:
-        """Each line's own, but where all lines are plainly better off some lines further on."""
-        rows = np.arange(self._size)
-        misfit = {
-            by: self._misfit(by)
-            for by in range(-MAX_SHIFT, MAX_SHIFT + 1)
-            if abs(by) < self._size
-        }
-        best = min(misfit, key=lambda by: (misfit[by] + _PLAINLY * (by != 0), abs(by)))
-        return np.where(
-            (rows + best >= 0) & (rows + best < self._size), rows + best, -1
-        )
+        """Guess the target line of each source line: its own, unless all lines fit plainly better
+        some lines further on.
+        """
+        misfit = {0: self._misfit(0)}
+        for by in self._shifts():
+            misfit[by] = self._misfit(by) + _PLAINLY
+        best = min(misfit, key=misfit.__getitem__)
+        partner = np.arange(self._size) + best
+        is_there = (partner >= 0) & (partner < self._size)
+        return np.where(is_there, partner, -1)
+
+    def _shifts(self) -> list[int]:
+        """List the shifts that the text is long enough for, the smallest first; 0 is none."""
+        most = min(MAX_SHIFT, self._size - 1)
+        shifts = []
+        for by in range(1, most + 1):
+            shifts += [-by, by]
+        return shifts
 
     def _misfit(self, by: int) -> float:
-        """How badly lengths, questions and numbers agree `by` lines further on; weighed by rule of
-        thumb.
+        """Measure how badly lengths, questions and numbers agree `by` lines further on, weighed by
+        rule of thumb.
         """
         src, tgt = _beside(self._size, by)
-        asks = (self._src.ending == 1)[src] != (self._tgt.ending == 1)[tgt]
-        numbers = self._src.numbers[src] != self._tgt.numbers[tgt]
-        return float(
-            np.mean(
-                np.minimum(self._deviation(src, tgt) ** 2, 9.0)
-                + 2.0 * asks
-                + 2.0 * numbers
-            )
-        )
+        src_asks = self._src.ending[src] == 1
+        tgt_asks = self._tgt.ending[tgt] == 1
+        asks = src_asks != tgt_asks
+        src_numbers = self._src.numbers[src]
+        tgt_numbers = self._tgt.numbers[tgt]
+        numbers = src_numbers != tgt_numbers
+        lengths = self._length_misfit(src, tgt)
+        misfit = lengths + 2.0 * asks + 2.0 * numbers
+        return float(np.mean(misfit))
+
+    def _length_misfit(self, src: Ids, tgt: Ids) -> Floats:
+        """Return the squared deviations of the lines' length ratios, in spreads; 9 at most."""
+        deviation = self._deviation(src, tgt)
+        return np.minimum(deviation**2, 9.0)
 
     def _learn(self) -> None:
-        """Which words keep company, and how much each agreement weighs, from lines that seem to be
-        partners.
+        """Learn from lines that seem to be partners which words keep company, and how much each
+        agreement weighs.
         """
         rows = np.arange(self._size)
-        kept = self._partner >= 0
-        self._company = _Company(self._src, self._tgt, self._partner)
-        self._weights = self._weigh(
-            (rows[kept], self._partner[kept]), (rows, self._elsewhere)
-        )
+        has_partner = self._partner >= 0
+        partner = self._partner
+        self._company = _Company(self._src, self._tgt, partner)
+        partners = self._counts(rows[has_partner], partner[has_partner])
+        random = self._counts(rows, self._elsewhere)
+        self._weights = list(map(_weigh, partners, random))
         self.scores = self._scores(0)
 
     def _runs(self, threshold: float) -> list[Shift]:
-        """Stretches that gain more than `threshold` some lines further on.
+        """Find stretches that gain more than `threshold` some lines further on.
 
         The run with the largest sum of gains is found for each shift, as CUSUM charts do (Page
-        1954); by chance that sum grows with the logarithm of the number of lines. What a run
-        explains is taken out, and so on.
+        1954); by chance that sum grows with the logarithm of the number of lines. The lines of the
+        best run are taken out, and so on.
         """
-        gains = {
-            by: self._gains(by)
-            for by in range(-MAX_SHIFT, MAX_SHIFT + 1)
-            if by and abs(by) < self._size
-        }
-        found: list[Shift] = []
-        while gains and len(found) < MAX_RUNS:
-            runs = [(*_largest_sum(gain), by) for by, gain in gains.items()]
-            gain, first, last, by = max(runs, key=lambda run: (run[0], -abs(run[3])))
+        gains = {by: self._gains(by) for by in self._shifts()}
+        runs: list[Shift] = []
+        while gains and len(runs) < MAX_RUNS:
+            best = {by: _largest_sum(gain) for by, gain in gains.items()}
+            by = max(best, key=lambda by: best[by][0])
+            gain, first, last = best[by]
             if gain < threshold or last - first + 1 < _SHORTEST:
                 break
-            found.append(Shift(self._first_stranger(gains[by], first, by), last, by))
+            true_first = self._first_stranger(gains[by], first, by)
+            runs.append(Shift(true_first, last, by))
             for other in gains.values():
-                other[first : last + 1] = np.minimum(
-                    other[first : last + 1], -threshold
-                )
-        return _joined(sorted(found, key=lambda shift: shift.first))
-
-    def _weigh(self, near: tuple[Ids, Ids], far: tuple[Ids, Ids]) -> list[Floats]:
-        """Return the weight of each code of each agreement, in nats."""
-        weights = []
-        for close, apart in zip(self._counts(*near), self._counts(*far), strict=True):
-            close_share, apart_share = close / close.sum(), apart / apart.sum()
-            both = (close_share + apart_share) / 2
-            likely = (close + _PRIOR * both) / (close.sum() + _PRIOR)
-            chance = (apart + _PRIOR * both) / (apart.sum() + _PRIOR)
-            seen = both > 0
-            weight = np.zeros(len(close))
-            weight[seen] = np.log(likely[seen] / chance[seen])
-            weights.append(weight)
-        return weights
+                explained = other[first : last + 1]
+                np.minimum(explained, -threshold, out=explained)
+        runs.sort(key=lambda run: run.first)
+        return _joined(runs)
 
     def _counts(self, src: Ids, tgt: Ids) -> list[Floats]:
-        """How often each code of each agreement occurs."""
+        """Count how often each code of each agreement occurs."""
         totals: list[Floats] = []
-        for codes in self._sliced(src, tgt):
-            counted = [
-                np.bincount(c, minlength=size).astype(np.float64) for c, size in codes
-            ]
-            totals = (
-                [a + b for a, b in zip(totals, counted, strict=True)]
-                if totals
-                else counted
-            )
+        for agreements in self._sliced(src, tgt):
+            for number, (codes, size) in enumerate(agreements):
+                counts = np.bincount(codes, minlength=size)
+                if number == len(totals):
+                    totals.append(np.zeros(size))
+                totals[number] += counts
         return totals
 
-    def _sliced(self, src: Ids, tgt: Ids) -> Iterator[list[tuple[Codes, int]]]:
+    def _sliced(self, src: Ids, tgt: Ids) -> Iterator[list[Agreement]]:
         for start in range(0, len(src), _SLICE):
-            yield list(
-                self._agreements(
-                    src[start : start + _SLICE], tgt[start : start + _SLICE]
-                )
-            )
+            part = slice(start, start + _SLICE)
+            agreements = self._agreements(src[part], tgt[part])
+            yield list(agreements)
 
-    def _agreements(self, src: Ids, tgt: Ids) -> Iterator[tuple[Codes, int]]:
-        """In what source lines agree with target lines: codes, each with how many different ones
-        there are.
+    def _agreements(self, src: Ids, tgt: Ids) -> Iterator[Agreement]:
+        """Yield the codes of each agreement of source with target lines, and how many different
+        codes it has.
         """
-        a, b = self._src, self._tgt
-        yield (
-            np.digitize(np.abs(self._deviation(src, tgt)), _LENGTH_EDGES),
-            len(_LENGTH_EDGES) + 1,
-        )
-        yield a.ending[src] * _NUM_ENDINGS + b.ending[tgt], _NUM_ENDINGS**2
-        here, there = a.numbers[src], b.numbers[tgt]
-        yield (
-            np.where(here == there, here != 0, 2 + ((here != 0) & (there != 0))).astype(
-                np.int64
-            ),
-            4,
-        )
+        deviation = np.abs(self._deviation(src, tgt))
+        length = np.digitize(deviation, _LENGTH_EDGES)
+        yield length, len(_LENGTH_EDGES) + 1
+        src_ending = self._src.ending[src]
+        tgt_ending = self._tgt.ending[tgt]
+        yield src_ending * _NUM_ENDINGS + tgt_ending, _NUM_ENDINGS**2
+        src_numbers = self._src.numbers[src]
+        tgt_numbers = self._tgt.numbers[tgt]
+        yield _number_codes(src_numbers, tgt_numbers), 4
         yield self._names.shared(src, tgt), _Names.size
-        yield from ((codes, _Company.size) for codes in self._company.shared(src, tgt))
+        for codes in self._company.shared(src, tgt):
+            yield codes, _Company.size
 
     def _deviation(self, src: Ids, tgt: Ids) -> Floats:
-        ratio = self._src.length[src] - self._tgt.length[tgt] - self._centre
-        return ratio / self._spread[self._band[src]]
+        src_length = self._src.length[src]
+        tgt_length = self._tgt.length[tgt]
+        ratio = src_length - tgt_length - self._centre
+        band = self._band[src]
+        return ratio / self._spread[band]
 
     def _scores(self, by: int) -> Floats:
-        """Return the score of each source line beside the target `by` lines further on; 0 where
-        there is none.
-        """
+        """Score each source line beside the target `by` lines further on; 0 where there is none."""
         src, tgt = _beside(self._size, by)
-        parts = [
-            sum(w[c] for w, (c, _) in zip(self._weights, codes, strict=True))
-            for codes in self._sliced(src, tgt)
-        ]
-        found = np.zeros(self._size)
-        found[src] = np.concatenate(parts)
-        return found
+        agreements = self._sliced(src, tgt)
+        parts = list(map(self._sum, agreements))
+        scores = np.zeros(self._size)
+        scores[src] = np.concatenate(parts)
+        return scores
+
+    def _sum(self, agreements: list[Agreement]) -> Floats:
+        """Sum the weights of the codes of all agreements."""
+        (codes, _), *_ = agreements
+        total = np.zeros(len(codes))
+        for weights, (codes, _) in zip(self._weights, agreements, strict=True):
+            total += weights[codes]
+        return total
 
     def _gains(self, by: int) -> Floats:
-        """What each source line gains `by` lines further on; nothing, where no line is there."""
+        """Return what each source line gains `by` lines further on; far below 0 where no line is
+        there.
+        """
         src, _ = _beside(self._size, by)
         gains = np.full(self._size, -_LEAST_GAIN)
-        gains[src] = self._scores(by)[src] - self.scores[src] - _DRIFT
+        gained = self._scores(by) - self.scores - _DRIFT
+        gains[src] = gained[src]
         return gains
 
     def _first_stranger(self, gains: Floats, first: int, by: int) -> int:
-        """Where a run truly begins: with the file, if little speaks against it (a heading on one
-        side, say).
+        """Find where a run truly begins.
 
-        And source lines before it, whose own target was lost, belong to it.
+        It begins with the file if little speaks against that (say, a heading on one side). Source
+        lines before it whose own target was lost belong to it too.
         """
         top = max(0, -by)
-        if float(gains[top:first].sum()) > -_LITTLE:
+        before = gains[top:first]
+        if float(before.sum()) > -_LITTLE:
             first = top
         for _ in range(max(0, -by)):
             if first and self.scores[first - 1] < 0:
@@ -337,172 +355,257 @@ class Alignment:
 
 
 class _Names:
-    """Words that both sides write alike and that are rare: names, terms, what was left as it is."""
+    """Rare words that both sides write alike: names, terms, what was left as it is."""
 
     size = 5
 
     def __init__(self, src: _Side, tgt: _Side) -> None:
         self._num_ids = src.words.num_ids
-        rare = max(_NAME_SHARE * len(src.length), 1)
-        a, b = src.frequency, tgt.frequency
-        is_name = (a > 0) & (b > 0) & (a <= rare) & (b <= rare)
-        self._lines, self._ids, self._bounds = _only(src.words, is_name)
+        num_lines = len(src.length)
+        rare = max(_NAME_SHARE * num_lines, 1)
+        is_name = np.ones(self._num_ids, np.bool_)
+        for often in (src.frequency, tgt.frequency):
+            is_name &= (often > 0) & (often <= rare)
+        _, self._ids, self._bounds = _only(src.words, is_name)
         lines, ids, _ = _only(tgt.words, is_name)
-        self._there = np.unique(lines * self._num_ids + ids)
+        keys = lines * self._num_ids + ids
+        self._tgt_keys = np.unique(keys)
 
     def shared(self, src: Ids, tgt: Ids) -> Codes:
-        """0: no such word in the source; else 1 and how many of them the target has, 3 at most."""
-        counts = self._bounds[src + 1] - self._bounds[src]
-        if not len(self._there) or not counts.any():
-            return np.zeros(len(src), np.int64)
-        row = np.repeat(np.arange(len(src)), counts)
-        place = (
-            np.arange(len(row))
-            - np.repeat(np.cumsum(counts) - counts, counts)
-            + np.repeat(self._bounds[src], counts)
-        )
-        keys = tgt[row] * self._num_ids + self._ids[place]
-        at = np.minimum(np.searchsorted(self._there, keys), len(self._there) - 1)
-        hits = np.bincount(
-            row, weights=self._there[at] == keys, minlength=len(src)
-        ).astype(np.int64)
-        return np.where(counts > 0, 1 + np.minimum(hits, 3), 0)
+        """Return 0 for a source line without such words; else 1 plus how many of them the target
+        has, 3 at most.
+        """
+        size = len(src)
+        start = self._bounds[src]
+        end = self._bounds[src + 1]
+        counts = end - start
+        if not len(self._tgt_keys) or not counts.any():
+            return np.zeros(size, np.int64)
+        row = np.repeat(np.arange(size), counts)
+        first_of_row = np.cumsum(counts) - counts
+        offset = np.repeat(start - first_of_row, counts)
+        place = np.arange(len(row)) + offset
+        ids = self._ids[place]
+        keys = tgt[row] * self._num_ids + ids
+        at = np.searchsorted(self._tgt_keys, keys)
+        last = len(self._tgt_keys) - 1
+        nearest = self._tgt_keys[np.minimum(at, last)]
+        hits = np.bincount(row[nearest == keys], minlength=size)
+        codes = 1 + np.minimum(hits, 3)
+        return np.where(counts > 0, codes, 0)
 
 
 class _Company:
-    """Which words stand together in partners more often than by chance; `partner` is -1 where a
-    line has none.
-    """
+    """Counts of which words stand together in partners; `partner` is -1 where a line has none."""
 
-    size = (_NUM_CONTENT + 1) * (2 * _NUM_CONTENT + 1)
+    size = (_NUM_CONTENT + 1) * _NUM_CLOSENESS
 
     def __init__(self, src: _Side, tgt: _Side, partner: Ids) -> None:
-        self._num_lines, self._partner = len(src.length), partner.copy()
-        self._num_src, self._num_tgt = (
-            (side.content >= 0).sum(1) for side in (src, tgt)
-        )
-        self._src, self._tgt = mixed(src.content), mixed(tgt.content, 1)
+        num_lines = len(src.length)
+        self._partner = partner.copy()
+        self._num_src = (src.content >= 0).sum(1)
+        self._num_tgt = (tgt.content >= 0).sum(1)
+        self._src = mixed(src.content)
+        self._tgt = mixed(tgt.content, 1)
         # By chance a word is in as many of another's lines as in all the text; where there is no
         # word, in no line.
-        self._chance_src = _frequencies(src) * (_CHANCE / self._num_lines)
+        self._chance_src = _frequencies(src) * (_CHANCE / num_lines)
         self._chance_tgt = _frequencies(tgt)
-        cells = min(max(4 * self._num_lines * _NUM_CONTENT**2, 1 << 16), 1 << 25)
-        self._shift = np.uint64(64 - int(cells - 1).bit_length())
-        self._counts = np.zeros(1 << (64 - int(self._shift)), np.int32)
+        pairs = num_lines * _NUM_CONTENT**2
+        num_cells = max(4 * pairs, 1 << 16)
+        num_cells = min(num_cells, 1 << 25)
+        bits = int(num_cells - 1).bit_length()
+        self._shift = np.uint64(64 - bits)
+        self._counts = np.zeros(1 << bits, np.int32)
         taught = np.flatnonzero(partner >= 0)
         for start in range(0, len(taught), _SLICE):
-            a = taught[start : start + _SLICE]
-            b = partner[a]
-            real = np.isfinite(
-                self._chance_src[a][:, :, None] * self._chance_tgt[b][:, None, :]
-            )
-            np.add.at(self._counts, self._cells(a, b)[real], 1)
+            src_lines = taught[start : start + _SLICE]
+            tgt_lines = partner[src_lines]
+            cells = self._cells(src_lines, tgt_lines)
+            chance = self._chance(src_lines, tgt_lines)
+            is_word = np.isfinite(chance)
+            np.add.at(self._counts, cells[is_word], 1)
 
     def shared(self, src: Ids, tgt: Ids) -> tuple[Codes, Codes]:
-        """How well the source's content words are kept company by the target's, and the other way
-        round, as codes.
+        """Return codes of how well source words are kept company by the target's, and target words
+        by the source's.
 
         A code says how many words there are, and for how many of them the other line has some
         company, or close.
         """
         together = self._counts[self._cells(src, tgt)]
-        taught = (self._partner[src] == tgt)[
-            :, None, None
-        ]  # such a pair has taught itself, which says nothing of it
-        chance = self._chance_src[src][:, :, None] * self._chance_tgt[tgt][:, None, :]
-        met = together - taught
-        some = (met > np.maximum(chance, _LEAST_TOGETHER - 1)).astype(np.int64)
-        closeness = some + (some & (met > _CLOSE * chance))
-        here, there = self._num_src[src], self._num_tgt[tgt]
-        codes = (
-            (np.where(there > 0, here, 0), closeness.max(2)),
-            (np.where(here > 0, there, 0), closeness.max(1)),
-        )
-        src_code, tgt_code = (
-            number * (2 * _NUM_CONTENT + 1) + best.sum(1) for number, best in codes
-        )
+        # a pair that has taught itself says nothing of itself
+        is_taught = self._partner[src] == tgt
+        met = together - is_taught[:, None, None]
+        chance = self._chance(src, tgt)
+        is_company = met > np.maximum(chance, _LEAST_TOGETHER - 1)
+        is_close = is_company & (met > _CLOSE * chance)
+        closeness = is_company.astype(np.int64) + is_close
+        num_src = self._num_src[src]
+        num_tgt = self._num_tgt[tgt]
+        is_told = (num_src > 0) & (num_tgt > 0)
+        num_src = num_src * is_told
+        num_tgt = num_tgt * is_told
+        src_code = _company_code(num_src, closeness.max(2))
+        tgt_code = _company_code(num_tgt, closeness.max(1))
         return src_code, tgt_code
 
+    def _chance(self, src: Ids, tgt: Ids) -> Chances:
+        """Return how often each two words of the lines meet by chance, times `_CHANCE`."""
+        src_chance = self._chance_src[src]
+        tgt_chance = self._chance_tgt[tgt]
+        return src_chance[:, :, None] * tgt_chance[:, None, :]
+
     def _cells(self, src: Ids, tgt: Ids) -> Ids:
-        """For each two words of the lines the cell where they are counted."""
-        hashed = (
-            self._src[src][:, :, None] ^ self._tgt[tgt][:, None, :]
-        ) >> self._shift
-        return hashed.astype(np.int64)
+        """Return the cell in which each two words of the lines are counted."""
+        src_hash = self._src[src]
+        tgt_hash = self._tgt[tgt]
+        both = src_hash[:, :, None] ^ tgt_hash[:, None, :]
+        cells = both >> self._shift
+        return cells.astype(np.int64)
 
 
-def _frequencies(side: _Side) -> npt.NDArray[np.float32]:
-    """In how many lines each content word is; infinite where there is none."""
-    often = np.append(side.frequency, 0).astype(np.float32)[side.content]
-    return np.where(side.content >= 0, often, np.float32(np.inf))
+def _company_code(number: Ids, closeness: Ids) -> Codes:
+    """Join how many words a line has and the sum of how close they are to the other line's."""
+    return number * _NUM_CLOSENESS + closeness.sum(1)
 
 
-def _only(words: Words, wanted: npt.NDArray[np.bool_]) -> tuple[Ids, Ids, Ids]:
+def _number_codes(src: Ids, tgt: Ids) -> Codes:
+    """Compare the numbers of lines: 0 none on either side, 1 the same, 2 on one alone, 3 unlike."""
+    in_src = src != 0
+    unlike = 2 + (in_src & (tgt != 0))
+    codes = np.where(src == tgt, in_src, unlike)
+    return codes.astype(np.int64)
+
+
+def _weigh(partners: Floats, random: Floats) -> Floats:
+    """Compute the weight of each code of an agreement, in nats.
+
+    It is the log ratio of its shares among partners and among lines put together at random.
+    `_PRIOR` pairs of either, in which it says nothing, are added to both.
+    """
+    partner_share = partners / partners.sum()
+    random_share = random / random.sum()
+    mean_share = (partner_share + random_share) / 2
+    prior = _PRIOR * mean_share
+    likely = partners + prior
+    likely /= partners.sum() + _PRIOR
+    chance = random + prior
+    chance /= random.sum() + _PRIOR
+    occurs = mean_share > 0
+    ratio = likely[occurs] / chance[occurs]
+    weights = np.zeros(len(partners))
+    weights[occurs] = np.log(ratio)
+    return weights
+
+
+def _frequencies(side: _Side) -> Chances:
+    """Return in how many lines each content word is; infinite where there is none."""
+    of_words = np.append(side.frequency, 0).astype(np.float32)
+    often = of_words[side.content]
+    is_word = side.content >= 0
+    return np.where(is_word, often, np.float32(np.inf))
+
+
+def _only(words: Words, wanted: Flags) -> tuple[Ids, Ids, Ids]:
     """Return the wanted words: their lines, their ids, and where each line's begin."""
     kept = wanted[words.ids]
-    bounds = np.concatenate([[0], np.cumsum(kept)])[words.starts]
-    return words.text_of[kept], words.ids[kept], bounds
+    kept_before = bounds_of(kept)
+    bounds = kept_before[words.starts]
+    lines = words.text_of[kept]
+    return lines, words.ids[kept], bounds
 
 
-def _spreads(length: Floats, log_ratio: Floats) -> tuple[Ids, Floats]:
-    """Each line's band of length, and how widely the length ratios of each band are spread (scaled
-    median).
+def _bands(length: Floats) -> Ids:
+    """Divide the lines into bands of length, about as many lines in each."""
+    shares = np.arange(1, _BANDS) / _BANDS
+    quantiles = np.quantile(length, shares)
+    edges = np.unique(quantiles)
+    return np.digitize(length, edges)
+
+
+def _spreads(band: Ids, log_ratio: Floats) -> Floats:
+    """Return the spread of the length ratios in each band of length.
+
+    A band of fewer than 50 lines has the spread of all of them.
     """
-    edges = np.unique(np.quantile(length, np.arange(1, _BANDS) / _BANDS))
-    band = np.digitize(length, edges)
-    whole = max(1.4826 * float(np.median(np.abs(log_ratio))), 0.1)
-    spread = np.full(len(edges) + 1, whole)
-    for number in range(len(spread)):
-        inside = np.abs(log_ratio[band == number])
+    distance = np.abs(log_ratio)
+    overall = max(_spread(distance), 0.1)
+    num_bands = int(band.max()) + 1
+    spreads = np.full(num_bands, overall)
+    for number in range(len(spreads)):
+        inside = distance[band == number]
         if len(inside) >= 50:
-            spread[number] = max(1.4826 * float(np.median(inside)), whole / 2)
-    return band, spread
+            own = _spread(inside)
+            spreads[number] = max(own, overall / 2)
+    return spreads
+
+
+def _spread(distance: Floats) -> float:
+    """Scale the median distance so that it is the standard deviation where all is normal."""
+    return 1.4826 * float(np.median(distance))
 
 
 def _beside(size: int, by: int) -> tuple[Ids, Ids]:
-    """Source lines, and the target lines `by` further on, as far as there are any."""
-    src = np.arange(max(0, -by), size - max(0, by))
+    """Return source lines, and the target lines `by` further on, as far as there are any."""
+    first = max(0, -by)
+    end = size - max(0, by)
+    src = np.arange(first, end)
     return src, src + by
 
 
-def numbers_in(text: str) -> list[tuple[int, re.Match[str]]]:
+def numbers_in(text: str) -> list[Number]:
     """Return the numbers in a text, in any script's digits, and where they stand.
 
     What groups their digits does not count: 1,000 is 1.000.
     """
-    return [
-        (int("".join(filter(str.isdecimal, match[0]))), match)
-        for match in _NUMBER.finditer(text)
-    ]
+    return [(_value(match[0]), match) for match in _NUMBER.finditer(text)]
+
+
+def _value(number: str) -> int:
+    digits = filter(str.isdecimal, number)
+    return int("".join(digits))
+
+
+def _of_each(texts: Sequence[str], function: Callable[[str], int]) -> Ids:
+    values = map(function, texts)
+    return np.fromiter(values, np.int64, len(texts))
+
+
+def _ending(text: str) -> int:
+    last = text[-1:]
+    return _ENDINGS.get(last, 0)
 
 
 def _numbers(text: str) -> int:
     """Return the numbers in a text, in any order, as one integer; 0 if there are none."""
-    found = sorted(value for value, _ in numbers_in(text))
-    return hash(tuple(found)) or 1 if found else 0
+    values = sorted(value for value, _ in numbers_in(text))
+    if not values:
+        return 0
+    return hash(tuple(values)) or 1
 
 
 def _largest_sum(values: Floats) -> tuple[float, int, int]:
     """Return the consecutive run with the largest sum: the sum, its first and its last index."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
+    total = np.zeros(len(values) + 1)
+    np.cumsum(values, out=total[1:])
     lowest = np.minimum.accumulate(total)
-    last = int(np.argmax(total - lowest))
-    first = int(np.argmin(total[: last + 1]))
-    return float(total[last] - total[first]), first, max(first, last - 1)
+    end = int(np.argmax(total - lowest))
+    first = int(np.argmin(total[: end + 1]))
+    largest = total[end] - total[first]
+    last = max(first, end - 1)
+    return float(largest), first, last
 
 
 def _joined(shifts: Sequence[Shift]) -> list[Shift]:
-    """Runs of the same shift that next to nothing parts are one."""
+    """Join runs of the same shift with fewer than _SHORTEST lines between them."""
     joined: list[Shift] = []
     for shift in shifts:
-        if (
-            joined
-            and shift.by == joined[-1].by
-            and shift.first <= joined[-1].last + _SHORTEST
-        ):
-            joined[-1] = Shift(
-                joined[-1].first, max(shift.last, joined[-1].last), shift.by
-            )
+        last = joined[-1] if joined else None
+        is_same = last is not None and shift.by == last.by
+        if last and is_same and shift.first <= last.last + _SHORTEST:
+            end = max(shift.last, last.last)
+            joined[-1] = Shift(last.first, end, shift.by)
         else:
             joined.append(shift)
     return joined

@@ -1,4 +1,4 @@
-"""Characters by the million: a text's code points as arrays, block by block, so that checks cost
+"""The code points of texts as arrays, block by block, so that checks of millions of characters cost
 little.
 
 A block holds whole texts, each followed by one LF; what is counted over a text leaves that LF out.
@@ -34,7 +34,7 @@ class Block:
     starts: Counts
 
     def count(self, flags: Flags) -> Counts:
-        """For each text, how many of its characters have the flag."""
+        """Count the characters of each text that have the flag."""
         return np.add.reduceat(flags.astype(np.int32), self.starts).astype(np.int64)
 
 
@@ -45,24 +45,23 @@ def blocks(texts: Sequence[str]) -> Iterator[Block]:
         size += len(text) + 1
         if size >= _BLOCK_CHARS:
             yield _block(texts, first, number + 1)
-            first, size = number + 1, 0
+            first = number + 1
+            size = 0
     if first < len(texts):
         yield _block(texts, first, len(texts))
 
 
 def _block(texts: Sequence[str], first: int, last: int) -> Block:
     part = texts[first:last]
-    codes = np.frombuffer(
-        "\n".join([*part, ""]).encode("utf-32-le", "surrogatepass"), np.uint32
-    )
+    raw = "\n".join([*part, ""]).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(raw, np.uint32)
     lengths = np.fromiter(map(len, part), np.int64, len(part)) + 1
-    return Block(first, last, codes, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
+    starts = np.cumsum(lengths) - lengths
+    return Block(first, last, codes, starts)
 
 
 def letters_of(texts: Sequence[str], stride: int = 1) -> Counter[str]:
-    """How many letters of each script there are, in all of the texts or in every so manieth of
-    them.
-    """
+    """Count the letters of each script, in every `stride`-th text."""
     total = np.zeros(_NUM_CODES, np.int64)
     for block in blocks(texts[::stride]):
         total += np.bincount(block.codes, minlength=_NUM_CODES)
@@ -76,10 +75,10 @@ def letters_of(texts: Sequence[str], stride: int = 1) -> Counter[str]:
 def foreign_letters(
     texts: Sequence[str], scripts: Counter[str]
 ) -> tuple[Counts, Counts]:
-    """For each text its letters, and those of scripts that are rare in `scripts`, the whole side's
-    counts.
+    """Count the letters of each text, and those of scripts that are rare in `scripts`, the counts
+    of the whole side.
 
-    Where no text nearby has a letter of another script, none is counted.
+    In a block of texts without a letter of another script nothing is counted.
     """
     total = scripts.total()
     common = {
@@ -92,13 +91,13 @@ def foreign_letters(
         present = np.flatnonzero(np.bincount(block.codes, minlength=_NUM_CODES))
         for code in present[~seen[present]].tolist():
             script = _script(code)
-            seen[code], is_letter[code] = True, script is not None
+            seen[code] = True
+            is_letter[code] = script is not None
             is_foreign[code] = script is not None and script not in common
         if is_foreign[present].any():
             part = slice(block.first, block.last)
-            letters[part], foreign[part] = (
-                block.count(flags[block.codes]) for flags in (is_letter, is_foreign)
-            )
+            letters[part] = block.count(is_letter[block.codes])
+            foreign[part] = block.count(is_foreign[block.codes])
     return letters, foreign
 
 
@@ -106,8 +105,6 @@ def foreign_letters(
 def _script(code: int) -> str | None:
     """Return the script of a letter; None for what is no letter."""
     letter = chr(code)
-    return (
-        script_of(letter)
-        if letter.isalpha() and unicodedata.category(letter) != "Lm"
-        else None
-    )
+    if not letter.isalpha() or unicodedata.category(letter) == "Lm":
+        return None
+    return script_of(letter)

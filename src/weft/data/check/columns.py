@@ -13,17 +13,14 @@ _MOST_NAMED = 20
 def look_over_columns(
     path: Path, text_column: str, label_column: str
 ) -> Iterator[Finding]:
-    """Yield a note on what is read, and one on columns of a single value. Raises DataError as
-    reading does.
+    """Yield a note on the columns that are read, and one on columns of a single value. Raises
+    DataError as reading does.
     """
-    names = list(
-        dict.fromkeys(
-            name for name in column_names(path, (text_column, label_column)) if name
-        )
-    )
-    listing = ", ".join(names[:_MOST_NAMED]) + (
-        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    )
+    heads = column_names(path, (text_column, label_column))
+    names = list(dict.fromkeys(filter(None, heads)))
+    listing = ", ".join(names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        listing += f" and {len(names) - _MOST_NAMED} more"
     yield Finding(
         "note",
         "columns",
@@ -42,8 +39,8 @@ def look_over_columns(
 
 
 def _constant(path: Path, names: list[str]) -> list[str]:
-    """Columns of one value, in tables of two rows and more; in JSON only those that every object
-    has.
+    """Find columns of one value, in tables of two rows and more; in JSON only those that every
+    object has.
     """
     first: dict[str, str] = {}
     varying: set[str] = set()
@@ -54,4 +51,6 @@ def _constant(path: Path, names: list[str]) -> list[str]:
             value = str(row[name])
             if first.setdefault(name, value) != value:
                 varying.add(name)
-    return [name for name in names if name not in varying] if size > 1 else []
+    if size < 2:
+        return []
+    return [name for name in names if name not in varying]

@@ -1,6 +1,4 @@
-"""What in documents would spoil a language model: the checks of documents, one short function
-each.
-"""
+"""The checks of documents, one short function each: what in them would spoil a language model."""
 
 import re
 from bisect import bisect_right
@@ -29,8 +27,8 @@ ENORMOUS_CHARS = 1_000_000
 def look_over_documents(
     documents: Documents, in_training: bool = True
 ) -> list[Finding]:
-    """Everything suspicious in one text, the gravest first; of dev and test not what concerns
-    learning alone.
+    """Check one text for a language model; findings come gravest first. Of dev and test, what
+    concerns learning alone is left out.
     """
     rows = Rows(
         len(documents), "documents", documents.where, lambda i: (documents.texts[i],)
@@ -62,7 +60,7 @@ def _too_small(documents: Documents) -> Iterator[Finding]:
 
 
 def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[Finding]:
-    """Documents that occur again, as they are or but for a word."""
+    """Find documents that occur again, as they are or but for a word."""
     if rows.size < 2:
         return
     words = Words(documents.texts, Vocabulary())
@@ -91,21 +89,21 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
     if found:
         examples = _places(documents, found, CONTROL)
         what = "control characters, unusual line separators or marks of failed decoding"
+        total = sum(counts)
+        size = sum(map(len, documents.texts))
         yield Finding(
-            "warning"
-            if sum(counts) * 1_000 > sum(map(len, documents.texts))
-            else "note",
+            "warning" if total * 1_000 > size else "note",
             "control-characters",
-            f"{examples[0].where}: {what} ({sum(counts):,} characters; the first is named)",
+            f"{examples[0].where}: {what} ({total:,} characters; the first is named)",
             "look how the text was converted to UTF-8",
-            sum(counts),
+            total,
             tuple(found),
             examples,
         )
 
 
 def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
-    """Every line as a row of its own, so that a bad one in a long document is one of many, and
+    """Take every line as a row of its own, so that a bad one in a long document is one of many, and
     named.
     """
     texts = [line for text in documents.texts for line in text.split("\n")]
@@ -122,16 +120,18 @@ def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
 def _places(
     documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
 ) -> tuple[Example, ...]:
-    """`file:line` and surroundings of what the pattern finds first in each of the documents."""
+    """Show the first match of the pattern in each of the documents, with its `file:line` and its
+    surroundings.
+    """
     examples = []
     for i in found[:NUM_EXAMPLES]:
-        text, match = documents.texts[i], pattern.search(documents.texts[i])
+        text = documents.texts[i]
+        match = pattern.search(text)
         start = match.start() if match else 0
+        about = excerpt(match[0]) if match else ""
         line = documents.lines[i] + text.count("\n", 0, start)
         where = f"{documents.files[documents.file_of[i]]}:{line}"
-        examples.append(
-            Example(where, excerpt(text, start), excerpt(match[0]) if match else "")
-        )
+        examples.append(Example(where, excerpt(text, start), about))
     return tuple(examples)
 
 

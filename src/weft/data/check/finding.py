@@ -1,4 +1,4 @@
-"""What a check says: one finding, its place, its remedy, and the rows that it is about."""
+"""A finding of a check: its place, its remedy, and the rows that it is about."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ _ORDER = ("fatal", "warning", "note")
 
 
 class Example(NamedTuple):
-    """One row of a finding: `file:line`, what stands there, and what of it is meant, where not all
-    of it is.
+    """A row of a finding: `file:line`, what stands there, and what of it is meant, where not all of
+    it is.
 
     `text` has a part of each column, around what is meant; `about` is that very thing (`<br>`,
     `U+0007`), what is odd (`12 against 21`), or where it was before.
@@ -27,8 +27,8 @@ class Example(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What of a row a finding is about: how to name it, and from which character of each column on
-    it stands.
+    """The part of a row that a finding is about: its name, and the character of each column where
+    it begins.
     """
 
     about: str = ""
@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth knowing: `message` is one line with file and line, `remedy` says what to do
+    """A thing worth knowing: `message` is one line with file and line, `remedy` says what to do
     about it.
 
     fatal: training would be wrong, or a score would mean nothing. warning: a good share of the
@@ -56,8 +56,8 @@ class Finding:
     part: str = "train"
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain dictionary, without the numbers of the rows, which only this reading of the
-        text has.
+        """Return the finding as a plain dictionary, without `rows`: their numbers hold for this
+        reading of the text alone.
         """
         return {
             "part": self.part,
@@ -98,39 +98,40 @@ class Rows:
         )
 
     def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
-        """Return the evidence of rows that repeat another: where that one stands."""
+        """Return a function that says of a row that repeats another where that one stands."""
         return lambda i: Evidence(f"first at {self.where(other[i])}")
 
     def spot(
         self, find: Callable[[str], re.Match[str] | None]
     ) -> Callable[[int], Evidence]:
-        """Return the evidence of rows that hold something: the first of it."""
+        """Return a function that finds in a row the first match of `find` in any column."""
 
         def evidence(i: int) -> Evidence:
-            found = [find(text) for text in self.show(i)]
-            about = next((excerpt(match[0]) for match in found if match), "")
-            return Evidence(
-                about,
-                self.around(i, [match.start() if match else None for match in found]),
-            )
+            about = ""
+            places: list[int | None] = []
+            for text in self.show(i):
+                match = find(text)
+                places.append(match.start() if match else None)
+                if match:
+                    about = about or excerpt(match[0])
+            return Evidence(about, self.around(i, places))
 
         return evidence
 
     def around(self, i: int, places: Sequence[int | None]) -> tuple[int, ...]:
-        """Where to look in each column of row i: where no place is known, as far on as in one where
-        it is.
+        """Choose the character to show in each column of row i: the given place.
+
+        Where there is none, it is as far on, in proportion, as in the first column that has one.
         """
         texts = self.show(i)
-        known = (
-            (place, len(text))
-            for place, text in zip(places, texts, strict=True)
-            if place is not None
-        )
+        columns = list(zip(places, texts, strict=True))
+        known = ((place, len(text)) for place, text in columns if place is not None)
         first, size = next(known, (0, 1))
-        return tuple(
-            len(text) * first // max(size, 1) if place is None else place
-            for place, text in zip(places, texts, strict=True)
-        )
+        starts = []
+        for place, text in columns:
+            guess = len(text) * first // max(size, 1)
+            starts.append(guess if place is None else place)
+        return tuple(starts)
 
     def shares(
         self,
@@ -153,8 +154,11 @@ class Rows:
             shown = worst or found
             which = "worst" if worst else "first"
             many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the {which} is named"
+            severity: Severity = "warning" if share > warn else "note"
+            if share > fatal:
+                severity = "fatal"
             yield Finding(
-                "fatal" if share > fatal else "warning" if share > warn else "note",
+                severity,
                 code,
                 f"{self.where(shown[0])}: {what} ({many})",
                 remedy,
@@ -165,7 +169,9 @@ class Rows:
 
 
 def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Fatal ones, then warnings, then notes; else in the order that they came in."""
+    """Sort findings: fatal ones, then warnings, then notes; those of one severity keep their
+    order.
+    """
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
@@ -176,9 +182,7 @@ def as_read(
     notes: Sequence[str],
     warn: float = 0.1,
 ) -> Iterator[Finding]:
-    """What reading left out, with a warning above a share of the text, and what it took for
-    granted.
-    """
+    """Yield what reading dropped, with a warning above a share of the text, and what it assumed."""
     for reason, count in sorted(dropped.items()):
         yield Finding(
             "warning" if count > warn * (rows.size + count) else "note",
@@ -204,10 +208,12 @@ def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
     """
     start = max(0, min(around - room // 2, len(text) - room))
     part = text[start : start + room]
-    shown = "".join(
-        letter if letter.isprintable() else _escaped(letter) for letter in part
-    )
-    return ("…" if start else "") + shown + ("…" if start + room < len(text) else "")
+    shown = "".join(map(_visible, part))
+    if start:
+        shown = "…" + shown
+    if start + room < len(text):
+        shown += "…"
+    return shown
 
 
 def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
@@ -215,7 +221,8 @@ def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
 
     What a short one does not need others get.
     """
-    parts, left = [""] * len(texts), EXAMPLE_CHARS
+    parts = [""] * len(texts)
+    left = EXAMPLE_CHARS
     shortest_first = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     for done, column in enumerate(shortest_first):
         room = left // (len(texts) - done)
@@ -224,6 +231,8 @@ def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
     return BETWEEN.join(parts)
 
 
-def _escaped(letter: str) -> str:
-    """White space as a space, what cannot be seen by its number in Unicode."""
+def _visible(letter: str) -> str:
+    """Replace white space by a space, and what cannot be seen by its number in Unicode."""
+    if letter.isprintable():
+        return letter
     return " " if letter in "\t\n\u00a0\u3000" else f"[U+{ord(letter):04X}]"

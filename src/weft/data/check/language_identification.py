@@ -1,5 +1,5 @@
-"""In which languages the sides of parallel text are: named the wrong way round, or by a name that
-is not theirs.
+"""The languages of the two sides of parallel text: whether they are named the wrong way round, or
+by another name.
 
 Lines are told apart by py3langid (Barbaresi, a fork of Lui and Baldwin 2012, "langid.py: An
 off-the-shelf language identification tool"), which knows some 140 languages. It answers something
@@ -68,8 +68,8 @@ _CLOSE = [
 
 @dataclass(frozen=True)
 class Identified:
-    """What a sample of one side is in: how many lines of each language, of all that could be told
-    something of.
+    """The languages of a sample of one side: how many lines are in each, and how many lines there
+    are.
     """
 
     lines: Counter[str]
@@ -77,34 +77,28 @@ class Identified:
 
     @property
     def main(self) -> str | None:
-        """The language that the side plainly is in, if any; others that are close to it are counted
-        with it.
+        """Return the language that the side plainly is in, if any; lines in others that are close
+        to it count for it.
         """
         best = max(self.lines, key=lambda lang: (self.lines[lang], lang), default=None)
-        return (
-            best
-            if best is not None
-            and self.size >= _FEWEST_LINES
-            and self.share(best) >= _PLAIN
-            else None
-        )
+        if best is None or self.size < _FEWEST_LINES:
+            return None
+        return best if self.share(best) >= _PLAIN else None
 
     def share(self, lang: str, beside: str | None = None) -> float:
-        """How much is in a language or one close to it, but not in or closer to the one it stands
-        `beside`.
+        """Return the share of lines in a language or one close to it; those in the language
+        `beside` it, or close to that, do not count.
         """
         if self.size < _FEWEST_LINES:
             return 0.0
-        return (
-            sum(n for seen, n in self.lines.items() if _belongs(seen, lang, beside))
-            / self.size
-        )
+        lines = sum(n for seen, n in self.lines.items() if _belongs(seen, lang, beside))
+        return lines / self.size
 
 
 def look_at_languages(
     text: ParallelText, rows: Rows, in_training: bool = True
 ) -> Iterator[Finding]:
-    """Sides that have changed places, that are in another language than was said, or of which
+    """Find sides that have changed places, that are in another language than was said, or of which
     nothing was said.
     """
     sides = _identify(text.src), _identify(text.tgt)
@@ -126,7 +120,9 @@ def _swapped(
     langs: tuple[str, str],
     rows: Rows,
 ) -> Finding | None:
-    """Fatal where the languages are well apart; of languages that pass for each other a warning."""
+    """Report sides that have changed places: fatal where the languages are well apart, a warning
+    where they pass for each other.
+    """
     said = _wrong_way_round(*sides, *langs)
     if not said:
         return None
@@ -145,21 +141,23 @@ def _swapped(
 def _wrong_way_round(
     src: Identified, tgt: Identified, src_lang: str, tgt_lang: str
 ) -> str:
-    """What shows that the sides have changed places; empty where nothing does.
+    """Say what shows that the sides have changed places; return an empty text where nothing does.
 
-    That both languages mostly stand on the other side; or that one does plainly, and hardly on its
-    own, so that it is seen where the other language cannot be recognized.
+    Either both languages mostly stand on the other side; or one plainly does, and hardly stands on
+    its own, which is seen also where the other language cannot be recognized.
     """
     if src_lang == tgt_lang or UNKNOWN in (src_lang, tgt_lang):
         return ""
-    # each language on the other side
-    here, there = src.share(tgt_lang, src_lang), tgt.share(src_lang, tgt_lang)
-    own_src, own_tgt = src.share(src_lang, tgt_lang), tgt.share(tgt_lang, src_lang)
-    if min(here, there) >= _MOST and max(own_src, own_tgt) <= _FEW:
+    # each language on the other side, and on its own
+    src_other = src.share(tgt_lang, src_lang)
+    tgt_other = tgt.share(src_lang, tgt_lang)
+    src_own = src.share(src_lang, tgt_lang)
+    tgt_own = tgt.share(tgt_lang, src_lang)
+    if min(src_other, tgt_other) >= _MOST and max(src_own, tgt_own) <= _FEW:
         return "the source looks like {tgt} and the target like {src}"
-    if here >= _PLAIN and own_tgt <= _FEW:
+    if src_other >= _PLAIN and tgt_own <= _FEW:
         return "the source looks like {tgt}, which the target does not"
-    if there >= _PLAIN and own_src <= _FEW:
+    if tgt_other >= _PLAIN and src_own <= _FEW:
         return "the target looks like {src}, which the source does not"
     return ""
 
@@ -167,23 +165,24 @@ def _wrong_way_round(
 def _other(
     text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]
 ) -> Iterator[Finding]:
-    """Sides plainly in another language than they are said to be."""
-    said, found = (text.src_lang, text.tgt_lang), [side.main for side in sides]
+    """Report sides that are plainly in another language than they are said to be."""
+    said = (text.src_lang, text.tgt_lang)
+    seen = [side.main for side in sides]
     wrong = [
         n
         for n in (0, 1)
-        if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and found[n]
+        if langs[n] in _labels() and sides[n].share(langs[n]) <= _FEW and seen[n]
     ]
     if wrong:
         looks = " and ".join(
-            f"the {_SIDES[n]} is said to be {said[n]} and looks like {found[n]}"
+            f"the {_SIDES[n]} is said to be {said[n]} and looks like {seen[n]}"
             for n in wrong
         )
         yield Finding(
             "warning",
             "other-language",
             f"{', '.join(text.files)}: {looks}",
-            f"if so, add {_settings(wrong, found)}; else look whether these are the right files",
+            f"if so, add {_settings(wrong, seen)}; else look whether these are the right files",
             len(wrong),
         )
 
@@ -191,31 +190,31 @@ def _other(
 def _unnamed(
     text: ParallelText, sides: tuple[Identified, Identified], langs: tuple[str, str]
 ) -> Iterator[Finding]:
-    """What sides look like whose language nobody has named."""
-    found = [side.main for side in sides]
-    unnamed = [n for n in (0, 1) if langs[n] == UNKNOWN and found[n]]
+    """Report the languages of sides whose language nobody has named."""
+    seen = [side.main for side in sides]
+    unnamed = [n for n in (0, 1) if langs[n] == UNKNOWN and seen[n]]
     if unnamed:
-        looks = " and ".join(f"the {_SIDES[n]} looks like {found[n]}" for n in unnamed)
+        looks = " and ".join(f"the {_SIDES[n]} looks like {seen[n]}" for n in unnamed)
         message = f"{', '.join(text.files)}: {looks}"
         yield Finding(
             "note",
             "language-not-named",
             message,
-            f"if so, add {_settings(unnamed, found)}",
+            f"if so, add {_settings(unnamed, seen)}",
             1,
         )
 
 
 def _settings(numbers: Sequence[int], langs: Sequence[str | None]) -> str:
-    """What names the languages of some sides."""
+    """Write the settings that name the languages of these sides."""
     return " ".join(
         f"--set data.{('src_lang', 'tgt_lang')[n]}={langs[n]}" for n in numbers
     )
 
 
 def _untold(text: ParallelText, langs: tuple[str, str]) -> Iterator[Finding]:
-    """Languages of which neither can be recognized: nobody can say whether they are named the right
-    way round.
+    """Report that neither language can be recognized, so that nobody can say whether they are named
+    the right way round.
     """
     recognized = any(is_close(label, lang) for label in _labels() for lang in langs)
     if UNKNOWN in langs or langs[0] == langs[1] or recognized:
@@ -251,20 +250,16 @@ def _known_as(tag: str) -> str:
 
 
 def _identify(texts: Sequence[str]) -> Identified:
-    """What an evenly spaced sample of lines is in; lines of hardly any letters are passed over."""
-    some = [
-        text
-        for text in texts[:: -(-len(texts) // _SAMPLE) or 1]
-        if _letters(text) >= _LEAST_LETTERS
-    ]
-    found = [_detector().classify(text) for text in some]
-    return Identified(Counter(lang for lang, sure in found if sure >= _SURE), len(some))
+    """Classify an evenly spaced sample of lines; lines of hardly any letters are passed over."""
+    stride = -(-len(texts) // _SAMPLE) or 1
+    sample = [text for text in texts[::stride] if _letters(text) >= _LEAST_LETTERS]
+    classified = [_detector().classify(text) for text in sample]
+    lines = Counter(lang for lang, sure in classified if sure >= _SURE)
+    return Identified(lines, len(sample))
 
 
 def _letters(text: str) -> int:
-    """How many letters there are; one that is a syllable or a word, as in Chinese, counts for
-    three.
-    """
+    """Count the letters; one that is a syllable or a word, as in Chinese, counts for three."""
     return sum(
         (3 if ord(letter) >= 0x2E80 else 1) for letter in text if letter.isalpha()
     )
@@ -272,7 +267,7 @@ def _letters(text: str) -> int:
 
 @cache
 def _detector() -> LanguageIdentifier:
-    """Loaded once: that takes half a second."""
+    """Load the detector once, which takes half a second."""
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 

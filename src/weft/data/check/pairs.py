@@ -1,12 +1,12 @@
-"""What in parallel text would make training wrong: the checks of pairs, one short function each."""
+"""The checks of pairs, one short function each: what in parallel text would make training wrong."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from weft.data.check.alignment import Alignment, Shift, numbers_in
+from weft.data.check.alignment import Alignment, Number, Shift, numbers_in
 from weft.data.check.finding import (
     Evidence,
     Finding,
@@ -16,7 +16,7 @@ from weft.data.check.finding import (
     gravest_first,
 )
 from weft.data.check.language_identification import look_at_languages
-from weft.data.check.repeats import conflicts, near_repeats, repeats
+from weft.data.check.repeats import Near, conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import (
@@ -38,7 +38,8 @@ _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
 # of the units of a translation memory: from here on what stood in their codes may be missed
 _CODED_SHARE = 0.2
 # a text beside so many others, and so great a share of the pairs, is no coincidence
-_MANY, _MUCH = 20, 0.1
+_MANY = 20
+_MUCH = 0.1
 _MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
@@ -56,20 +57,22 @@ class PairText:
         self.rows = Rows(
             len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i])
         )
-        self.src, self.tgt = Words(text.src, vocabulary), Words(text.tgt, vocabulary)
+        self.src = Words(text.src, vocabulary)
+        self.tgt = Words(text.tgt, vocabulary)
         self.alignment = Alignment(self.src, self.tgt)
 
 
 def look_over(text: ParallelText, model: SideModel | None = None) -> list[Finding]:
-    """Everything suspicious in one corpus, the gravest first. Some seconds for 100,000 pairs."""
+    """Check one corpus; findings come gravest first. 100,000 pairs take some seconds."""
     return look_over_pairs(PairText(text, model))
 
 
 def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
-    """As `look_over`; what matters only where a model learns from the text is left out for dev and
-    test.
+    """Check measured pairs as `look_over` does. Of dev and test, what concerns learning alone is
+    left out.
     """
-    text, judged = pairs.text, judge_sides(pairs.model, *pairs.sides)
+    text = pairs.text
+    judged = judge_sides(pairs.model, *pairs.sides)
     findings = [
         *(_too_small(pairs) if in_training else ()),
         *look_at_languages(text, pairs.rows, in_training),
@@ -104,8 +107,8 @@ def _too_small(pairs: PairText) -> Iterator[Finding]:
 
 
 def _out_of_step(pairs: PairText) -> Iterator[Finding]:
-    """Shifted stretches; else sides that do not go together at all; else single pairs that look
-    like strangers.
+    """Find shifted stretches; else sides that do not go together at all; else single pairs that
+    look like strangers.
     """
     rows, alignment = pairs.rows, pairs.alignment
     shifts = alignment.find_shifts()
@@ -131,7 +134,8 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
 
 
 def _shifted(pairs: PairText, shifts: list[Shift]) -> Finding:
-    rows, first = pairs.rows, shifts[0]
+    rows = pairs.rows
+    first = shifts[0]
     concerned = [i for shift in shifts for i in range(shift.first, shift.last + 1)]
     lines = "line" if abs(first.by) == 1 else "lines"
     direction = "after" if first.by > 0 else "before"
@@ -162,7 +166,7 @@ def _swapped(pairs: PairText, judged: Sides) -> Iterator[Finding]:
 
 
 def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
-    """Copies; and pairs that are no copies, but with both sides in one language."""
+    """Find copies; and pairs that are no copies, but with both sides in one language."""
     folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
     same = [
         i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)
@@ -180,7 +184,9 @@ def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
 
 
 def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
-    """One side far longer than is usual here: text that was cut off, glued together or left out."""
+    """Find pairs with one side far longer than is usual here: text that was cut off, glued together
+    or left out.
+    """
     alignment = pairs.alignment
     factor = np.exp(np.abs(alignment.log_ratio))
     odd = (np.abs(alignment.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
@@ -202,15 +208,12 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
     found = pairs.alignment.numbers_differ()
-    what, remedy = (
-        "both sides have numbers, and not the same ones",
-        "look which number is right",
-    )
+    what = "both sides have numbers, and not the same ones"
     yield from pairs.rows.shares(
         found,
         "numbers-differ",
         what,
-        remedy,
+        "look which number is right",
         0.05,
         evidence=lambda i: _other_numbers(pairs, i),
     )
@@ -218,40 +221,40 @@ def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
 
 def _other_numbers(pairs: PairText, i: int) -> Evidence:
     """Return the numbers of each side of a pair that the other side has not, or not as often."""
-    sides = [numbers_in(side[i]) for side in pairs.sides]
-    counts = [Counter(value for value, _ in side) for side in sides]
-    alone = [
-        [match for value, match in side if value in own - other]
-        for side, own, other in zip(sides, counts, reversed(counts), strict=True)
-    ]
-    different = [
-        list(dict.fromkeys(match[0] for match in side))[:_MOST_NUMBERS]
-        for side in alone
-    ]
-    names = (", ".join(some) or "none" for some in different)
-    return Evidence(
-        " against ".join(names),
-        pairs.rows.around(i, [s[0].start() if s else None for s in alone]),
-    )
+    src, tgt = (numbers_in(side[i]) for side in pairs.sides)
+    names: list[str] = []
+    places: list[int | None] = []
+    for own, other in ((src, tgt), (tgt, src)):
+        alone = _values(own) - _values(other)
+        matches = [match for value, match in own if value in alone]
+        written = list(dict.fromkeys(match[0] for match in matches))
+        names.append(", ".join(written[:_MOST_NUMBERS]) or "none")
+        places.append(matches[0].start() if matches else None)
+    return Evidence(" against ".join(names), pairs.rows.around(i, places))
+
+
+def _values(numbers: Sequence[Number]) -> Counter[int]:
+    return Counter(value for value, _ in numbers)
 
 
 def _repeated(pairs: PairText) -> Iterator[Finding]:
-    """Pairs that occur again, as they are or but for a word on each side; sources with several
-    translations.
+    """Find pairs that occur again, as they are or but for a word on each side; and sources with
+    several translations.
     """
-    rows, src, tgt = pairs.rows, pairs.src.folded, pairs.tgt.folded
+    rows = pairs.rows
+    src = pairs.src.folded
+    tgt = pairs.tgt.folded
     again, before = repeats(zip(src, tgt, strict=True))
     first = rows.first_at(dict(zip(again, before, strict=True)))
     remedy = "drop repeats, or their weight in training is what you want"
     yield from rows.shares(
         again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first
     )
-    here, there, repeated = near_repeats(pairs.src), near_repeats(pairs.tgt), set(again)
-    near = sorted(
-        i
-        for i in here.keys() | there.keys()
-        if i not in repeated and _near(pairs, here, there, i)
-    )
+    near_src = near_repeats(pairs.src)
+    near_tgt = near_repeats(pairs.tgt)
+    repeated = set(again)
+    candidates = sorted((near_src.keys() | near_tgt.keys()) - repeated)
+    near = [i for i in candidates if _is_near(pairs, near_src, near_tgt, i)]
     what = "but for a word, the pair has occurred before"
     yield from rows.shares(
         near,
@@ -259,7 +262,7 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
         what,
         remedy,
         0.2,
-        evidence=rows.first_at({**there, **here}),
+        evidence=rows.first_at(near_tgt | near_src),
     )
     several = [i for i in conflicts(src, tgt) if i not in repeated]
     what = "the source has occurred before with another translation"
@@ -268,8 +271,8 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
 
 
 def _one_text(pairs: PairText) -> Iterator[Finding]:
-    """A text that stands beside many different ones on the other side: what a model learns then is
-    that text.
+    """Find a text that stands beside many different ones on the other side: a model would learn to
+    say it always.
     """
     sides = (
         ("target", pairs.tgt.folded, "sources"),
@@ -286,7 +289,7 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
 
 
 def _coded(text: ParallelText) -> Iterator[Finding]:
-    """Units of a translation memory out of which codes were taken, where they are many."""
+    """Report units of a translation memory out of which codes were taken, where they are many."""
     share = text.num_coded / len(text)
     if share > _CODED_SHARE:
         yield Finding(
@@ -299,12 +302,12 @@ def _coded(text: ParallelText) -> Iterator[Finding]:
         )
 
 
-def _near(pairs: PairText, here: dict[int, int], there: dict[int, int], i: int) -> bool:
+def _is_near(pairs: PairText, near_src: Near, near_tgt: Near, i: int) -> bool:
     """Return whether a pair is near an earlier one on one side, and the same or near on the
     other.
     """
-    if i in here and i in there:
-        return here[i] == there[i]
-    if i in here:
-        return pairs.tgt.folded[i] == pairs.tgt.folded[here[i]]
-    return pairs.src.folded[i] == pairs.src.folded[there[i]]
+    if i in near_src and i in near_tgt:
+        return near_src[i] == near_tgt[i]
+    if i in near_src:
+        return pairs.tgt.folded[i] == pairs.tgt.folded[near_src[i]]
+    return pairs.src.folded[i] == pairs.src.folded[near_tgt[i]]

@@ -1,11 +1,18 @@
-"""Training, dev and test text looked over together: each by itself, and what they share."""
+"""Training, dev and test text checked together: each by itself, and what they share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from weft.data.check.documents import look_over_documents
-from weft.data.check.finding import Evidence, Finding, Rows, counted, gravest_first
+from weft.data.check.finding import (
+    Evidence,
+    Finding,
+    Rows,
+    Severity,
+    counted,
+    gravest_first,
+)
 from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.check.rows import look_over_labelled, missing_labels, unknown_labels
 from weft.data.check.sides import SideModel
@@ -26,8 +33,8 @@ T = TypeVar("T", ParallelText, Documents, LabelledText)
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which rows of a text occur in another: `exact` untouched, `folded` without case, spaces and
-    punctuation.
+    """The rows of a text that occur in another: `exact` untouched, `folded` without case, spaces
+    and punctuation.
 
     `folded` has the exact ones as well; `first` says for each of it where the other text has it
     first. `one_side` are pairs of which only the source or only the target occurs.
@@ -51,26 +58,26 @@ class View:
 
 
 def overlap(other: View, view: View) -> Overlap:
-    """Which rows of `view` occur in `other`."""
+    """Find the rows of `view` that occur in `other`."""
     place: dict[tuple[str, ...], int] = {}
     for index, row in enumerate(other.folded):
         place.setdefault(row, index)
-    found = [i for i, row in enumerate(view.folded) if row in place]
+    columns: list[set[str]] = []
+    if len(view.folded[0]) > 1:
+        columns = list(map(set, zip(*other.folded, strict=True)))
+    folded: list[int] = []
+    one_side: list[int] = []
+    for index, row in enumerate(view.folded):
+        if row in place:
+            folded.append(index)
+        elif _any_in(row, columns):
+            one_side.append(index)
     exact = set(other.texts)
-    columns = (
-        [set(column) for column in zip(*other.folded, strict=True)]
-        if len(view.folded[0]) > 1
-        else []
-    )
     return Overlap(
-        exact=[i for i in found if view.texts[i] in exact],
-        folded=found,
-        first=[place[view.folded[i]] for i in found],
-        one_side=[
-            i
-            for i, row in enumerate(view.folded)
-            if row not in place and _any_in(row, columns)
-        ],
+        exact=[i for i in folded if view.texts[i] in exact],
+        folded=folded,
+        first=[place[view.folded[i]] for i in folded],
+        one_side=one_side,
     )
 
 
@@ -79,7 +86,9 @@ def examine_pairs(
     dev: ParallelText | None = None,
     test: ParallelText | None = None,
 ) -> list[Finding]:
-    """Everything suspicious in the parts of a translation's text, the gravest first."""
+    """Check the parts of a translation's text, each alone and together; findings come gravest
+    first.
+    """
     model = SideModel(train.src, train.tgt)
     parts = {name: PairText(part, model) for name, part in _given(train, dev, test)}
     own = [
@@ -87,24 +96,24 @@ def examine_pairs(
         for name, pairs in parts.items()
         for finding in look_over_pairs(pairs, name == "train")
     ]
-    return gravest_first(
-        [*own, *_between({name: pair_view(pairs) for name, pairs in parts.items()})]
-    )
+    views = {name: pair_view(pairs) for name, pairs in parts.items()}
+    return gravest_first([*own, *_between(views)])
 
 
 def examine_documents(
     train: Documents, dev: Documents | None = None, test: Documents | None = None
 ) -> list[Finding]:
-    """Everything suspicious in the parts of a language model's text, the gravest first."""
+    """Check the parts of a language model's text, each alone and together; findings come gravest
+    first.
+    """
     parts = dict(_given(train, dev, test))
     own = [
         replace(finding, part=name)
         for name, documents in parts.items()
         for finding in look_over_documents(documents, name == "train")
     ]
-    return gravest_first(
-        [*own, *_between({name: _line_view(part) for name, part in parts.items()})]
-    )
+    views = {name: _line_view(part) for name, part in parts.items()}
+    return gravest_first([*own, *_between(views)])
 
 
 def examine_rows(
@@ -112,7 +121,9 @@ def examine_rows(
     dev: LabelledText | None = None,
     test: LabelledText | None = None,
 ) -> list[Finding]:
-    """Everything suspicious in the parts of a classifier's text, the gravest first."""
+    """Check the parts of a classifier's text, each alone and together; findings come gravest
+    first.
+    """
     known = list(label_counts(train))
     findings: list[Finding] = []
     views: dict[str, View] = {}
@@ -130,19 +141,21 @@ def examine_rows(
 
 
 def pair_view(pairs: PairText) -> View:
-    """Pairs as they are compared."""
+    """Return the pairs as they are compared."""
     folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
     return View(list(pairs.text.rows()), folded, pairs.rows)
 
 
 def _row_view(text: LabelledText, words: Words) -> View:
-    """Texts without their labels."""
+    """Return the texts without their labels, as they are compared."""
     rows = Rows(len(text), "rows", text.where, lambda i: (text.texts[i],))
-    return View([(one,) for one in text.texts], [(one,) for one in words.folded], rows)
+    return View(_columns(text.texts), _columns(words.folded), rows)
 
 
 def _line_view(documents: Documents) -> View:
-    """Return the longer lines of all documents: one document may hold a whole book."""
+    """Return the longer lines of all documents, as they are compared: one document may hold a whole
+    book.
+    """
     lines: list[str] = []
     places: list[str] = []
     for i, text in enumerate(documents.texts):
@@ -152,7 +165,11 @@ def _line_view(documents: Documents) -> View:
                 lines.append(line)
                 places.append(f"{name}:{number}")
     rows = Rows(len(lines), "lines", places.__getitem__, lambda i: (lines[i],))
-    return View([(line,) for line in lines], [(fold(line),) for line in lines], rows)
+    return View(_columns(lines), _columns(map(fold, lines)), rows)
+
+
+def _columns(texts: Iterable[str]) -> list[tuple[str, ...]]:
+    return [(text,) for text in texts]
 
 
 def _any_in(row: tuple[str, ...], columns: Sequence[set[str]]) -> bool:
@@ -165,7 +182,7 @@ def _given(train: T | None, dev: T | None, test: T | None) -> Iterator[tuple[str
 
 
 def _between(views: dict[str, View]) -> Iterator[Finding]:
-    """What dev and test share with training, and with each other."""
+    """Report what dev and test share with training, and with each other."""
     names = list(views)
     for name in names[1:]:
         yield from _shared(views["train"], views[name], "training", name)
@@ -180,16 +197,15 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
     found = overlap(other, view)
     if found.folded:
         share = len(found.folded) / rows.size
-        fatal = (
-            share >= MEMORY_SHARE and other_name == "training" and rows.size >= _FEWEST
-        )
-        first, first_of = (
-            found.folded[0],
-            dict(zip(found.folded, found.first, strict=True)),
-        )
+        severity: Severity = "warning" if share > _WARN_SHARE else "note"
+        is_memory = share >= MEMORY_SHARE and rows.size >= _FEWEST
+        if is_memory and other_name == "training":
+            severity = "fatal"
+        first = found.folded[0]
+        first_of = dict(zip(found.folded, found.first, strict=True))
         part = f"{len(found.folded):,} of {counted(rows.size, rows.unit)} of {name} ({100 * share:.1f} %)"
         yield Finding(
-            "fatal" if fatal else "warning" if share > _WARN_SHARE else "note",
+            severity,
             f"{name}-in-{other_name}",
             f"{rows.where(first)}: {part} are in the {other_name} text as well, {len(found.exact):,} of them to "
             f"the letter (the first is {other.rows.where(found.first[0])})",

@@ -14,6 +14,8 @@ import numpy as np
 
 from weft.data.check.words import Hashes, Ids, Words, mixed
 
+Near = dict[int, int]  # from a text to an earlier one that is like it
+
 # in a shorter text one word is too much of it for the rest to say "the same again"
 MIN_WORDS = 8
 _LONG_WORDS = 40  # from here on two texts may differ in more words
@@ -25,7 +27,9 @@ _INVERSE = np.uint64(pow(_BASE, -1, 2**64))
 
 
 def repeats(keys: Iterable[object]) -> tuple[list[int], list[int]]:
-    """Rows whose key has occurred before, and for each of them the row where it occurred first."""
+    """Find the rows whose key has occurred before; return them, and for each the row where its key
+    occurred first.
+    """
     first: dict[object, int] = {}
     again, before = [], []
     for index, key in enumerate(keys):
@@ -36,60 +40,86 @@ def repeats(keys: Iterable[object]) -> tuple[list[int], list[int]]:
     return again, before
 
 
-def near_repeats(words: Words) -> dict[int, int]:
-    """Texts that differ from an earlier one in a word (of long texts, in a few): each with one such
-    earlier text.
+def near_repeats(words: Words) -> Near:
+    """Find the texts that differ from an earlier one in a word (of long texts, in a few).
 
-    Digits aside a text that is the same is none: that is for `repeats` to find.
+    Returns for each such text the earlier one. Texts that are the same after folding are left to
+    `repeats`.
     """
     short = _near_short(words)
     return {**_near_long(words), **short}
 
 
-def _near_short(words: Words) -> dict[int, int]:
-    """Texts of 8 to 39 words that share a hash with one word left out."""
-    chosen = np.flatnonzero((words.counts >= MIN_WORDS) & (words.counts < _LONG_WORDS))
+def _near_short(words: Words) -> Near:
+    """Find near repeats among texts of 8 to 39 words: two of them share a hash with one word left
+    out.
+    """
+    counts = words.counts
+    is_chosen = (counts >= MIN_WORDS) & (counts < _LONG_WORDS)
+    chosen = np.flatnonzero(is_chosen)
     if len(chosen) < 2:
         return {}
-    whole, without = _neighbourhoods(words, chosen)
-    owners = np.concatenate([chosen, np.repeat(chosen, words.counts[chosen])])
-    keys = np.concatenate([whole, without])
+    intact, shortened = _neighbourhoods(words, chosen)
+    keys = np.concatenate([intact, shortened])
+    owners_of_shortened = np.repeat(chosen, counts[chosen])
+    owners = np.concatenate([chosen, owners_of_shortened])
     order = np.lexsort((owners, keys))
-    keys, owners = keys[order], owners[order]
-    new = np.concatenate([[True], keys[1:] != keys[:-1]])
-    first = owners[np.maximum.accumulate(np.where(new, np.arange(len(keys)), 0))]
-    text_hash = np.zeros(len(words.counts), np.uint64)
-    text_hash[chosen] = whole
-    near = (first != owners) & (text_hash[first] != text_hash[owners])
-    found: dict[int, int] = {}
-    for later, earlier in zip(owners[near].tolist(), first[near].tolist(), strict=True):
-        found[later] = min(earlier, found.get(later, earlier))
-    return found
+    keys = keys[order]
+    owners = owners[order]
+
+    # of each run of equal keys the text that comes first
+    position = np.arange(len(keys))
+    position[1:][keys[1:] == keys[:-1]] = 0
+    run_start = np.maximum.accumulate(position)
+    first = owners[run_start]
+
+    text_hash = np.zeros(len(counts), np.uint64)
+    text_hash[chosen] = intact
+    is_same = text_hash[first] == text_hash[owners]
+    is_near = (first != owners) & ~is_same
+    later_texts = owners[is_near].tolist()
+    earlier_texts = first[is_near].tolist()
+    near: Near = {}
+    for later, earlier in zip(later_texts, earlier_texts, strict=True):
+        earliest = near.get(later, earlier)
+        near[later] = min(earlier, earliest)
+    return near
 
 
 def _neighbourhoods(words: Words, chosen: Ids) -> tuple[Hashes, Hashes]:
-    """Return a hash of each chosen text, and one of it without each of its words; order of words
+    """Hash each chosen text as it is, and without each of its words in turn; the order of words
     counts.
     """
-    taken = np.zeros(len(words.counts), np.bool_)
-    taken[chosen] = True
-    ids = words.ids[np.repeat(taken, words.counts)]
+    is_chosen = np.zeros(len(words.counts), np.bool_)
+    is_chosen[chosen] = True
+    is_of_chosen = np.repeat(is_chosen, words.counts)
+    ids = words.ids[is_of_chosen]
     counts = words.counts[chosen]
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    place = np.arange(len(ids)) - np.repeat(starts, counts)
-    powers = np.cumprod(np.full(int(counts.max()) + 1, np.uint64(_BASE)))
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    start_of_own = np.repeat(starts, counts)
+    place = np.arange(len(ids)) - start_of_own
+    longest = int(counts.max())
+    bases = np.full(longest + 1, _BASE, np.uint64)
+    powers = np.cumprod(bases)
+
     # the text is the sum of its words' hashes times a power for the place
     terms = mixed(ids) * powers[place]
-    running = np.concatenate([[np.uint64(0)], np.cumsum(terms, dtype=np.uint64)])
-    before = running[:-1] - np.repeat(running[starts], counts)
-    whole = running[starts + counts] - running[starts]
-    after = np.repeat(whole, counts) - before - terms
+    running = np.zeros(len(terms) + 1, np.uint64)
+    np.cumsum(terms, out=running[1:])
+    total = running[ends] - running[starts]
+    before = running[:-1] - running[start_of_own]
+    after = np.repeat(total, counts) - before
+    after -= terms
+
     # what follows the word moves one place forward
-    return mixed(whole, 1), mixed(before + after * _INVERSE, 1)
+    shortened = before + after * _INVERSE
+    return mixed(total, 1), mixed(shortened, 1)
 
 
-def _near_long(words: Words) -> dict[int, int]:
-    """Texts of 40 words or more that share a rare shingle and four fifths of their words.
+def _near_long(words: Words) -> Near:
+    """Find near repeats among texts of 40 words or more: they share rare shingles and four fifths
+    of their words.
 
     Shingles are looked up by the smallest of their hashes (Broder 1997, "On the resemblance and
     containment of documents").
@@ -99,47 +129,57 @@ def _near_long(words: Words) -> dict[int, int]:
         return {}
     shingles = _shingles(mixed(words.ids))
     first: dict[int, int] = {}
-    found: dict[int, int] = {}
+    near: Near = {}
     for text in chosen.tolist():
-        own = shingles[words.starts[text] : words.starts[text + 1] - _SHINGLE + 1]
-        keys = np.partition(own, _NUM_KEYS - 1)[:_NUM_KEYS].tolist()
+        start = words.starts[text]
+        end = words.starts[text + 1] - _SHINGLE + 1
+        smallest_first = np.partition(shingles[start:end], _NUM_KEYS - 1)
+        keys = smallest_first[:_NUM_KEYS].tolist()
         shared = Counter(first[key] for key in keys if key in first)
-        # one alone is a common phrase
-        for other in sorted(other for other, times in shared.items() if times > 1):
-            if (
-                _likeness(words, text, other) >= _ALIKE
-                and words.folded[text] != words.folded[other]
-            ):
-                found[text] = other
+        for other in sorted(shared):
+            if shared[other] == 1:
+                continue  # a common phrase
+            if words.folded[text] == words.folded[other]:
+                continue
+            if _likeness(words, text, other) >= _ALIKE:
+                near[text] = other
                 break
         for key in keys:
             first.setdefault(key, text)
-    return found
+    return near
 
 
 def _shingles(hashed: Hashes) -> Hashes:
-    """Return a hash of the four words from each place on; those that reach into the next text are
-    not used.
+    """Hash the four words from each place on; the last three places of a text reach into the next
+    one, and are not used.
     """
-    found = hashed.copy()
+    shingles = hashed.copy()
     for place in range(1, _SHINGLE):
-        found[:-place] = mixed(found[:-place] ^ hashed[place:])
-    return found
+        begun = shingles[:-place]
+        begun[:] = mixed(begun ^ hashed[place:])
+    return shingles
 
 
 def _likeness(words: Words, a: int, b: int) -> float:
-    """Words that two texts share, by all that they have (Jaccard)."""
-    one, two = (
-        set(words.ids[words.starts[i] : words.starts[i + 1]].tolist()) for i in (a, b)
-    )
-    return len(one & two) / len(one | two)
+    """Divide the number of words that two texts share by the number that either has (Jaccard)."""
+    ids_a = _ids(words, a)
+    ids_b = _ids(words, b)
+    shared = len(ids_a & ids_b)
+    return shared / len(ids_a | ids_b)
+
+
+def _ids(words: Words, text: int) -> set[int]:
+    start = words.starts[text]
+    end = words.starts[text + 1]
+    return set(words.ids[start:end].tolist())
 
 
 def conflicts(keys: Sequence[object], values: Sequence[object]) -> list[int]:
-    """Rows whose key has occurred before with another value."""
+    """Find the rows whose key has occurred before with another value."""
     first: dict[object, object] = {}
-    return [
-        i
-        for i, (key, value) in enumerate(zip(keys, values, strict=True))
-        if first.setdefault(key, value) != value
-    ]
+    rows = []
+    for row, key in enumerate(keys):
+        value = values[row]
+        if first.setdefault(key, value) != value:
+            rows.append(row)
+    return rows

@@ -1,4 +1,4 @@
-"""What in labelled rows would spoil a classifier: the checks of rows, one short function each."""
+"""The checks of rows, one short function each: what in labelled rows would spoil a classifier."""
 
 import difflib
 import unicodedata
@@ -38,8 +38,8 @@ _LEAST_LETTERS = 4  # of a label that may be misspelled
 def look_over_labelled(
     text: LabelledText, words: Words | None = None, in_training: bool = True
 ) -> list[Finding]:
-    """Everything suspicious in labelled text, gravest first; of dev and test not what concerns
-    learning alone.
+    """Check labelled text; findings come gravest first. Of dev and test, what concerns learning
+    alone is left out.
     """
     rows = Rows(
         len(text),
@@ -64,8 +64,8 @@ def look_over_labelled(
 
 
 def refuse_untrainable(text: LabelledText) -> None:
-    """Raises DataError where there is nothing to learn: one label alone, or the same labels in
-    every row.
+    """Raise DataError where there is nothing to learn: one label alone, or the same labels in every
+    row.
     """
     for finding in _nothing_to_tell_apart(text):
         raise DataError(f"{finding.message}; {finding.remedy}")
@@ -74,7 +74,8 @@ def refuse_untrainable(text: LabelledText) -> None:
 def check_against(
     train_labels: Sequence[str], part: LabelledText, name: str
 ) -> list[str]:
-    """What to say of a dev or test text: which labels of training it lacks.
+    """Compare the labels of a dev or test text with those of training; return messages on labels
+    that it lacks.
 
     Raises DataError naming the first label that training has not, and where it stands.
     """
@@ -89,28 +90,33 @@ def unknown_labels(
     """Yield the labels of a dev or test text that training has not: a model of it cannot give
     them.
     """
-    known, counts = set(train_labels), label_counts(part)
+    counts = label_counts(part)
+    unknown = counts.keys() - set(train_labels)
     rows = Rows(len(part), "rows", part.where, lambda i: (part.texts[i],))
-    for label in sorted(
-        counts.keys() - known, key=lambda label: _first_with(part, label)
-    ):
-        same = [other for other in train_labels if other.casefold() == label.casefold()]
-        near = (
-            same or difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8)
-        )[:1]
+    for label in sorted(unknown, key=lambda label: _first_with(part, label)):
+        near = _nearest(label, train_labels)
         found = [i for i, labels in enumerate(part.labels) if label in labels]
         yield Finding(
             "fatal",
             "unknown-label",
             f"{part.where(found[0])}: the label {quoted(label)} ({counted(counts[label], 'rows')} of {name}) is "
             f"not among those of training: {named(train_labels)}",
-            f"did you mean {quoted(near[0])}?"
-            if near
+            f"did you mean {quoted(near)}?"
+            if near is not None
             else "train with rows of it, or take them out",
             counts[label],
             tuple(found),
             rows.examples(found),
         )
+
+
+def _nearest(label: str, train_labels: Sequence[str]) -> str | None:
+    """Return the label of training that is the same but for case, or else is spelled nearly so."""
+    same = [other for other in train_labels if other.casefold() == label.casefold()]
+    if same:
+        return same[0]
+    near = difflib.get_close_matches(label, train_labels, n=1, cutoff=0.8)
+    return near[0] if near else None
 
 
 def missing_labels(
@@ -154,7 +160,7 @@ def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
 
 
 def _labels_are_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
-    """Nearly a label for each row: most likely another column is meant."""
+    """Report that there is nearly a label for each row: most likely another column is meant."""
     counts = label_counts(text)
     if len(text) >= MIN_PAIRS and len(counts) > LABELS_SHARE * len(text):
         yield Finding(
@@ -169,7 +175,7 @@ def _labels_are_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
 
 
 def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
-    """Running numbers, ids, dates: most likely another column is meant."""
+    """Report texts that are running numbers, ids or dates: most likely another column is meant."""
     found = [i for i, one in enumerate(text.texts) if _is_number_or_id(one)]
     if len(found) >= max(NUMBERS_SHARE * len(text), FEW_ROWS):
         many = f"{len(found):,} of {counted(len(text), 'texts')}"
@@ -191,9 +197,8 @@ def _is_number_or_id(text: str) -> bool:
     """
     if not any(map(str.isdigit, text)):
         return False
-    return (text.isascii() and not any(map(str.isspace, text))) or not any(
-        map(str.isalpha, text)
-    )
+    is_one_word = not any(map(str.isspace, text))
+    return (text.isascii() and is_one_word) or not any(map(str.isalpha, text))
 
 
 def _too_small(text: LabelledText) -> Iterator[Finding]:
@@ -208,8 +213,8 @@ def _too_small(text: LabelledText) -> Iterator[Finding]:
 
 
 def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
-    """Labels that differ in case, spaces and the like alone, and rare ones spelled nearly like a
-    common one.
+    """Find labels that differ in case, spaces and the like alone, and rare ones spelled nearly like
+    a common one.
     """
     counts = label_counts(text)
     groups = [
@@ -241,31 +246,27 @@ def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
 
 
 def alike_labels(counts: Mapping[str, int]) -> list[list[str]]:
-    """Groups of labels that differ in case, spaces or marks alone, of each the one with most rows
-    first.
+    """Group the labels that differ in case, spaces or marks alone; the one with most rows comes
+    first in its group.
     """
     alike: dict[str, list[str]] = {}
     for label in counts:
         alike.setdefault(_plain(label), []).append(label)
     groups = [
-        sorted(some, key=lambda label: (-counts[label], label))
-        for some in alike.values()
-        if len(some) > 1
+        sorted(group, key=lambda label: (-counts[label], label))
+        for group in alike.values()
+        if len(group) > 1
     ]
     return sorted(groups, key=lambda group: group[0])
 
 
 def alike_in_words(groups: Sequence[Sequence[str]]) -> str:
-    """Return the groups of `alike_labels`, for a message."""
-    more = (
-        f" and {len(groups) - _MOST_GROUPS:,} more"
-        if len(groups) > _MOST_GROUPS
-        else ""
-    )
-    return (
-        "; ".join(" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS])
-        + more
-    )
+    """Write the groups of `alike_labels` for a message."""
+    written = (" and ".join(map(quoted, group)) for group in groups[:_MOST_GROUPS])
+    more = ""
+    if len(groups) > _MOST_GROUPS:
+        more = f" and {len(groups) - _MOST_GROUPS:,} more"
+    return "; ".join(written) + more
 
 
 def _variants(counts: Mapping[str, int]) -> dict[str, str]:
@@ -275,16 +276,14 @@ def _variants(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def _alike_first(labels: Mapping[str, str]) -> str:
-    """Return the remedy for labels that are variants of others."""
+    """Write the remedy for labels that are variants of others."""
     shown = [
         f"{quoted(label)} as {quoted(other)}"
         for label, other in list(labels.items())[:_MOST_GROUPS]
     ]
-    more = (
-        f" and {len(labels) - _MOST_GROUPS:,} more so"
-        if len(labels) > _MOST_GROUPS
-        else ""
-    )
+    more = ""
+    if len(labels) > _MOST_GROUPS:
+        more = f" and {len(labels) - _MOST_GROUPS:,} more so"
     return f"first write labels alike that mean the same: {', '.join(shown)}{more}"
 
 
@@ -296,15 +295,15 @@ def _plain(label: str) -> str:
     try:
         return str(float(folded))
     except ValueError:
-        return (
-            "".join(letter for letter in folded if letter not in " -_.'\"’`") or folded
-        )
+        kept = "".join(letter for letter in folded if letter not in " -_.'\"’`")
+        return kept or folded
 
 
 def _slips(counts: Mapping[str, int]) -> dict[str, str]:
-    """Rare labels with the common one that they may be a slip for, but those that are alike.
+    """Find rare labels that may be a slip for a common one, and that one; those that are alike are
+    left out.
 
-    None where there are so many labels that they are hardly labels.
+    Returns none where there are so many labels that they are hardly labels.
     """
     if len(counts) > LABELS_SHARE * sum(counts.values()):
         return {}
@@ -314,15 +313,15 @@ def _slips(counts: Mapping[str, int]) -> dict[str, str]:
         for label in counts
         if len(label) >= _LEAST_LETTERS and not any(map(str.isdigit, label))
     ]
-    found: dict[str, str] = {}
+    slips: dict[str, str] = {}
     for label in words:
         common = [
             other for other in words if counts[label] <= _SLIP_SHARE * counts[other]
         ]
         for near in difflib.get_close_matches(label, common, n=1, cutoff=_SPELLING):
             if label not in known:
-                found[label] = near
-    return found
+                slips[label] = near
+    return slips
 
 
 def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
@@ -333,21 +332,19 @@ def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     )
     if rare:
         has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"
-        some = set(rare)
+        those = set(rare)
         found = [
-            i for i, labels in enumerate(text.labels) if not some.isdisjoint(labels)
+            i for i, labels in enumerate(text.labels) if not those.isdisjoint(labels)
         ]
         variants = {
-            label: other for label, other in _variants(counts).items() if label in some
+            label: other for label, other in _variants(counts).items() if label in those
         }
-        remedies = [
-            *([_alike_first(variants)] if variants else []),
-            *(
-                [f"bring more of {'the others' if variants else 'them'}, {_TOO_FEW}"]
-                if some - set(variants)
-                else []
-            ),
-        ]
+        remedies = []
+        if variants:
+            remedies.append(_alike_first(variants))
+        if those - set(variants):
+            others = "the others" if variants else "them"
+            remedies.append(f"bring more of {others}, {_TOO_FEW}")
         yield Finding(
             "warning",
             "rare-labels",
@@ -380,7 +377,7 @@ def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Fi
 def _repeated(
     text: LabelledText, rows: Rows, words: Words, also_nearly: bool
 ) -> Iterator[Finding]:
-    """Rows that occur again with the same labels, as they are or but for a word."""
+    """Find rows that occur again with the same labels, as they are or but for a word."""
     again, before = repeats(zip(words.folded, text.labels, strict=True))
     remedy = "drop repeats, or their weight in training is what you want"
     first = rows.first_at(dict(zip(again, before, strict=True)))
@@ -388,10 +385,8 @@ def _repeated(
         again, "duplicates", "the row has occurred before", remedy, 0.2, evidence=first
     )
     likes = near_repeats(words) if also_nearly else {}
-    near = sorted(
-        {i for i, other in likes.items() if text.labels[i] == text.labels[other]}
-        - set(again)
-    )
+    alike = {i for i, other in likes.items() if text.labels[i] == text.labels[other]}
+    near = sorted(alike - set(again))
     what = "but for a word or a few, the row has occurred before"
     yield from rows.shares(
         near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes)
@@ -402,23 +397,21 @@ def _imbalance(text: LabelledText) -> Iterator[Finding]:
     counts = label_counts(text)
     if len(counts) < 2:
         return
-    most, least = (
-        max(counts, key=counts.__getitem__),
-        min(counts, key=counts.__getitem__),
-    )
+    most = max(counts, key=counts.__getitem__)
+    least = min(counts, key=counts.__getitem__)
     if counts[most] > _IMBALANCE * counts[least]:
         variants = _variants(counts)
-        fair = "judge by macro-F1 rather than accuracy" + (
-            "" if text.multi_label else _WEIGHTS
-        )
+        if least in variants:
+            remedy = f"{_alike_first(variants)}; then check again"
+        else:
+            remedy = "judge by macro-F1 rather than accuracy"
+            remedy += "" if text.multi_label else _WEIGHTS
         yield Finding(
             "note",
             "imbalance",
             f"{', '.join(text.files)}: {quoted(most)} has {counted(counts[most], 'rows')}, {quoted(least)} "
             f"{counted(counts[least], 'rows')}",
-            f"{_alike_first(variants)}; then check again"
-            if least in variants
-            else fair,
+            remedy,
             counts[least],
         )
 

@@ -1,4 +1,4 @@
-"""Which side a line belongs to by its look: swapped pairs, and lines in the other side's language.
+"""The look of each side: finds swapped pairs, and lines in the other side's language.
 
 Learned from the text itself, without knowing the languages: letters, and three letters in a row,
 that are frequent on one side and rare on the other speak for the first (Cavnar and Trenkle 1994,
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.data.check.characters import blocks
-from weft.data.check.words import Hashes
+from weft.data.check.words import Hashes, Ids
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,41 +23,45 @@ _LEAST_SEEN = 4  # times; what is rarer may be of this one line alone
 _APART = 1.0
 _MARGIN = 0.25  # of that distance: how far over to the other side a line must be
 _LEAST_EVIDENCE = 12.0  # nats, of all letters of a line together
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class SideModel:
-    """What tells source from target: how much likelier each letter, and each three, are in the
-    source, in nats.
+    """The log ratios of how often each letter, and each three in a row, occur in source and target,
+    in nats.
     """
 
     def __init__(self, src: Sequence[str], tgt: Sequence[str]) -> None:
-        here, there = _count(src), _count(tgt)
-        self._weights = [_weigh(a, b) for a, b in zip(here, there, strict=True)]
-        self.src_middle, self.tgt_middle = (
-            float(np.median(self.scores(side)[0])) for side in (src, tgt)
-        )
+        self._weights = list(map(_weigh, _count(src), _count(tgt)))
+        self.src_middle = self._middle(src)
+        self.tgt_middle = self._middle(tgt)
 
     @property
     def apart(self) -> bool:
-        """Whether the sides can be told apart at all."""
+        """Return whether the two sides are different enough to be told apart."""
         return self.src_middle - self.tgt_middle > _APART
 
     def scores(self, texts: Sequence[str]) -> tuple[Floats, Floats]:
-        """Of each text the mean over its letters, in nats, high where it looks like the source; and
-        the sum.
+        """Score each text by its letters, in nats: the mean of a letter, and the sum.
+
+        High is like the source, low is like the target.
         """
         means, sums = np.zeros((2, len(texts)))
+        letter_weights, three_weights = self._weights
         for block in blocks(texts):
-            letters = sum(
-                w[codes]
-                for w, codes in zip(self._weights, _features(block.codes), strict=True)
-            )
-            lengths = np.diff([*block.starts.tolist(), len(block.codes)])
+            letters, threes = _features(block.codes)
+            evidence = letter_weights[letters] + three_weights[threes]
+            bounds = np.append(block.starts, len(block.codes))
+            lengths = np.diff(bounds)
             part = slice(block.first, block.last)
-            sums[part] = np.add.reduceat(letters, block.starts)
+            sums[part] = np.add.reduceat(evidence, block.starts)
             means[part] = sums[part] / lengths
         return means, sums
+
+    def _middle(self, texts: Sequence[str]) -> float:
+        means, _ = self.scores(texts)
+        return float(np.median(means))
 
 
 @dataclass(frozen=True)
@@ -71,47 +75,68 @@ class Sides:
 
 
 def judge_sides(model: SideModel, src: Sequence[str], tgt: Sequence[str]) -> Sides:
-    """What the model of a text (this one, or the training text) says of each pair."""
+    """Find swapped pairs and pairs in one language, by the model of this text or of the training
+    text.
+    """
     if not model.apart:
         return Sides([], [])
     middle = (model.src_middle + model.tgt_middle) / 2
     margin = _MARGIN * (model.src_middle - model.tgt_middle)
-    (here, here_sum), (there, there_sum) = model.scores(src), model.scores(tgt)
-    told = (np.abs(here_sum) > _LEAST_EVIDENCE) & (np.abs(there_sum) > _LEAST_EVIDENCE)
-    src_over, tgt_over = here < middle - margin, there > middle + margin
-    src_own, tgt_own = here > middle + margin, there < middle - margin
-    alike = (src_own & tgt_over) | (src_over & tgt_own)
+    src_mean, src_sum = model.scores(src)
+    tgt_mean, tgt_sum = model.scores(tgt)
+    is_sure = np.abs(src_sum) > _LEAST_EVIDENCE
+    is_sure &= np.abs(tgt_sum) > _LEAST_EVIDENCE
+
+    src_like_src = src_mean > middle + margin
+    src_like_tgt = src_mean < middle - margin
+    tgt_like_src = tgt_mean > middle + margin
+    tgt_like_tgt = tgt_mean < middle - margin
+    both_like_src = src_like_src & tgt_like_src
+    both_like_tgt = src_like_tgt & tgt_like_tgt
+    is_alike = is_sure & (both_like_src | both_like_tgt)
+    is_swapped = is_sure & src_like_tgt & tgt_like_src
     return Sides(
-        np.flatnonzero(told & src_over & tgt_over).tolist(),
-        np.flatnonzero(told & alike).tolist(),
+        swapped=np.flatnonzero(is_swapped).tolist(),
+        same_language=np.flatnonzero(is_alike).tolist(),
     )
 
 
-def _weigh(here: Floats, there: Floats) -> Floats:
-    """How much likelier each feature is in the source, in nats; 0 where it is too rare to tell."""
-    src_share = (here + 0.5) / (here.sum() + 0.5 * len(here))
-    tgt_share = (there + 0.5) / (there.sum() + 0.5 * len(there))
-    return np.where(here + there >= _LEAST_SEEN, np.log(src_share / tgt_share), 0.0)
+def _weigh(src_counts: Floats, tgt_counts: Floats) -> Floats:
+    """Compute the log ratio of each feature's shares in source and target; 0 where it is too rare
+    to tell.
+    """
+    ratio = _share(src_counts) / _share(tgt_counts)
+    is_told = src_counts + tgt_counts >= _LEAST_SEEN
+    return np.where(is_told, np.log(ratio), 0.0)
+
+
+def _share(counts: Floats) -> Floats:
+    """Divide counts by their sum, with half a count added to each."""
+    total = counts.sum() + 0.5 * len(counts)
+    return (counts + 0.5) / total
 
 
 def _count(texts: Sequence[str]) -> list[Floats]:
-    counts = [np.zeros(1 << _BITS), np.zeros(1 << _BITS)]
+    size = 1 << _BITS
+    letter_counts = np.zeros(size)
+    three_counts = np.zeros(size)
     for block in blocks(texts):
-        for number, codes in enumerate(_features(block.codes)):
-            counts[number] += np.bincount(codes, minlength=1 << _BITS)
-    return counts
+        letters, threes = _features(block.codes)
+        letter_counts += np.bincount(letters, minlength=size)
+        three_counts += np.bincount(threes, minlength=size)
+    return [letter_counts, three_counts]
 
 
 def _features(
     codes: npt.NDArray[np.uint32],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Small hashes of each letter, and of it with the one before and the one after; LF stands at
+) -> tuple[Ids, Ids]:
+    """Hash each letter alone, and together with the letters before and after it; an LF stands at
     the ends.
     """
     letters: Hashes = codes.astype(np.uint64)
-    threes = (letters * _FIRST + np.roll(letters, 1)) * _SECOND + np.roll(
-        letters, -1
-    ) * _FIRST
-    return (letters & np.uint64((1 << _BITS) - 1)).astype(np.int64), (
-        threes >> np.uint64(64 - _BITS)
-    ).astype(np.int64)
+    before = np.roll(letters, 1)
+    after = np.roll(letters, -1)
+    threes = (letters * _FIRST + before) * _SECOND + after * _FIRST
+    low_bits = letters & np.uint64((1 << _BITS) - 1)
+    high_bits = threes >> np.uint64(64 - _BITS)
+    return low_bits.astype(np.int64), high_bits.astype(np.int64)

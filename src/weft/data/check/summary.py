@@ -1,6 +1,6 @@
 """A text in numbers: how many rows, how long they are, in which scripts, with which labels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,55 +19,57 @@ _MOST_LABELS = 50  # that are listed
 
 
 def summarize(text: ParallelText | Documents | LabelledText) -> dict[str, Any]:
-    """Files, rows and languages, and of each column its lengths and scripts."""
-    common = {
+    """Count the rows of a text, the lengths and scripts of each column, and the labels; name its
+    files and languages.
+    """
+    summary: dict[str, Any] = {
         "files": list(text.files),
         "rows": len(text),
         "dropped": dict(text.dropped),
     }
     if isinstance(text, ParallelText):
-        columns = {"source": text.src, "target": text.tgt}
-        languages = {"source": text.src_lang, "target": text.tgt_lang}
-        return {
-            **common,
-            "languages": languages,
-            "columns": {name: _column(t) for name, t in columns.items()},
+        summary["languages"] = {"source": text.src_lang, "target": text.tgt_lang}
+        summary["columns"] = {
+            "source": _column(text.src),
+            "target": _column(text.tgt),
         }
-    labels = {"labels": _labels(text)} if isinstance(text, LabelledText) else {}
-    return {**common, **labels, "columns": {"text": _column(text.texts)}}
+        return summary
+    if isinstance(text, LabelledText):
+        summary["labels"] = _labels(text)
+    summary["columns"] = {"text": _column(text.texts)}
+    return summary
 
 
 def histogram(lengths: Lengths) -> list[dict[str, int]]:
-    """How many lengths fall from each of 0, 1, 2, 5, 10, 20, 50 … up to the next."""
-    edges = [0, *(step * 10**power for power in range(10) for step in _STEPS)]
-    counts, _ = np.histogram(lengths, [*edges, np.iinfo(np.int64).max])
+    """Count how many lengths fall from each of 0, 1, 2, 5, 10, 20, 50 … up to the next."""
+    edges = [0]
+    for power in range(10):
+        edges += [step * 10**power for step in _STEPS]
+    longest = np.iinfo(np.int64).max
+    counts, _ = np.histogram(lengths, [*edges, longest])
     filled = np.flatnonzero(counts)
     if not len(filled):
         return []
-    chosen = range(int(filled[0]), int(filled[-1]) + 1)
-    return [
-        {"from": edges[i], "to": edges[i + 1] - 1, "count": int(counts[i])}
-        for i in chosen
-    ]
+    rows = []
+    for i in range(filled[0], filled[-1] + 1):
+        next_edge = edges[i + 1]
+        row = {"from": edges[i], "to": next_edge - 1, "count": int(counts[i])}
+        rows.append(row)
+    return rows
 
 
 def _column(texts: Sequence[str]) -> dict[str, Any]:
-    characters = np.fromiter(map(len, texts), np.int64, len(texts))
-    words = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
     scripts = letters_of(texts)
-    kept = {
-        script: n
-        for script, n in scripts.most_common()
-        if n >= _FEWEST_LETTERS * scripts.total()
-    }
+    fewest = _FEWEST_LETTERS * scripts.total()
     return {
-        "characters": _lengths(characters),
-        "words": _lengths(words),
-        "scripts": kept,
+        "characters": _lengths(map(len, texts)),
+        "words": _lengths(len(text.split()) for text in texts),
+        "scripts": {name: n for name, n in scripts.most_common() if n >= fewest},
     }
 
 
-def _lengths(lengths: Lengths) -> dict[str, Any]:
+def _lengths(numbers: Iterable[int]) -> dict[str, Any]:
+    lengths = np.array(list(numbers), np.int64)
     return {
         "total": int(lengths.sum()),
         "shortest": int(lengths.min()),
@@ -79,6 +81,5 @@ def _lengths(lengths: Lengths) -> dict[str, Any]:
 
 def _labels(text: LabelledText) -> dict[str, int]:
     counts = label_counts(text)
-    return dict(
-        sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_LABELS]
-    )
+    most_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return dict(most_first[:_MOST_LABELS])

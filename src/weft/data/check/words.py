@@ -1,4 +1,4 @@
-"""The words of many texts as numbers: what duplicates, near-duplicates and alignment are told from.
+"""The words of many texts as numbers, by which duplicates, near-duplicates and alignment are found.
 
 Words are those of the folded text (case, punctuation and white space aside). Where a script writes
 no spaces, each character counts as a word.
@@ -16,11 +16,13 @@ from weft.data.split import fold
 
 Ids = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
 MOST_WORDS = 64  # of a text; what a longer one is like is told from its beginning
 _MOST_CHARS = 1024  # of a text; folded, and compared as duplicates, is all of it
 # characters for each space, from which on a text of a script without spaces has none
 _FEW_SPACES = 12
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
 
 
 class Vocabulary(dict[str, int]):
@@ -37,70 +39,79 @@ class Words:
     """
 
     def __init__(self, texts: Sequence[str], vocabulary: Vocabulary) -> None:
-        self.texts, self._vocabulary = texts, vocabulary
+        self.texts = texts
+        self._vocabulary = vocabulary
 
     @cached_property
     def _numbered(self) -> tuple[Ids, Ids]:
-        """How many words each text has, and the ids of all of them in a row."""
+        """Give the words of all texts their numbers; return how many each text has, and the numbers
+        in a row.
+        """
         split = _characters if _is_unspaced(self.texts) else _words
         number = self._vocabulary.__getitem__
         lists = [list(map(number, split(text))) for text in self.folded]
         counts: Ids = np.fromiter(map(len, lists), np.int64, len(lists))
-        return counts, np.fromiter(
-            chain.from_iterable(lists), np.int64, int(counts.sum())
-        )
+        numbers = chain.from_iterable(lists)
+        return counts, np.fromiter(numbers, np.int64, int(counts.sum()))
 
     @property
     def counts(self) -> Ids:
-        """How many words of each text are counted."""
+        """Return how many words of each text are counted."""
         return self._numbered[0]
 
     @property
     def ids(self) -> Ids:
-        """The words of all texts, one after another."""
+        """Return the ids of the words of all texts, one text after another."""
         return self._numbered[1]
 
     @cached_property
     def starts(self) -> Ids:
-        """Where each text's words begin among `ids`, and where the last one's end."""
-        return np.concatenate([[0], np.cumsum(self.counts)])
+        """Return where each text's words begin among `ids`, and where the last one's end."""
+        return bounds_of(self.counts)
 
     @cached_property
     def folded(self) -> list[str]:
-        """The texts as duplicates are compared."""
+        """Return the folded texts, as duplicates are compared."""
         return list(map(fold, self.texts))
 
     @property
     def num_ids(self) -> int:
-        """How many different words there are on all sides that share the vocabulary and have been
-        counted.
+        """Count the different words of all sides that share the vocabulary and have been
+        numbered.
         """
         return len(self._vocabulary)
 
     @cached_property
     def text_of(self) -> Ids:
-        """For each word the number of its text."""
+        """Return the number of its text for each word."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
+def bounds_of(counts: Counts) -> Ids:
+    """Sum counts from the first on: where stretches so long begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
 def mixed(values: npt.NDArray[np.integer], salt: int = 0) -> Hashes:
-    """Return a 64-bit hash of each value, evenly spread (the finalizer of SplitMix64, Steele et al.
+    """Hash each value to 64 bits, evenly spread (the finalizer of SplitMix64, Steele et al.
     2014).
     """
-    z = values.astype(np.uint64) + np.uint64(
-        (salt * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64
-    )
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    step = (salt + 1) * _GOLDEN % 2**64
+    z = values.astype(np.uint64) + np.uint64(step)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
 def _is_unspaced(texts: Sequence[str]) -> bool:
-    sample = texts[:: -(-len(texts) // 2_000) or 1]
+    stride = -(-len(texts) // 2_000) or 1
+    sample = texts[::stride]
+    if not is_spaceless(count_scripts(sample)):
+        return False
     spaces = sum(text.count(" ") for text in sample)
-    return is_spaceless(count_scripts(sample)) and _FEW_SPACES * spaces < sum(
-        map(len, sample)
-    )
+    return _FEW_SPACES * spaces < sum(map(len, sample))
 
 
 def _words(folded: str) -> list[str]:
@@ -108,4 +119,5 @@ def _words(folded: str) -> list[str]:
 
 
 def _characters(folded: str) -> list[str]:
-    return list(folded[:_MOST_CHARS].replace(" ", "")[:MOST_WORDS])
+    characters = folded[:_MOST_CHARS].replace(" ", "")
+    return list(characters[:MOST_WORDS])

@@ -1,5 +1,5 @@
-"""How lines are written, whatever they say: control characters, failed decoding, markup, scripts,
-length.
+"""The checks of how lines are written, whatever they say: control characters, failed decoding,
+markup, scripts, length.
 """
 
 import re
@@ -40,24 +40,22 @@ _MOSTLY = 0.8  # of a line's letters; a name or two in a short line are fewer
 
 
 def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
-    """Characters that nobody reads, and marks of failed decoding."""
+    """Find characters that nobody reads, and marks of failed decoding."""
     found = [
         i
         for i, row in enumerate(zip(*sides, strict=True))
         if any(map(_has_control, row))
     ]
     what = "control characters, unusual line separators or marks of failed decoding"
-    remedy, evidence = (
-        "look how the text was converted to UTF-8",
-        rows.spot(CONTROL.search),
-    )
+    remedy = "look how the text was converted to UTF-8"
+    first = rows.spot(CONTROL.search)
     yield from rows.shares(
-        found, "control-characters", what, remedy, 0.01, evidence=evidence
+        found, "control-characters", what, remedy, 0.01, evidence=first
     )
 
 
 def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
-    """UTF-8 that was read as Latin-1 or Windows-1252 and saved again: Ã© for é."""
+    """Find UTF-8 that was read as Latin-1 or Windows-1252 and saved again: Ã© for é."""
     found = [
         i
         for i in range(rows.size)
@@ -73,8 +71,8 @@ def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
 def markup(
     rows: Rows, sides: Sequence[Sequence[str]], is_written: bool = True
 ) -> Iterator[Finding]:
-    """Tags and character references of HTML that were left in the text, which a model may learn to
-    write.
+    """Find tags and character references of HTML that were left in the text; a model may learn to
+    write them.
     """
     found = [
         i
@@ -95,8 +93,9 @@ def markup(
 def long_texts(
     rows: Rows, sides: Sequence[Sequence[str]], limit: int = LONG_CHARS
 ) -> Iterator[Finding]:
-    """Texts of more than `limit` characters."""
-    found = [i for i in range(rows.size) if any(len(side[i]) > limit for side in sides)]
+    """Find texts of more than `limit` characters."""
+    lengths = (max(map(len, row)) for row in zip(*sides, strict=True))
+    found = [i for i, length in enumerate(lengths) if length > limit]
     what = f"longer than {limit:,} characters"
     yield from rows.shares(
         found, "long-lines", what, "split documents into sentences", 0.05
@@ -104,17 +103,15 @@ def long_texts(
 
 
 def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
-    """Lines written mostly in a script that their side hardly has."""
+    """Find lines written mostly in a script that their side hardly has."""
     found: set[int] = set()
     names = []
     for side in sides:
-        scripts = letters_of(side, -(-sum(map(len, side)) // _ENOUGH_CHARS) or 1)
+        stride = -(-sum(map(len, side)) // _ENOUGH_CHARS) or 1
+        scripts = letters_of(side, stride)
         letters, foreign = foreign_letters(side, scripts)
-        found |= set(
-            np.flatnonzero(
-                (foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)
-            ).tolist()
-        )
+        is_wrong = (foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)
+        found.update(np.flatnonzero(is_wrong).tolist())
         names.append(str(main_script(scripts) or "no letters").capitalize())
     what = f"mostly in another script than the text is ({' and '.join(dict.fromkeys(names))})"
     remedy = "look whether these lines are in the right language"
@@ -148,8 +145,8 @@ def _mended(stretch: str) -> bool:
 
 
 def _byte(letter: str) -> bytes:
-    """Return the byte that a character was, in Windows-1252, or in Latin-1 where that has none for
-    it.
+    """Return the byte that a character was in Windows-1252; in Latin-1, where Windows-1252 does not
+    have it.
     """
     try:
         return letter.encode("cp1252")
@@ -158,8 +155,8 @@ def _byte(letter: str) -> bytes:
 
 
 def _has_control(text: str) -> bool:
-    """Return whether a text has one; text of ASCII that can be printed, which most is, need not be
-    searched.
+    """Return whether a text has a control character; printable ASCII, which most text is, need not
+    be searched.
     """
     return (
         not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
