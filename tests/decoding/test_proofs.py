@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.config import CausalSection, Seq2SeqSection
-from weft.decoding.decoder import Hypothesis, Rows
+from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
 from weft.decoding.sampling import Sampling, sample_tokens
@@ -118,7 +118,9 @@ def read_at_once(engine: Engine, rows: Sequence["Row"]) -> list[NDArray[np.float
     tokens = np.array([token for row in rows for token in row.prefix], np.int32)
     table = np.zeros((len(tokens), max(lens)), np.int32)
     _, _, found = session.step(
-        Rows(slots, np.zeros_like(slots), times, tokens, table), 0, whole=True
+        StepInput(slots, np.zeros_like(slots), times, tokens, table),
+        0,
+        all_log_probs=True,
     )
     assert found is not None
     return np.split(found, np.cumsum(lens)[:-1])
@@ -252,9 +254,11 @@ def test_what_grew_token_by_token_is_what_is_read_at_once(kind: str) -> None:
     )
     grown = [
         session.step(
-            Rows(slots, zeros, zeros + time, np.full(size, token, np.int32), table),
+            StepInput(
+                slots, zeros, zeros + time, np.full(size, token, np.int32), table
+            ),
             0,
-            whole=True,
+            all_log_probs=True,
         )[2]
         for time, token in enumerate(prefix)
     ]

@@ -1,4 +1,4 @@
-"""Samples over slots: each is drawn for itself, from the model's own distribution, whatever stands
+"""Samples: each is drawn for itself, from the model's own distribution, whatever stands
 beside it.
 """
 

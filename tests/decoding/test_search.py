@@ -1,6 +1,4 @@
-"""The search over slots finds what the search over batches finds, whatever stands beside a
-sentence.
-"""
+"""The search of many sentences finds what the reference finds, whatever stands beside one."""
 
 import math
 import os
@@ -16,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.decoder import Best, Hypothesis, Rows, Step
+from weft.decoding.decoder import Hypothesis, Step, StepInput, TopK
 from weft.decoding.reference import beam_search
 from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.engine.batched import BatchedDecoder
@@ -45,8 +43,8 @@ class Scripted:
     ancestors.
     """
 
-    slots: int
-    places: int
+    num_sentences: int
+    beam_size: int
     coarse: bool = False
     begins_together = False
 
@@ -64,13 +62,13 @@ class Scripted:
         for slot, sentence in zip(slots, sentences, strict=True):
             self.sources[slot] = sentence
 
-    def step(self, rows: Rows, count: int, *, whole: bool) -> Best:
-        in_use = {int(slot) for slot in rows.slots}
+    def step(self, rows: StepInput, count: int, *, all_log_probs: bool) -> TopK:
+        in_use = {int(slot) for slot in rows.sentences}
         self.most_tokens = max(
             self.most_tokens, sum(len(self.sources[slot]) for slot in in_use)
         )
         self.steps += 1
-        columns = (rows.slots, rows.places, rows.times, rows.tokens)
+        columns = (rows.sentences, rows.beams, rows.positions, rows.tokens)
         standing = list(zip(*(column.tolist() for column in columns), strict=True))
         for slot, place, time, token in standing:
             self.past[slot, time, place] = token
@@ -92,7 +90,7 @@ class Scripted:
         return (
             np.array(best, np.float32),
             np.array(ids, np.int32),
-            np.array(everything, np.float32) if whole else None,
+            np.array(everything, np.float32) if all_log_probs else None,
         )
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection
-from weft.decoding.decoder import Rows
+from weft.decoding.decoder import StepInput
 from weft.decoding.reference import beam_search
 from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
 from weft.engine import bindings
@@ -99,14 +99,14 @@ def decoded(engine: Engine, sources: list[list[int]], target: list[int]) -> np.n
     ancestors, found = np.zeros((count, len(target)), np.int32), []
     for time, token in enumerate(target):
         here = np.full(count, time % places)
-        rows = Rows(
+        rows = StepInput(
             slots,
             here,
             np.full(count, time),
             np.full(count, token, np.int32),
             ancestors,
         )
-        best, ids, whole = session.step(rows, 5, whole=True)
+        best, ids, whole = session.step(rows, 5, all_log_probs=True)
         assert whole is not None
         assert np.array_equal(
             best, np.take_along_axis(whole, ids.astype(np.int64), 1), equal_nan=True
@@ -231,10 +231,10 @@ def test_several_positions_at_once_are_the_same_as_one_by_one(
         session.read([0], [source])
         zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
         wanted = np.array([count - 1, 0, 2])
-        rows = Rows(
+        rows = StepInput(
             zeros, zeros, np.arange(count), tokens, np.zeros((count, count), np.int32)
         )
-        _, _, whole = session.step(rows, 1, wanted=wanted, whole=True)
+        _, _, whole = session.step(rows, 1, wanted=wanted, all_log_probs=True)
         assert whole is not None
         assert np.array_equal(whole, expected[i][wanted])
 
@@ -246,9 +246,11 @@ def test_banned_ids_are_not_among_the_best_and_keep_their_probability(
     session.read([0, 1], SOURCES[:2])
     zeros, begun = np.zeros(2, np.int64), np.full(2, BOS, np.int32)
     rows = np.arange(2), zeros, zeros, begun, np.zeros((2, 1), np.int32)
-    _, ids, whole = session.step(Rows(*rows), 4, whole=True)
+    _, ids, whole = session.step(StepInput(*rows), 4, all_log_probs=True)
     bans = np.array([ids[0, 0], ids[0, 2], ids[1, 1]], np.int32)
-    _, others, same = session.step(Rows(*rows, bans, np.array([2, 3])), 2, whole=True)
+    _, others, same = session.step(
+        StepInput(*rows, bans, np.array([2, 3])), 2, all_log_probs=True
+    )
     assert others.tolist() == [[ids[0, 1], ids[0, 3]], [ids[1, 0], ids[1, 2]]]
     assert np.array_equal(whole, same)
 
@@ -264,7 +266,8 @@ def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) ->
     session.read([0], SOURCES[:1])
     zero = np.zeros(1, np.int64)
     best, ids, _ = session.step(
-        Rows(zero, zero, zero, zero.astype(np.int32), np.zeros((1, 1), np.int32)), 200
+        StepInput(zero, zero, zero, zero.astype(np.int32), np.zeros((1, 1), np.int32)),
+        200,
     )
     assert ids[0, :V_TGT].tolist() == list(range(V_TGT))
     assert np.isneginf(best[0, V_TGT:]).all()
@@ -344,8 +347,8 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(
     )
     banned, ends = np.full(2 * count, 8, np.int32), np.arange(1, 2 * count + 1)
     rows = slots, places, 0 * slots, tokens, ancestors
-    _, _, everything = plain.step(Rows(*rows), 0, whole=True)
-    best, ids, found = short.step(Rows(*rows, banned, ends), 9, whole=True)
+    _, _, everything = plain.step(StepInput(*rows), 0, all_log_probs=True)
+    best, ids, found = short.step(StepInput(*rows, banned, ends), 9, all_log_probs=True)
     assert everything is not None
     assert found is not None
     for row, slot in enumerate(slots):
@@ -359,7 +362,9 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(
         assert np.isneginf(best[row, len(ranked) :]).all()
     assert np.array_equal(found[2:4], everything[2:4])
     short.read([0], SOURCES[:1])  # a slot's next sentence does not inherit the list
-    _, _, again = short.step(Rows(*(part[:2] for part in rows)), 0, whole=True)
+    _, _, again = short.step(
+        StepInput(*(part[:2] for part in rows)), 0, all_log_probs=True
+    )
     assert np.array_equal(again, everything[:2])
 
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 import weft
 from weft.data.overlap import TextHashes
-from weft.decoding.decoder import Rows
+from weft.decoding.decoder import StepInput
 from weft.engine import bindings
 from weft.engine.bindings import quantized
 from weft.errors import FolderError, UsageError
@@ -203,7 +203,9 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(
         zeros, inputs = np.zeros(count, np.int64), np.array([2, *tokens[:-1]], np.int32)
         table = np.zeros((count, count), np.int32)
         _, _, theirs = session.step(
-            Rows(zeros, zeros, np.arange(count), inputs, table), 1, whole=True
+            StepInput(zeros, zeros, np.arange(count), inputs, table),
+            1,
+            all_log_probs=True,
         )
         assert theirs is not None
         same += (ours.argmax(1) == theirs.argmax(1)).tolist()

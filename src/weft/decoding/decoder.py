@@ -1,7 +1,7 @@
-"""What a search asks of a model, and what it finds.
+"""The protocols between a search and a model, and the hypotheses that a search returns.
 
 The search that runs knows a Decoder: it takes steps for many sentences at once, and an Engine makes
-it. The plain ones know a Cache and a Step. `weft.engine` and `weft.model` have what keeps these
+it. The plain ones know a Cache and a Step. `weft.engine` and `weft.model` implement these
 protocols.
 
 Shapes: R rows of one step of a decoder; N rows of a cache, M of another; V vocabulary.
@@ -18,36 +18,41 @@ from torch import Tensor
 
 C = TypeVar("C", bound="Cache")
 
-Ids: TypeAlias = Sequence[int] | NDArray[np.int32]
+Indices: TypeAlias = NDArray[np.int64]
+Tokens: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float32]
+
+Ids: TypeAlias = Sequence[int] | Tokens
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The R rows of one step: each is the token at `times` of one of the `places` of its slot.
+class StepInput:
+    """The R rows of one step: each is the newest token of one hypothesis.
 
-    A row looks at the times before, each in the place that its row of `ancestors` (R, at least as
-    wide as the largest time) names. Rows of one place may follow each other. What may not come next
-    stands in `banned`, one row's ids behind the other's, and where each row's end in `ban_ends`;
-    None: nothing is banned.
+    `sentences` (R) are indices of sentences in the decoder, `beams` (R) those of hypotheses in the
+    beam, `positions` (R) those of `tokens` (R) in the output, bos at 0.
+    A row attends to the positions before its own. `ancestors` (R, at least as wide as the largest
+    position) names the beam index at which the hypothesis stood at each of them.
+    Several positions of one hypothesis may follow each other.
+    `banned` has the ids that may not come next, row after row, and `ban_ends` (R) says where each
+    row's end; None: nothing is banned.
     """
 
-    slots: NDArray[np.int64]
-    places: NDArray[np.int64]
-    times: NDArray[np.int64]
-    tokens: NDArray[np.int32]
+    sentences: Indices
+    beams: Indices
+    positions: Indices
+    tokens: Tokens
     ancestors: NDArray[np.int32]
-    banned: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    ban_ends: NDArray[np.int64] | None = None
+    banned: Tokens = field(default_factory=lambda: np.empty(0, np.int32))
+    ban_ends: Indices | None = None
 
     def __len__(self) -> int:
-        return len(self.slots)
+        return len(self.sentences)
 
 
-Best: TypeAlias = tuple[
-    NDArray[np.float32], NDArray[np.int32], NDArray[np.float32] | None
-]
-"""Log-probabilities and ids of each row's best next tokens, -inf for none; those of all tokens,
-if asked for.
+TopK: TypeAlias = tuple[Floats, Tokens, Floats | None]
+"""Log-probabilities and ids of each row's k most probable next tokens (R k), -inf for none; the
+log-probabilities of all tokens (R V), where they are asked for.
 """
 
 
@@ -55,42 +60,48 @@ if asked for.
 class Decoder(Protocol):
     """Sentences under way, and their next tokens: all that the search knows of a model."""
 
-    slots: int
-    places: int
+    num_sentences: int
+    beam_size: int
     # sentences are read when no other is under way, never beside others
     begins_together: bool
 
     def read(
         self,
-        slots: Sequence[int],
-        sentences: Sequence[Sequence[int]],
+        indices: Sequence[int],
+        sources: Sequence[Sequence[int]],
         allowed: Sequence[Ids],
         /,
     ) -> None:
-        """Take sentences, each into a slot of its own, and the ids that each may become: none for
-        any.
+        """Encode source sentences, each at an index of its own, whose former sentence is gone.
+
+        `allowed` has the ids that each output may have, none for any.
         """
         ...
 
-    def step(self, rows: Rows, count: int, /, *, whole: bool = False) -> Best:
-        """One more token for each row: the `count` best next ones; with `whole`, all
-        log-probabilities too.
+    def step(
+        self, inputs: StepInput, k: int, /, *, all_log_probs: bool = False
+    ) -> TopK:
+        """Take one step; return the k most probable next tokens of each row.
+
+        With `all_log_probs`, the log-probabilities of all tokens come with them.
         """
         ...
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Makes decoders that share one model."""
+    """A model in the form that decoders share."""
 
-    def session(self, slots: int, places: int, /) -> Decoder:
-        """One for so many sentences with so many hypotheses each; for one thread at a time."""
+    def session(self, num_sentences: int, beam_size: int, /) -> Decoder:
+        """Create a decoder of so many sentences with so many hypotheses each, for one thread at a
+        time.
+        """
         ...
 
 
 @runtime_checkable
 class Cache(Protocol):
-    """What a step remembers of the past: one row for each hypothesis."""
+    """The keys and values of past positions, or a recurrent state: one row for each hypothesis."""
 
     def select(self: C, rows: Int[Tensor, "M"]) -> C:
         """Return a cache of these rows in this order; a row may be left out or repeated."""
@@ -105,7 +116,7 @@ longer cache.
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One found output.
+    """An output of a search.
 
     `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score`
     is the log-probability divided by the length penalty; `finished` says that it ended with eos,

@@ -85,7 +85,7 @@ def exhaustive_search(
 
 @dataclass(frozen=True)
 class _Rules:
-    """What stays the same during one search."""
+    """The settings of one search."""
 
     eos_id: int
     banned_ids: tuple[int, ...]
@@ -112,13 +112,13 @@ class _Outputs:
 
     @property
     def length(self) -> int:
-        """New tokens: bos does not count."""
+        """Count the new tokens, bos left out."""
         return self.ids.shape[1] - 1
 
     def extended(
         self, log_probs: Float[Tensor, "N V"]
     ) -> tuple["_Outputs", Int[Tensor, "M"]]:
-        """Each output with each possible next token, and the row that each came from."""
+        """Extend each output by each possible token; return the row of each one's parent too."""
         parents, newest = log_probs.isfinite().nonzero(as_tuple=True)
         added = log_probs[parents, newest]
         new = (newest, added, self.totals[parents, -1] + added)
@@ -131,7 +131,7 @@ class _Outputs:
         return _Outputs(*grown), parents
 
     def of(self, rows: Int[Tensor, "M"] | Bool[Tensor, "N"]) -> "_Outputs":
-        """These rows."""
+        """Take these rows alone."""
         return _Outputs(self.ids[rows], self.token_log_probs[rows], self.totals[rows])
 
 
@@ -149,8 +149,8 @@ class _Branch(Generic[C]):
 def _all_outputs(
     step: Step[C], cache: C, start: _Outputs, rules: _Rules
 ) -> Iterator[tuple[_Outputs, bool]]:
-    """Every output once, some of one length at a time; and whether they are finished or were
-    cut.
+    """Yield every output once, those of one branch and length together, and whether they ended
+    with eos; else they were cut at the limit.
     """
     waiting = [
         _Branch(start, cache, torch.zeros(1, dtype=torch.long, device=start.ids.device))
@@ -173,7 +173,7 @@ def _all_outputs(
 def _next_log_probs(
     step: Step[C], branch: _Branch[C], rules: _Rules
 ) -> tuple[Float[Tensor, "N V"], C]:
-    """One step of the model, as float32 log-probabilities with -inf for what is banned."""
+    """Take one step of the model: float32 log-probabilities, -inf for banned ids, and the cache."""
     logits, cache = step(branch.outputs.ids[:, -1], branch.cache.select(branch.rows))
     if branch.outputs.length == 0:
         _refuse_too_many(logits.shape[1], rules)
@@ -192,9 +192,7 @@ def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
     endings = int(rules.eos_id not in rules.banned_ids)
 
     def count(length: int) -> int:
-        """Outputs that end at each length up to this one, and those that go on: a geometric
-        series.
-        """
+        """Count the outputs that end up to this length and those that go on: a geometric series."""
         ended = length if choices == 1 else (choices**length - 1) // (choices - 1)
         return endings * ended + choices**length
 

@@ -112,7 +112,8 @@ def _beam_alone(
     step: Step[C], cache: C, limit: int, rules: "_Rules", watch: Watch | None
 ) -> list[Hypothesis]:
     """Search for one sentence, whose row the cache holds."""
-    live, pool = [NOTHING], list[Hypothesis]()
+    live = [NOTHING]
+    pool: list[Hypothesis] = []
     for length in range(1, limit + 1):
         log_probs, cache = _next_log_probs(step, live, cache, rules)
         # each with the row of the hypothesis that it extends
@@ -155,7 +156,7 @@ NOTHING = Hypothesis([], 0.0, 0.0, [], False)
 
 @dataclass(frozen=True)
 class _Rules:
-    """What stays the same during a search; `penalties` by the number of tokens, eos counted."""
+    """The settings of one search; `penalties` by the number of tokens, eos counted."""
 
     bos_id: int
     eos_id: int

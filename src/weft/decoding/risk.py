@@ -46,7 +46,10 @@ def rank_by_utility(
 
 
 def _mean_against_others(gains: list[float], own: int, counts: list[int]) -> float:
-    """Over all samples but itself; rounded once, so that equals stay equal."""
+    """Average a text's utility against all samples but itself.
+
+    The sum is rounded once, so that equals stay equal.
+    """
     total = math.fsum(
         [
             *(gain * count for gain, count in zip(gains, counts, strict=True)),

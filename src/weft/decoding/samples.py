@@ -1,30 +1,39 @@
-"""Samples in the place of a search: every hypothesis of a sentence is drawn for itself.
+"""Ancestral sampling in the place of a beam: every hypothesis of a sentence is drawn for itself.
 
-They stand in the places of a slot and never leave them, so that the sentence is read once for all
-of them.
+A sample keeps its index in the beam, so that a sentence is encoded once for all of its samples.
 
-Shapes: those of `weft.decoding.search`, m = 1.
+Shapes: those of `weft.decoding.search`, m = 1; V vocabulary.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
-from weft.decoding.decoder import Best, Decoder, Hypothesis, Rows
+from weft.decoding.decoder import (
+    Decoder,
+    Floats,
+    Hypothesis,
+    Indices,
+    StepInput,
+    Tokens,
+    TopK,
+)
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
-from weft.decoding.search import NO_NUMBERS, Beams, Search, Sentence
+from weft.decoding.search import NO_NUMBERS, Beams, Extensions, Search, Sentence
 from weft.errors import DivergedError
 
 
 @dataclass(frozen=True)
 class Samples(Beams):
-    """How to draw: `beam_size` samples of each sentence, in the order of their numbers, each of
-    them given.
+    """The settings of sampling: `beam_size` samples of each sentence, all given, in the order of
+    their numbers.
 
     A sample depends on the seed, the ids of its source, its own number and the position alone,
-    neither on the sentences beside it nor on how many samples there are. Scores are those of a
+    neither on the sentences beside it nor on how many samples there are. Scores are those of a beam
     search.
     """
 
@@ -32,95 +41,115 @@ class Samples(Beams):
     seed: int = 1
 
     def search(self, decoder: Decoder, budget: int) -> "_Sampler":
-        """Samples, none of them begun."""
+        """Create a sampler with these settings."""
         return _Sampler(decoder, self, budget)
 
 
 class _Sampler(Search):
-    """The state: each place has a sample of its own, which goes on until its end."""
+    """The state of sampling: a beam holds a sentence's samples, each until its end."""
 
-    beams: Samples
+    settings: Samples
 
-    def __init__(self, decoder: Decoder, beams: Samples, budget: int) -> None:
-        super().__init__(decoder, beams, budget)
-        # by place and time
-        self.uniforms: list[NDArray[np.float64]] = [np.empty((0, 0))] * decoder.slots
-        self.ended: list[dict[int, Hypothesis]] = [{} for _ in range(decoder.slots)]
+    def __init__(self, decoder: Decoder, settings: Samples, budget: int) -> None:
+        super().__init__(decoder, settings, budget)
+        num_sentences = decoder.num_sentences
+        # of each sentence, by sample and position
+        empty = np.empty((0, 0))
+        self.uniforms: list[NDArray[np.float64]] = [empty] * num_sentences
+        # of each sentence, by sample
+        self.ended: list[dict[int, Hypothesis]] = [{} for _ in range(num_sentences)]
 
-    def _start(self, slot: int, sentence: Sentence) -> None:
-        super()._start(slot, sentence)
-        self.log_probs[slot], self.newest[slot], self.ended[slot] = (
-            0.0,
-            self.beams.bos_id,
-            {},
-        )
-        numbers = range(self.beams.beam_size)
-        self.uniforms[slot] = np.stack(
-            [_uniforms(self.beams.seed, sentence, number) for number in numbers]
-        )
+    def _start(self, index: int, sentence: Sentence) -> None:
+        """Begin a sentence with all of its samples, each bos alone."""
+        super()._start(index, sentence)
+        self.log_probs[index] = 0.0
+        self.newest_tokens[index] = self.settings.bos_id
+        self.ended[index] = {}
+        seed = self.settings.seed
+        numbers = range(self.settings.beam_size)
+        uniforms = [_uniforms(seed, sentence, number) for number in numbers]
+        self.uniforms[index] = np.stack(uniforms)
 
-    def _step(self, rows: Rows, whole: bool) -> Best:
-        """One token of each row, drawn; and all log-probabilities."""
-        _, _, everything = super()._step(rows, whole=True)
-        assert everything is not None
-        assert rows.ban_ends is not None
-        numbers = np.arange(len(rows))
-        logits = torch.from_numpy(everything).double()
-        logits[
-            np.repeat(numbers, np.diff(rows.ban_ends, prepend=0)), rows.banned
-        ] = -torch.inf
-        at = zip(
-            rows.slots.tolist(), rows.places.tolist(), rows.times.tolist(), strict=True
-        )
-        uniforms = torch.tensor(
-            [self.uniforms[slot][place, time] for slot, place, time in at]
-        )
-        filtered = filtered_log_probs(logits, self.beams.sampling)
+    def _step(self, inputs: StepInput, all_log_probs: bool) -> TopK:
+        """Draw one token of each row, its only candidate; return all log-probabilities too."""
+        _, _, log_probs = super()._step(inputs, all_log_probs=True)
+        assert log_probs is not None
+        assert inputs.ban_ends is not None
+        rows = np.arange(len(inputs))
+        logits = torch.from_numpy(log_probs).double()
+        ban_counts = np.diff(inputs.ban_ends, prepend=0)
+        banned_rows = np.repeat(rows, ban_counts)
+        logits[banned_rows, inputs.banned] = -torch.inf
+        filtered = filtered_log_probs(logits, self.settings.sampling)
+        uniforms = self._uniforms_of(inputs)
         drawn = draw_ids(filtered, uniforms).numpy()
-        possible = np.isfinite(filtered.numpy()[numbers, drawn])
-        log_probs = np.where(possible, everything[numbers, drawn], np.nan).astype(
-            np.float32
-        )
-        return log_probs[:, None], drawn[:, None].astype(np.int32), everything
+        chances = filtered.numpy()[rows, drawn]
+        is_possible = np.isfinite(chances)
+        drawn_log_probs = log_probs[rows, drawn]
+        drawn_log_probs = np.where(is_possible, drawn_log_probs, np.nan)
+        top_log_probs = drawn_log_probs.astype(np.float32)
+        top_ids = drawn.astype(np.int32)
+        return top_log_probs[:, None], top_ids[:, None], log_probs
+
+    def _uniforms_of(self, inputs: StepInput) -> Float[Tensor, " R"]:
+        """Look up the random number of each row, by its sentence, sample and position."""
+        sentences = inputs.sentences.tolist()
+        samples = inputs.beams.tolist()
+        positions = inputs.positions.tolist()
+        rows = zip(sentences, samples, positions, strict=True)
+        numbers = [
+            self.uniforms[index][sample, position] for index, sample, position in rows
+        ]
+        return torch.tensor(numbers)
 
     def _choose(
-        self, used: NDArray[np.int64], best: NDArray[np.float32], ids: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int32]]:
-        """What each place has drawn goes on in that place."""
-        is_live = self.log_probs[used] > -np.inf
-        if not np.isfinite(best[is_live]).all():
-            raise DivergedError(NO_NUMBERS)
-        self.log_probs[used] += best[:, :, 0]
-        parents = np.tile(np.arange(self.beams.beam_size), (len(used), 1))
-        return parents, best[:, :, 0], ids[:, :, 0]
-
-    def _into_pools(
         self,
-        used: NDArray[np.int64],
-        ended: NDArray[np.bool_],
-        scores: NDArray[np.float32],
-    ) -> None:
-        for i, place in np.argwhere(ended).tolist():
-            slot = int(used[i])
-            length = int(self.times[slot]) + 1
-            self.ended[slot][place] = self._hypothesis(
-                slot, place, length, scores[i, place], True
-            )
+        active: Indices,
+        top_log_probs: Floats,
+        top_ids: Tokens,
+    ) -> Extensions:
+        """Extend each sample by the token that it drew."""
+        is_live = self.log_probs[active] > -np.inf
+        has_token = np.isfinite(top_log_probs[is_live])
+        if not has_token.all():
+            raise DivergedError(NO_NUMBERS)
+        token_log_probs = top_log_probs[:, :, 0]
+        self.log_probs[active] += token_log_probs
+        samples = np.arange(self.settings.beam_size)
+        parents = np.tile(samples, (len(active), 1))
+        tokens = top_ids[:, :, 0]
+        return Extensions(parents, token_log_probs, tokens)
 
-    def _finish(
-        self, slot: int, scores: NDArray[np.float32]
-    ) -> tuple[int, list[Hypothesis]]:
-        """All of the slot's samples by their numbers, those cut at the limit among them."""
-        length, found = int(self.times[slot]), self.ended[slot]
-        for place in np.flatnonzero(scores > -np.inf).tolist():
-            found[place] = self._hypothesis(slot, place, length, scores[place], False)
-        number = int(self.numbers[slot])
-        self.numbers[slot] = -1
-        return number, [found[place] for place in sorted(found)]
+    def _finish_hypotheses(
+        self,
+        active: Indices,
+        ended: NDArray[np.bool_],
+        scores: Floats,
+    ) -> None:
+        """Keep every sample that ended with eos."""
+        for i, sample in np.argwhere(ended).tolist():
+            index = int(active[i])
+            length = int(self.lengths[index]) + 1
+            score = scores[i, sample]
+            hypothesis = self._hypothesis(index, sample, length, score, True)
+            self.ended[index][sample] = hypothesis
+
+    def _finish(self, index: int, scores: Floats) -> tuple[int, list[Hypothesis]]:
+        """Return a sentence's number and all samples by their numbers, and free its index.
+
+        Those that were cut at the limit are among them.
+        """
+        length = int(self.lengths[index])
+        samples = self.ended[index]
+        for sample in np.flatnonzero(scores > -np.inf).tolist():
+            score = scores[sample]
+            samples[sample] = self._hypothesis(index, sample, length, score, False)
+        number = int(self.numbers[index])
+        self.numbers[index] = -1
+        return number, [samples[sample] for sample in sorted(samples)]
 
 
 def _uniforms(seed: int, sentence: Sentence, number: int) -> NDArray[np.float64]:
-    """Numbers from [0, 1), one for each token that the sample of this number may have."""
-    return np.random.Generator(np.random.PCG64([seed, number, *sentence.ids])).random(
-        sentence.max_len
-    )
+    """Draw numbers from [0, 1), one for each token that the sample of this number may have."""
+    bits = np.random.PCG64([seed, number, *sentence.ids])
+    return np.random.Generator(bits).random(sentence.max_len)

@@ -26,7 +26,7 @@ C = TypeVar("C", bound=Cache)
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen; the defaults draw from the model's own distribution.
+    """The settings of sampling; the defaults draw from the model's own distribution.
 
     `temperature` divides the logits, 0 takes the most probable token. `top_k` keeps the k most
     probable tokens (Fan et al. 2018), `top_p` the smallest set of the most probable whose mass
@@ -43,12 +43,10 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        k, p, least, penalty = (
-            self.top_k,
-            self.top_p,
-            self.min_p,
-            self.repetition_penalty,
-        )
+        k = self.top_k
+        p = self.top_p
+        least = self.min_p
+        penalty = self.repetition_penalty
         rules = {
             "temperature": (
                 0 <= self.temperature < math.inf,
@@ -68,7 +66,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class SampledToken:
-    """One new token of every row.
+    """A new token for every row.
 
     `log_probs` are the model's own, in nats, before any filter. `done` rows have ended with eos,
     now or before; one that had ended before repeats eos with log-probability 0, so that the
@@ -95,7 +93,7 @@ def sample_tokens(
 
     The last column of `prompt` is fed first; `cache`, one row for each of the prompt's, knows the
     ids before it. A row that has drawn eos leaves the cache; at the limit, the last token tells by
-    `done` which rows did. `generators`, one a row and on the processor, give one number for every
+    `done` which rows did. `generators`, one a row and on the CPU, give one number for every
     token of their row: what a row becomes depends on its seed, never on the rows beside it.
     Temperature 0 needs none.
 
@@ -145,18 +143,16 @@ def filtered_log_probs(
         return _only(scores, _is_first_best(scores))
     # The best becomes 0 before the division, so that no temperature, however low, makes it
     # infinite.
-    log_probs = (
-        (scores - scores.amax(-1, keepdim=True)) / settings.temperature
-    ).log_softmax(-1)
+    below_best = scores - scores.amax(-1, keepdim=True)
+    log_probs = (below_best / settings.temperature).log_softmax(-1)
     if settings.top_k is not None and settings.top_k < logits.shape[1]:
         log_probs = _only(log_probs, _is_in_top_k(log_probs, settings.top_k))
     if settings.top_p is not None and settings.top_p < 1:
         log_probs = _only(log_probs, _is_in_nucleus(log_probs, settings.top_p))
     if settings.min_p:
-        log_probs = _only(
-            log_probs,
-            log_probs >= log_probs.amax(-1, keepdim=True) + math.log(settings.min_p),
-        )
+        best = log_probs.amax(-1, keepdim=True)
+        is_near_best = log_probs >= best + math.log(settings.min_p)
+        log_probs = _only(log_probs, is_near_best)
     return log_probs
 
 
@@ -174,10 +170,9 @@ def choose(
     """
     filtered = filtered_log_probs(logits, settings, history, banned_ids)
     newest = draw_ids(filtered, uniforms.to(filtered.device))
-    chosen, log_probs = (
-        x.gather(1, newest[:, None])[:, 0]
-        for x in (filtered, logits.float().log_softmax(-1))
-    )
+    column = newest[:, None]
+    chosen = filtered.gather(1, column)[:, 0]
+    log_probs = logits.float().log_softmax(-1).gather(1, column)[:, 0]
     return newest, log_probs, (chosen + log_probs).isfinite()
 
 
@@ -199,8 +194,9 @@ def draw_ids(
 def _penalised(
     scores: Float[Tensor, "N V"], history: Int[Tensor, "N L"], penalty: float
 ) -> Float[Tensor, "N V"]:
-    """Logits of ids in the history, divided; negative ones multiplied, so that they too become
-    smaller.
+    """Divide the logits of ids in the history by the penalty.
+
+    Negative ones are multiplied, so that they too become smaller.
     """
     seen = torch.zeros_like(scores, dtype=torch.bool).scatter(1, history.long(), True)
     return torch.where(scores > 0, scores / penalty, scores * penalty).where(
@@ -220,24 +216,26 @@ def _is_first_best(scores: Float[Tensor, "N V"]) -> Bool[Tensor, "N V"]:
 
 
 def _is_in_top_k(log_probs: Float[Tensor, "N V"], k: int) -> Bool[Tensor, "N V"]:
-    """Those above the k-th largest, and as many of its equals as there is room for."""
+    """Mark the k most probable tokens; of those equal to the k-th, the lower ids."""
     smallest = log_probs.topk(k).values[:, -1:]
-    above, equal = log_probs > smallest, log_probs == smallest
-    return above | (equal & (equal.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
+    above = log_probs > smallest
+    equal = log_probs == smallest
+    # topk promises no order among equals, so results could differ between devices
+    room = k - above.sum(-1, keepdim=True)
+    return above | (equal & (equal.cumsum(-1) <= room))
 
 
 def _is_in_nucleus(log_probs: Float[Tensor, "N V"], p: float) -> Bool[Tensor, "N V"]:
-    """Those before which, from the most probable on, the mass has not yet reached p."""
+    """Mark the tokens before which, from the most probable on, the mass has not yet reached p."""
     falling = log_probs.sort(dim=-1, descending=True, stable=True)
     mass_before = pad(falling.values.exp().cumsum(-1)[:, :-1], (1, 0))
-    return torch.zeros_like(log_probs, dtype=torch.bool).scatter(
-        1, falling.indices, mass_before < p
-    )
+    none = torch.zeros_like(log_probs, dtype=torch.bool)
+    return none.scatter(1, falling.indices, mass_before < p)
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """What stays the same while a text grows."""
+    """The settings that stay the same while texts grow."""
 
     num_rows: int
     eos_id: int
@@ -287,7 +285,7 @@ def _advance(
 
 
 def _uniforms(rows: list[int], rules: _Rules) -> Float[Tensor, "B"]:
-    """One number from [0, 1) of each row's own generator."""
+    """Draw a number from [0, 1) from each row's own generator."""
     if rules.settings.temperature == 0:
         return torch.zeros(len(rows), dtype=torch.float64)
     draws = [
@@ -304,7 +302,7 @@ def _for_all_rows(
     ended: Bool[Tensor, "B"],
     rules: _Rules,
 ) -> SampledToken:
-    """What these rows drew, and eos for those that were done before."""
+    """Fill up to all rows: those that were done before get eos."""
     places = torch.tensor(rows, device=newest.device)
     return SampledToken(
         newest.new_full((rules.num_rows,), rules.eos_id).index_copy(0, places, newest),

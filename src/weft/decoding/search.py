@@ -1,12 +1,11 @@
 """Beam search over any number of sentences: as one is done, the next takes its place.
 
 It finds what `reference.beam_search` finds, with a decoder whose rows may stand at different
-positions. A sentence has a slot with k places, one for each hypothesis; a hypothesis keeps its keys
-and values where they were made, and remembers in which place it stood at each time. No row depends
-on the rows beside it.
+positions. A beam has k hypotheses. Keys and values stay where they were computed: a hypothesis's
+ancestors say at which beam index it stood at each position. No row depends on the rows beside it.
 
-Shapes: S slots, A of them in use, k places of each, R rows (the hypotheses alive), m candidates of
-a row, T times.
+Shapes: S sentences that the decoder has room for, A of them active, k hypotheses in a beam, R rows
+of a step (the live hypotheses), m candidates of a row, T positions.
 """
 
 from bisect import bisect_right
@@ -19,24 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.decoder import (
-    Best,
     Decoder,
     Engine,
+    Floats,
     Hypothesis,
     Ids,
-    Rows,
+    Indices,
+    StepInput,
+    Tokens,
+    TopK,
     length_penalties,
 )
 from weft.errors import DivergedError, UsageError
 
-_MOST_SLOTS = 256
+_MOST_SENTENCES = 256
 
 NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
 
 
 @dataclass(frozen=True)
 class Beams:
-    """How to search; as the arguments of `reference.beam_search`.
+    """The settings of a beam search; as the arguments of `reference.beam_search`.
 
     `no_repeat_ngrams` n above 0 lets no n tokens in a row occur twice in an output (Paulus et al.
     2018, "A Deep Reinforced Model for Abstractive Summarization", section 2.5).
@@ -57,7 +59,7 @@ class Beams:
             )
 
     def search(self, decoder: Decoder, budget: int) -> "Search":
-        """Return a search so, at its beginning."""
+        """Create a search with these settings."""
         return Search(decoder, self, budget)
 
 
@@ -83,29 +85,27 @@ def search_all(
     workers: int = 1,
     batch_tokens: int = 4096,
 ) -> dict[int, list[Hypothesis]]:
-    """Return the `n_best` hypotheses of each sentence, best first, by its number: found by several
-    threads at once.
+    """Search with several threads; return each sentence's `n_best` hypotheses, best first, by its
+    number.
 
-    Each takes the longest of the sentences that wait, as long as those it works on have at most
-    `batch_tokens` source tokens times beam_size. Where one fails, or who waits for them is
-    interrupted, all stop at their next step. Raises DivergedError where the logits of a row are not
-    numbers.
+    A thread takes the longest of the sentences that wait, while those it works on have at most
+    `batch_tokens` source tokens times beam_size. Where a thread fails, or the caller is
+    interrupted, all threads stop at their next step. Raises DivergedError where the logits of a row
+    are not numbers.
     """
     waiting = Waiting(sentences)
     workers = max(1, min(workers, len(sentences)))
     budget = max(1, batch_tokens // beams.beam_size)
-    mean = sum(len(sentence.ids) for sentence in sentences) / max(len(sentences), 1)
-    slots = max(
-        1, min(-(-len(sentences) // workers), round(budget / max(mean, 1)), _MOST_SLOTS)
-    )
+    total_len = sum(len(sentence.ids) for sentence in sentences)
+    mean_len = total_len / max(len(sentences), 1)
+    per_worker = -(-len(sentences) // workers)
+    within_budget = round(budget / max(mean_len, 1))
+    num_sentences = max(1, min(per_worker, within_budget, _MOST_SENTENCES))
 
     def work() -> dict[int, list[Hypothesis]]:
         try:
-            return dict(
-                continuous_search(
-                    engine.session(slots, beams.beam_size), waiting, beams, budget
-                )
-            )
+            decoder = engine.session(num_sentences, beams.beam_size)
+            return dict(continuous_search(decoder, waiting, beams, budget))
         except BaseException:
             waiting.stop()  # the others need not go on
             raise
@@ -114,12 +114,11 @@ def search_all(
         return work()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            parts = [pool.submit(work) for _ in range(workers)]
-            return {
-                number: found
-                for part in parts
-                for number, found in part.result().items()
-            }
+            futures = [pool.submit(work) for _ in range(workers)]
+            hypotheses: dict[int, list[Hypothesis]] = {}
+            for future in futures:
+                hypotheses.update(future.result())
+            return hypotheses
         except BaseException:  # Ctrl-C comes here, and the pool waits for its threads
             waiting.stop()
             raise
@@ -134,30 +133,34 @@ class Waiting:
         self.stopped = False
 
     def take(self, count: int, room: int, at_least_one: bool) -> list[Sentence]:
-        """The next ones: at most `count`, of at most `room` padded tokens, or one of more if one is
-        needed.
+        """Take the longest: at most `count`, of at most `room` padded tokens.
+
+        With `at_least_one`, the first may be longer.
         """
         taken: list[Sentence] = []
         with self._lock:
             while self._sentences and len(taken) < count:
-                longest = len((taken[0] if taken else self._sentences[-1]).ids)
-                if longest * (len(taken) + 1) > room and (taken or not at_least_one):
+                first = taken[0] if taken else self._sentences[-1]
+                longest = len(first.ids)
+                is_too_long = longest * (len(taken) + 1) > room
+                if is_too_long and (taken or not at_least_one):
                     break
                 taken.append(self._sentences.pop())
         return taken
 
     def stop(self) -> None:
-        """Let nothing wait any more, and what is under way be left."""
+        """Stop every search that takes its sentences from here."""
         self.stopped = True
 
 
 def continuous_search(
     decoder: Decoder, waiting: Waiting, beams: Beams, budget: int
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done;
-    no more once stopped.
+    """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done.
 
-    `budget` limits the source tokens of the sentences that are under way. Raises DivergedError
+    A stopped search yields no more.
+
+    `budget` limits the source tokens of the active sentences. Raises DivergedError
     where the logits of a row are not numbers.
     """
     search = beams.search(decoder, budget)
@@ -168,280 +171,308 @@ def continuous_search(
 def streamed_search(
     decoder: Decoder, sentence: Sentence, beams: Beams
 ) -> Iterator[int]:
-    """Yield the tokens of a sentence's only hypothesis, eos too, each as soon as it is found.
+    """Yield the tokens of a sentence's only hypothesis, eos too, each after its step.
 
     Raises as the search.
     """
-    search, waiting = beams.search(decoder, len(sentence.ids)), Waiting([sentence])
+    search = beams.search(decoder, len(sentence.ids))
+    waiting = Waiting([sentence])
     while search.fill(waiting):
         list(search.advance())
-        yield int(search.newest[0, 0])
+        yield int(search.newest_tokens[0, 0])
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """The k hypotheses of each active beam after a step (A k): the beam index of each one's parent,
+    the log-probability of its new token, and this token.
+    """
+
+    parents: Indices
+    log_probs: Floats
+    tokens: Tokens
 
 
 class Search:
-    """The state: arrays over slots, of which those with a sentence are in use."""
+    """The state of a beam search: arrays over the S sentences of a decoder, of which some are
+    active.
+    """
 
-    def __init__(self, decoder: Decoder, beams: Beams, budget: int) -> None:
-        self.decoder, self.beams, self.budget = decoder, beams, budget
-        shape = decoder.slots, beams.beam_size
-        self.numbers = np.full(decoder.slots, -1)
-        self.times = np.zeros(decoder.slots, np.int64)
-        self.limits = np.zeros(decoder.slots, np.int64)
-        self.src_lens = np.zeros(decoder.slots, np.int64)
+    def __init__(self, decoder: Decoder, settings: Beams, budget: int) -> None:
+        self.decoder = decoder
+        self.settings = settings
+        self.budget = budget
+        num_sentences = decoder.num_sentences
+        shape = num_sentences, settings.beam_size
+        self.numbers = np.full(num_sentences, -1)  # -1: the index is free
+        self.lengths = np.zeros(num_sentences, np.int64)  # new tokens so far
+        self.max_lens = np.zeros(num_sentences, np.int64)
+        self.src_lens = np.zeros(num_sentences, np.int64)
         self.log_probs = np.full(shape, -np.inf, np.float32)
-        self.newest = np.zeros(shape, np.int32)
-        # what a score must be above to enter the pool
-        self.worst = np.full(decoder.slots, -np.inf, np.float32)
-        self.pools: list[list[Hypothesis]] = [[] for _ in range(decoder.slots)]
-        self.prefixes: list[Sequence[int]] = [()] * decoder.slots
-        self.prefix_lens = np.zeros(decoder.slots, np.int64)
-        self.ids, self.ancestors = (np.zeros((*shape, 32), np.int32) for _ in range(2))
+        self.newest_tokens = np.zeros(shape, np.int32)
+        # what a score must be above to enter the pool of finished hypotheses
+        self.worst_scores = np.full(num_sentences, -np.inf, np.float32)
+        self.pools: list[list[Hypothesis]] = [[] for _ in range(num_sentences)]
+        self.prefixes: list[Sequence[int]] = [()] * num_sentences
+        self.prefix_lens = np.zeros(num_sentences, np.int64)
+        self.tokens = np.zeros((*shape, 32), np.int32)
+        self.ancestors = np.zeros((*shape, 32), np.int32)
         self.token_log_probs = np.zeros((*shape, 32), np.float32)
         self.penalties = np.ones(1, np.float32)
-        self.banned = np.asarray(sorted(set(beams.banned_ids)), np.int32)
+        banned = sorted(set(settings.banned_ids))
+        self.banned = np.asarray(banned, np.int32)
 
     def fill(self, waiting: Waiting) -> bool:
-        """Give free slots to new sentences, several at a time; False where nothing is left to
-        do.
-        """
+        """Start waiting sentences at free indices, several at a time; say whether any is active."""
+        num_sentences = self.decoder.num_sentences
         free = np.flatnonzero(self.numbers < 0)
-        is_idle = len(free) == self.decoder.slots
-        room = self.budget - int(self.src_lens[self.numbers >= 0].sum())
-        is_full = (
-            len(free) * 8 < self.decoder.slots
-            or 8 * room < self.budget
-            or self.decoder.begins_together
-        )
+        is_idle = len(free) == num_sentences
+        active_lens = self.src_lens[self.numbers >= 0]
+        room = self.budget - int(active_lens.sum())
+        has_few_free = len(free) * 8 < num_sentences
+        has_little_room = 8 * room < self.budget
+        is_full = has_few_free or has_little_room or self.decoder.begins_together
         if is_full and not is_idle:
             return True
         sentences = waiting.take(len(free), room, is_idle)
         if sentences:
-            slots = free[: len(sentences)].tolist()
-            self.decoder.read(
-                slots, [s.ids for s in sentences], [s.allowed for s in sentences]
-            )
-            for slot, sentence in zip(slots, sentences, strict=True):
-                self._start(slot, sentence)
+            indices = free[: len(sentences)].tolist()
+            sources = [sentence.ids for sentence in sentences]
+            allowed = [sentence.allowed for sentence in sentences]
+            self.decoder.read(indices, sources, allowed)
+            for index, sentence in zip(indices, sentences, strict=True):
+                self._start(index, sentence)
         return bool(sentences) or not is_idle
 
-    def _start(self, slot: int, sentence: Sentence) -> None:
+    def _start(self, index: int, sentence: Sentence) -> None:
+        """Begin a sentence with one live hypothesis, bos alone."""
         if sentence.max_len < 1:
             raise UsageError(
                 f"the output limit is {sentence.max_len} tokens; it must be at least 1"
             )
-        self.numbers[slot], self.times[slot], self.limits[slot] = (
-            sentence.number,
-            0,
-            sentence.max_len,
-        )
-        self.src_lens[slot] = len(sentence.ids)
-        self.log_probs[slot] = -np.inf
-        self.log_probs[slot, 0], self.newest[slot, 0] = 0.0, self.beams.bos_id
-        self.worst[slot] = -np.inf
-        self.pools[slot] = []
-        self.prefixes[slot], self.prefix_lens[slot] = (
-            sentence.prefix,
-            len(sentence.prefix),
-        )
+        self.numbers[index] = sentence.number
+        self.lengths[index] = 0
+        self.max_lens[index] = sentence.max_len
+        self.src_lens[index] = len(sentence.ids)
+        self.log_probs[index] = -np.inf
+        self.log_probs[index, 0] = 0.0
+        self.newest_tokens[index, 0] = self.settings.bos_id
+        self.worst_scores[index] = -np.inf
+        self.pools[index] = []
+        self.prefixes[index] = sentence.prefix
+        self.prefix_lens[index] = len(sentence.prefix)
         if sentence.max_len >= len(self.penalties) - 1:
-            table = length_penalties(
-                self.beams.length_penalty, 2 * sentence.max_len + 1
-            )
+            alpha = self.settings.length_penalty
+            table = length_penalties(alpha, 2 * sentence.max_len + 1)
             self.penalties = np.asarray(table, np.float32)
 
     def advance(self) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """One more token for every hypothesis; what is done leaves."""
-        used = np.flatnonzero(self.numbers >= 0)
-        now = self.times[used]
-        self._make_room(int(now.max()) + 1)
-        best, ids = self._candidates(used)  # A k m
-        parents, log_probs, newest = self._choose(used, best, ids)  # A k
-        self._keep(used, now, parents, log_probs, newest)
-        ended = (newest == self.beams.eos_id) & (self.log_probs[used] > -np.inf)
-        lens = now + 1
-        scores = self.log_probs[used] / self.penalties[lens][:, None]
-        self._into_pools(used, ended, scores)
-        self.log_probs[used] = np.where(ended, -np.inf, self.log_probs[used])
-        self.times[used] = lens
-        favourable = np.maximum(
-            self.penalties[self.limits[used]], self.penalties[lens + 1]
-        )
-        settled = self.log_probs[used].max(1) / favourable <= self.worst[used]
-        for i in np.flatnonzero(settled | (lens >= self.limits[used])).tolist():
-            yield self._finish(int(used[i]), np.where(ended[i], -np.inf, scores[i]))
+        """Extend every live hypothesis by one token; yield the sentences that are done by it."""
+        active = np.flatnonzero(self.numbers >= 0)
+        positions = self.lengths[active]
+        self._make_room(int(positions.max()) + 1)
+        top_log_probs, top_ids = self._candidates(active)  # A k m
+        extensions = self._choose(active, top_log_probs, top_ids)
+        self._record(active, positions, extensions)
+        log_probs = self.log_probs[active]  # A k
+        is_eos = extensions.tokens == self.settings.eos_id
+        ended = is_eos & (log_probs > -np.inf)
+        lengths = positions + 1
+        penalties = self.penalties[lengths]
+        scores = log_probs / penalties[:, None]
+        self._finish_hypotheses(active, ended, scores)
+        live_log_probs = np.where(ended, -np.inf, log_probs)
+        self.log_probs[active] = live_log_probs
+        self.lengths[active] = lengths
+        # A log-probability only falls, and the penalty is largest at one end of the lengths that
+        # are left: no hypothesis can score above this bound.
+        max_lens = self.max_lens[active]
+        next_penalties = self.penalties[lengths + 1]
+        largest = np.maximum(self.penalties[max_lens], next_penalties)
+        bounds = live_log_probs.max(1) / largest
+        is_hopeless = bounds <= self.worst_scores[active]
+        is_done = is_hopeless | (lengths >= max_lens)
+        for i in np.flatnonzero(is_done).tolist():
+            live_scores = np.where(ended[i], -np.inf, scores[i])
+            yield self._finish(int(active[i]), live_scores)
 
     def _make_room(self, length: int) -> None:
-        if length > self.ids.shape[2]:
-            room = ((0, 0), (0, 0), (0, self.ids.shape[2]))
-            self.ids, self.ancestors = (
-                np.pad(self.ids, room),
-                np.pad(self.ancestors, room),
-            )
-            self.token_log_probs = np.pad(self.token_log_probs, room)
+        """Make room for `length` tokens: double the arrays where they are shorter."""
+        if length <= self.tokens.shape[2]:
+            return
+        more = (0, self.tokens.shape[2])
+        room = ((0, 0), (0, 0), more)
+        self.tokens = np.pad(self.tokens, room)
+        self.ancestors = np.pad(self.ancestors, room)
+        self.token_log_probs = np.pad(self.token_log_probs, room)
 
-    def _candidates(
-        self, used: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Return the best next tokens of every hypothesis; log-probability -inf where there is
-        none.
+    def _candidates(self, active: Indices) -> tuple[Floats, Tokens]:
+        """Compute the most probable next tokens of every hypothesis (A k m).
+
+        Where there is none, the log-probability is -inf. A prefix leaves its next token alone.
         """
-        k = self.beams.beam_size
-        at, places = np.nonzero(self.log_probs[used] > -np.inf)
-        slots = used[at]
-        times = self.times[slots]
-        forced = np.flatnonzero(times < self.prefix_lens[slots]).tolist()
-        found, ids, everything = self._step(
-            self._rows(slots, places), whole=bool(forced)
-        )
-        if everything is not None:
+        k = self.settings.beam_size
+        is_live = self.log_probs[active] > -np.inf
+        rows, beams = np.nonzero(is_live)
+        sentences = active[rows]
+        positions = self.lengths[sentences]
+        is_forced = positions < self.prefix_lens[sentences]
+        forced = np.flatnonzero(is_forced).tolist()
+        inputs = self._step_input(sentences, beams)
+        log_probs, ids, all_log_probs = self._step(inputs, bool(forced))
+        if all_log_probs is not None:
             for row in forced:
-                token = self.prefixes[slots[row]][times[row]]
-                found[row], found[row, 0], ids[row, 0] = (
-                    -np.inf,
-                    everything[row, token],
-                    token,
-                )
-        shape = len(used), k, found.shape[1]
-        if len(slots) == len(used) * k:
-            return found.reshape(shape), ids.reshape(shape)
-        all_found, all_ids = (
-            np.full(shape, -np.inf, np.float32),
-            np.zeros(shape, np.int32),
+                token = self.prefixes[sentences[row]][positions[row]]
+                log_probs[row] = -np.inf
+                log_probs[row, 0] = all_log_probs[row, token]
+                ids[row, 0] = token
+        shape = len(active), k, log_probs.shape[1]
+        if len(sentences) == len(active) * k:
+            return log_probs.reshape(shape), ids.reshape(shape)
+        padded_log_probs = np.full(shape, -np.inf, np.float32)
+        padded_ids = np.zeros(shape, np.int32)
+        padded_log_probs[rows, beams] = log_probs
+        padded_ids[rows, beams] = ids
+        return padded_log_probs, padded_ids
+
+    def _step(self, inputs: StepInput, all_log_probs: bool) -> TopK:
+        """Take a step of the decoder: the `beam_size` most probable next tokens of each row."""
+        k = self.settings.beam_size
+        return self.decoder.step(inputs, k, all_log_probs=all_log_probs)
+
+    def _step_input(self, sentences: Indices, beams: Indices) -> StepInput:
+        """Gather the newest token and the ancestors of these hypotheses."""
+        positions = self.lengths[sentences]
+        width = int(positions.max()) + 1
+        banned, ban_ends = self._bans(sentences, beams)
+        return StepInput(
+            sentences,
+            beams,
+            positions,
+            self.newest_tokens[sentences, beams],
+            self.ancestors[sentences, beams, :width],  # R T
+            banned,
+            ban_ends,
         )
-        all_found[at, places], all_ids[at, places] = found, ids
-        return all_found, all_ids
 
-    def _step(self, rows: Rows, whole: bool) -> Best:
-        """Return the decoder's."""
-        return self.decoder.step(rows, self.beams.beam_size, whole=whole)
-
-    def _rows(self, slots: NDArray[np.int64], places: NDArray[np.int64]) -> Rows:
-        """Return the newest token of each of these hypotheses."""
-        times = self.times[slots]
-        ancestors = self.ancestors[slots, places, : int(times.max()) + 1]  # R T
-        return Rows(
-            slots,
-            places,
-            times,
-            self.newest[slots, places],
-            ancestors,
-            *self._bans(slots, places),
-        )
-
-    def _bans(
-        self, slots: NDArray[np.int64], places: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """What the settings forbid."""
-        n = self.beams.no_repeat_ngrams
+    def _bans(self, sentences: Indices, beams: Indices) -> tuple[Tokens, Indices]:
+        """List the banned ids of these hypotheses, row after row, and where each row's end."""
+        n = self.settings.no_repeat_ngrams
         if not n:
-            return np.tile(self.banned, len(slots)), np.arange(1, len(slots) + 1) * len(
-                self.banned
-            )
-        rows = []
-        for slot, place in zip(slots.tolist(), places.tolist(), strict=True):
-            said = self.ids[slot, place, : self.times[slot]].tolist()
-            newest = said[len(said) - n + 1 :]
-            again = (
-                said[i + n - 1]
-                for i in range(len(said) - n + 1)
-                if said[i : i + n - 1] == newest
-            )
-            rows.append([*self.banned.tolist(), *again])
-        ends = np.cumsum([len(row) for row in rows])
-        return np.array([token for row in rows for token in row], np.int32), ends
+            count = len(sentences)
+            ends = np.arange(1, count + 1) * len(self.banned)
+            return np.tile(self.banned, count), ends
+        banned: list[int] = []
+        ends_of_rows = []
+        rows = zip(sentences.tolist(), beams.tolist(), strict=True)
+        for index, beam in rows:
+            length = self.lengths[index]
+            tokens = self.tokens[index, beam, :length].tolist()
+            newest = tokens[len(tokens) - n + 1 :]
+            banned += self.banned.tolist()
+            for i in range(len(tokens) - n + 1):
+                if tokens[i : i + n - 1] == newest:
+                    banned.append(tokens[i + n - 1])
+            ends_of_rows.append(len(banned))
+        return np.array(banned, np.int32), np.array(ends_of_rows, np.int64)
 
     def _choose(
-        self, used: NDArray[np.int64], best: NDArray[np.float32], ids: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int32]]:
-        """The most probable extensions of each sentence: parents, log-probabilities of the tokens,
-        tokens.
+        self,
+        active: Indices,
+        top_log_probs: Floats,
+        top_ids: Tokens,
+    ) -> Extensions:
+        """Choose the k most probable extensions of each beam.
+
+        Raises DivergedError where a sentence has none.
         """
-        k = self.beams.beam_size
-        totals = np.where(
-            best > -np.inf, self.log_probs[used][:, :, None] + best, -np.inf
-        ).reshape(len(used), -1)
-        if np.isnan(best).any() or not np.isfinite(totals.max(1)).all():
+        k = self.settings.beam_size
+        log_probs = self.log_probs[active]
+        sums = log_probs[:, :, None] + top_log_probs  # A k m
+        totals = np.where(top_log_probs > -np.inf, sums, -np.inf)
+        totals = totals.reshape(len(active), -1)
+        has_extension = np.isfinite(totals.max(1))
+        is_nan = np.isnan(top_log_probs)
+        if is_nan.any() or not has_extension.all():
             raise DivergedError(NO_NUMBERS)
-        chosen = np.argsort(-totals, axis=1, kind="stable")[:, :k]
-        self.log_probs[used] = np.take_along_axis(totals, chosen, 1)
-        flat_best, flat_ids = best.reshape(totals.shape), ids.reshape(totals.shape)
-        return (
-            chosen // k,
-            np.take_along_axis(flat_best, chosen, 1),
-            np.take_along_axis(flat_ids, chosen, 1),
-        )
+        # stable: of equals the earlier hypothesis, then the lower id, on every device
+        order = np.argsort(-totals, axis=1, kind="stable")
+        chosen = order[:, :k]
+        self.log_probs[active] = np.take_along_axis(totals, chosen, 1)
+        parents = chosen // k  # m = k
+        flat_log_probs = top_log_probs.reshape(totals.shape)
+        token_log_probs = np.take_along_axis(flat_log_probs, chosen, 1)
+        flat_ids = top_ids.reshape(totals.shape)
+        tokens = np.take_along_axis(flat_ids, chosen, 1)
+        return Extensions(parents, token_log_probs, tokens)
 
-    def _keep(
+    def _record(
         self,
-        used: NDArray[np.int64],
-        now: NDArray[np.int64],
-        parents: NDArray[np.int64],
-        log_probs: NDArray[np.float32],
-        newest: NDArray[np.int32],
+        active: Indices,
+        positions: Indices,
+        extensions: Extensions,
     ) -> None:
-        """What each hypothesis consists of, after it has been extended."""
-        rows, places, times = (
-            used[:, None],
-            np.arange(self.beams.beam_size)[None],
-            now[:, None],
-        )
-        until = int(now.max())
-        if self.beams.beam_size > 1:
-            for history in (self.ids, self.ancestors, self.token_log_probs):
-                history[used, :, :until] = history[rows, parents, :until]
-        self.ids[rows, places, times] = newest
-        self.ancestors[rows, places, times] = parents
-        self.token_log_probs[rows, places, times] = log_probs
-        self.newest[used] = newest
+        """Give each hypothesis its parent's history, and its new token behind it."""
+        parents = extensions.parents
+        sentences = active[:, None]
+        beams = np.arange(self.settings.beam_size)[None]
+        newest = positions[:, None]
+        until = int(positions.max())
+        if self.settings.beam_size > 1:
+            for history in (self.tokens, self.ancestors, self.token_log_probs):
+                history[active, :, :until] = history[sentences, parents, :until]
+        self.tokens[sentences, beams, newest] = extensions.tokens
+        self.ancestors[sentences, beams, newest] = parents
+        self.token_log_probs[sentences, beams, newest] = extensions.log_probs
+        self.newest_tokens[active] = extensions.tokens
 
-    def _into_pools(
+    def _finish_hypotheses(
         self,
-        used: NDArray[np.int64],
+        active: Indices,
         ended: NDArray[np.bool_],
-        scores: NDArray[np.float32],
+        scores: Floats,
     ) -> None:
-        for i, place in zip(
-            *np.nonzero(ended & (scores > self.worst[used][:, None])), strict=True
-        ):
-            slot = int(used[i])
-            pool = self.pools[slot]
-            hypothesis = self._hypothesis(
-                slot, int(place), int(self.times[slot]) + 1, scores[i, place], True
-            )
-            pool.insert(
-                bisect_right(pool, -hypothesis.score, key=lambda other: -other.score),
-                hypothesis,
-            )
-            del pool[self.beams.n_best :]
-            if len(pool) == self.beams.n_best:
-                self.worst[slot] = pool[-1].score
+        """Put the hypotheses that ended with eos into their sentences' pools of the `n_best`."""
+        n_best = self.settings.n_best
+        worst_scores = self.worst_scores[active]
+        is_better = scores > worst_scores[:, None]
+        for i, beam in np.argwhere(ended & is_better).tolist():
+            index = int(active[i])
+            pool = self.pools[index]
+            length = int(self.lengths[index]) + 1
+            score = scores[i, beam]
+            hypothesis = self._hypothesis(index, beam, length, score, True)
+            rank = bisect_right(pool, -hypothesis.score, key=lambda h: -h.score)
+            pool.insert(rank, hypothesis)
+            del pool[n_best:]
+            if len(pool) == n_best:
+                self.worst_scores[index] = pool[-1].score
 
-    def _finish(
-        self, slot: int, scores: NDArray[np.float32]
-    ) -> tuple[int, list[Hypothesis]]:
-        """Return the pool, then what was cut at the limit, best first; the slot is free again."""
-        found = self.pools[slot]
-        for place in np.argsort(-scores, kind="stable").tolist():
-            if len(found) < self.beams.n_best and scores[place] > -np.inf:
-                found.append(
-                    self._hypothesis(
-                        slot, place, int(self.times[slot]), scores[place], False
-                    )
-                )
-        number = int(self.numbers[slot])
-        self.numbers[slot] = -1
-        return number, found
+    def _finish(self, index: int, scores: Floats) -> tuple[int, list[Hypothesis]]:
+        """Return a sentence's number and hypotheses, best first, and free its index.
+
+        Those that were cut at the limit stand after all that ended.
+        """
+        hypotheses = self.pools[index]
+        length = int(self.lengths[index])
+        for beam in np.argsort(-scores, kind="stable").tolist():
+            score = scores[beam]
+            is_full = len(hypotheses) >= self.settings.n_best
+            if is_full or score == -np.inf:
+                break
+            cut = self._hypothesis(index, beam, length, score, False)
+            hypotheses.append(cut)
+        number = int(self.numbers[index])
+        self.numbers[index] = -1
+        return number, hypotheses
 
     def _hypothesis(
-        self, slot: int, place: int, length: int, score: np.float32, finished: bool
+        self, index: int, beam: int, length: int, score: np.float32, finished: bool
     ) -> Hypothesis:
-        ids = self.ids[slot, place, :length].tolist()
-        token_log_probs = self.token_log_probs[slot, place, :length].tolist()
-        log_prob = float(self.log_probs[slot, place])
-        return Hypothesis(
-            ids[:-1] if finished else ids,
-            log_prob,
-            float(score),
-            token_log_probs,
-            finished,
-        )
+        """Build the hypothesis at this index of a sentence's beam, of its first `length` tokens."""
+        ids = self.tokens[index, beam, :length].tolist()
+        token_log_probs = self.token_log_probs[index, beam, :length].tolist()
+        log_prob = float(self.log_probs[index, beam])
+        if finished:
+            ids = ids[:-1]
+        return Hypothesis(ids, log_prob, float(score), token_log_probs, finished)

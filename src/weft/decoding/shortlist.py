@@ -32,21 +32,19 @@ class Shortlist:
     ends: NDArray[np.int64]
 
     def of(self, src_ids: Sequence[int]) -> NDArray[np.int32]:
-        """What a source can become, ascending."""
+        """List the target ids that a source can become, ascending."""
         is_possible = np.zeros(self._size, np.bool_)
         is_possible[self.always] = True
         for i in set(src_ids):
-            is_possible[self.targets[self.ends[i - 1] if i else 0 : self.ends[i]]] = (
-                True
-            )
+            begin = self.ends[i - 1] if i else 0
+            is_possible[self.targets[begin : self.ends[i]]] = True
         return np.flatnonzero(is_possible).astype(np.int32)
 
     @cached_property
     def _size(self) -> int:
-        return 1 + max(
-            (int(ids.max()) for ids in (self.always, self.targets) if len(ids)),
-            default=0,
-        )
+        lists = (self.always, self.targets)
+        largest = [int(ids.max()) for ids in lists if len(ids)]
+        return 1 + max(largest, default=0)
 
 
 def learn_shortlist(
@@ -59,65 +57,77 @@ def learn_shortlist(
     num_likely: int = 100,
     rounds: int = 5,
 ) -> Shortlist:
-    """From pairs of ids: the `num_frequent` most frequent targets, and the `num_likely` likeliest
-    for a source id.
+    """Learn from pairs of ids: the `num_frequent` most frequent target ids, and the `num_likely`
+    likeliest of each source id.
 
     Ids of `always` are never left out. Of more text than fits into about 1 GiB, the rest is passed
     over. Of equally likely ones the lower id is taken.
     """
     sources, targets, sizes = _cooccurrences(pairs, src_vocab_size)
     # P and C
-    keys, places = np.unique(sources * tgt_vocab_size + targets, return_inverse=True)
-    of_key = keys // tgt_vocab_size
-    likely = _model_1(places, of_key, sizes, rounds)
-    frequency = np.bincount(targets[np.cumsum(sizes) - 1], minlength=tgt_vocab_size)
+    both = sources * tgt_vocab_size + targets
+    keys, key_of = np.unique(both, return_inverse=True)
+    key_sources = keys // tgt_vocab_size
+    probs = _model_1(key_of, key_sources, sizes, rounds)
+    # a target position's last co-occurrence: one each
+    tgt_ids = targets[np.cumsum(sizes) - 1]
+    frequency = np.bincount(tgt_ids, minlength=tgt_vocab_size)
     frequent = np.argsort(-frequency, kind="stable")[:num_frequent]
-    order = np.lexsort((keys, -likely, of_key))
-    first = np.searchsorted(of_key, np.arange(src_vocab_size + 2))
-    rank = np.arange(len(keys)) - first[of_key[order]]
-    chosen = order[(rank < num_likely) & (of_key[order] < src_vocab_size)]
+    frequent = frequent[frequency[frequent] > 0]
+    order = np.lexsort((keys, -probs, key_sources))
+    sorted_sources = key_sources[order]
+    first = np.searchsorted(key_sources, np.arange(src_vocab_size + 2))
+    rank = np.arange(len(keys)) - first[sorted_sources]
+    is_null = sorted_sources >= src_vocab_size
+    chosen = order[(rank < num_likely) & ~is_null]
+    counts = np.bincount(key_sources[chosen], minlength=src_vocab_size)
     return Shortlist(
-        np.unique([*always, *frequent[frequency[frequent] > 0]]).astype(np.int32),
+        np.unique([*always, *frequent]).astype(np.int32),
         (keys[chosen] % tgt_vocab_size).astype(np.int32),
-        np.cumsum(np.bincount(of_key[chosen], minlength=src_vocab_size)),
+        np.cumsum(counts),
     )
 
 
 def _cooccurrences(
     pairs: Iterable[Pair], null: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Source and target of each, the null word among the sources; and how many each target position
-    has.
+    """List the source and the target id of each co-occurrence (C), and how many of them each target
+    position has; the null word is one of the sources.
     """
-    sources, targets, sizes, count = [], [], [], 0
+    sources = []
+    targets = []
+    sizes = []
+    count = 0
     for src, tgt in pairs:
         if not src or not tgt:
             continue
-        count += len(tgt) * (len(src) + 1)
+        num_sources = len(src) + 1
+        count += len(tgt) * num_sources
         if count > _MOST_COOCCURRENCES:
             break
         sources.append(np.tile([*src, null], len(tgt)))
-        targets.append(np.repeat(tgt, len(src) + 1))
-        sizes.append(np.full(len(tgt), len(src) + 1))
+        targets.append(np.repeat(tgt, num_sources))
+        sizes.append(np.full(len(tgt), num_sources))
     if not sizes:
         return (np.empty(0, np.int64),) * 3
     return np.concatenate(sources), np.concatenate(targets), np.concatenate(sizes)
 
 
 def _model_1(
-    places: NDArray[np.int64],
-    of_key: NDArray[np.int64],
+    key_of: NDArray[np.int64],
+    key_sources: NDArray[np.int64],
     sizes: NDArray[np.int64],
     rounds: int,
 ) -> NDArray[np.float64]:
-    """The probability of each different co-occurrence's target given its source, by expectation
-    maximisation.
+    """Estimate the probability of each different co-occurrence's target given its source (P), by
+    expectation maximisation.
     """
-    likely = np.ones(len(of_key))
+    probs = np.ones(len(key_sources))
     begins = np.cumsum(sizes) - sizes
     for _ in range(rounds if len(sizes) else 0):
-        shares = likely[places]
+        shares = probs[key_of]
         shares /= np.repeat(np.add.reduceat(shares, begins), sizes)
-        counts = np.bincount(places, shares, len(of_key))
-        likely = counts / np.bincount(of_key, counts)[of_key]
-    return likely
+        counts = np.bincount(key_of, shares, len(key_sources))
+        totals = np.bincount(key_sources, counts)
+        probs = counts / totals[key_sources]
+    return probs

@@ -34,7 +34,7 @@ MOST = 7
 
 @runtime_checkable
 class Cache(Protocol):
-    """What a model remembers of one text."""
+    """The past positions of one text, as a model keeps them."""
 
     def until(self: C, length: int) -> C:
         """Return the first so many positions; what came after them is forgotten."""
@@ -46,18 +46,18 @@ Steps: TypeAlias = Callable[[Int[Tensor, "1 L"], C], tuple[Float[Tensor, "1 L V"
 
 @runtime_checkable
 class Draft(Protocol):
-    """Whatever proposes how one text may go on."""
+    """A way to propose how one text may go on."""
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
-        """At most `count` tokens after `ids`, all of the text so far, of which the last `place` are
-        new.
+        """Propose at most `count` tokens after `ids`, all of the text so far, of which the last
+        `place` are new.
         """
         ...
 
 
 @dataclass
 class Tally:
-    """How many tokens were proposed, and how many of them were taken."""
+    """The numbers of tokens that were proposed, and that were accepted."""
 
     proposed: int = 0
     accepted: int = 0
@@ -74,11 +74,13 @@ class Chooser:
         generator: torch.Generator,
         banned_ids: Sequence[int] = (),
     ) -> None:
-        """`generator`, on the processor, gives one number for each place; none for temperature
-        0.
+        """Take a generator on the CPU, which gives one number for each place; none for
+        temperature 0.
         """
-        self.settings, self.banned_ids = settings, banned_ids
-        self._generator, self._numbers = generator, list[float]()
+        self.settings = settings
+        self.banned_ids = banned_ids
+        self._generator = generator
+        self._numbers: list[float] = []
 
     def __call__(
         self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int
@@ -125,15 +127,19 @@ class PromptLookup:
         self._text = ""
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
-        """As `Draft`; of a run that reaches into the end, its end over and over."""
+        """Propose what followed the longest run of the newest tokens where it stood last.
+
+        What followed is repeated where it is shorter than `count`.
+        """
         self._text += "".join(map(chr, ids[len(self._text) :]))
         for size in self.runs:
-            found = (
-                self._text.rfind(self._text[-size:], 0, -1) if size < len(ids) else -1
-            )
-            if found >= 0:
-                behind = found + size
-                return list(islice(cycle(ids[behind : behind + count]), count))
+            if size >= len(ids):
+                continue
+            start = self._text.rfind(self._text[-size:], 0, -1)
+            if start >= 0:
+                end = start + size
+                following = ids[end : end + count]
+                return list(islice(cycle(following), count))
         return []
 
 
@@ -151,11 +157,15 @@ class DraftModel(Generic[C]):
         window_len: int,
         eos_id: int,
     ) -> None:
-        """`window_len` is how many tokens it looks at; a text that outgrows them goes on with half
-        in sight.
+        """Take a model's prefill and steps, and how many tokens it attends to, `window_len`.
+
+        A text that outgrows them goes on with half of them.
         """
-        self._prefill, self._steps, self._choose = prefill, steps, choose
-        self.window_len, self.eos_id = window_len, eos_id
+        self._prefill = prefill
+        self._steps = steps
+        self._choose = choose
+        self.window_len = window_len
+        self.eos_id = eos_id
         # where its window begins; how much of `_read` has come true
         self._first = self._sure = 0
         # what its cache knows: the text from there on, and what it proposed itself
@@ -163,35 +173,34 @@ class DraftModel(Generic[C]):
         self._cache: C | None = None
 
     def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
-        """As `Draft`; nothing after eos."""
+        """Propose what the smaller model would write, nothing after eos."""
         if self._cache is None or len(ids) - self._first > self.window_len:
             self._begin(ids)
         seen = list(ids[self._first :])
         count = min(count, self.window_len - len(seen) + 1)
-        cache, proposed = self._rewound(seen), list[int]()
+        cache = self._rewound(seen)
+        proposed: list[int] = []
         fed = seen[self._sure :]
         while len(proposed) < count and self.eos_id not in proposed:
             logits, cache = self._steps(torch.tensor([fed]), cache)
-            token, _ = self._choose(
-                logits[:, -1], [*seen, *proposed], place + len(proposed)
-            )
+            text = [*seen, *proposed]
+            token, _ = self._choose(logits[:, -1], text, place + len(proposed))
             proposed.append(token)
             fed = [token]
-        self._cache, self._read, self._sure = cache, [*seen, *proposed[:-1]], len(seen)
+        self._cache = cache
+        self._read = [*seen, *proposed[:-1]]
+        self._sure = len(seen)
         return proposed
 
     def _begin(self, ids: Sequence[int]) -> None:
         """Read all of the text but its last token, or half a window of it."""
-        self._first = (
-            0
-            if len(ids) <= self.window_len
-            else len(ids) - max(1, self.window_len // 2)
-        )
+        self._first = 0
+        if len(ids) > self.window_len:
+            self._first = len(ids) - max(1, self.window_len // 2)
         self._read = list(ids[self._first : -1])
-        self._cache, self._sure = (
-            self._prefill(torch.tensor([self._read], dtype=torch.int64)),
-            0,
-        )
+        read = torch.tensor([self._read], dtype=torch.int64)
+        self._cache = self._prefill(read)
+        self._sure = 0
 
     def _rewound(self, seen: list[int]) -> C:
         """Return the cache of what has come true; the last token is always read anew."""
@@ -223,7 +232,9 @@ def speculative_tokens(
     are new already. One step takes a token and all that is proposed after it, never more than
     `max_new_tokens` can use.
     """
-    text, limit, count = list(text), max_new_tokens, 1
+    text = list(text)
+    limit = max_new_tokens
+    count = 1
     while limit > 0:
         proposed = (
             draft.propose(text, place, min(count, limit - 1)) if limit > 1 else []
@@ -234,7 +245,9 @@ def speculative_tokens(
         for i, foreseen in enumerate([*proposed, None]):
             token, log_prob = choose(logits[:, i], text[first:], place)
             text.append(token)
-            place, limit, right = place + 1, limit - 1, right + (token == foreseen)
+            place += 1
+            limit -= 1
+            right += token == foreseen
             tally.accepted += token == foreseen
             yield token, log_prob
             if token == eos_id:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.decoding.decoder import Best, Cache, Ids, Rows, Step
+from weft.decoding.decoder import Cache, Ids, Step, StepInput, TopK
 
 C = TypeVar("C", bound=Cache)
 
@@ -22,7 +22,7 @@ class BatchedDecoder(Generic[C]):
     """Sentences that begin together: every row of the cache has seen equally many positions.
 
     `prefill` makes the cache of one row a sentence; `step` is a search's. A hypothesis is a row of
-    the cache, found by the slot and the place where it stood.
+    the cache, found by the index of its sentence and its own in the beam.
     """
 
     begins_together = True
@@ -31,63 +31,65 @@ class BatchedDecoder(Generic[C]):
         self,
         prefill: Callable[[Sequence[Sequence[int]]], C],
         step: Step[C],
-        slots: int,
-        places: int,
+        num_sentences: int,
+        beam_size: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.slots, self.places = slots, places
+        self.num_sentences = num_sentences
+        self.beam_size = beam_size
         self._prefill, self._step, self._device = prefill, step, device
         self._cache: C | None = None
-        self._rows: dict[tuple[int, int], int] = {}  # of the cache, by slot and place
-        # by slot, where not everything is
+        # of the cache, by sentence and beam index
+        self._rows: dict[tuple[int, int], int] = {}
+        # by sentence, where not everything is
         self._allowed: dict[int, Int[Tensor, " A"]] = {}
 
     def read(
         self,
-        slots: Sequence[int],
-        sentences: Sequence[Sequence[int]],
+        indices: Sequence[int],
+        sources: Sequence[Sequence[int]],
         allowed: Sequence[Ids] = (),
     ) -> None:
-        """Begin with these sentences, each in a slot of its own; those before them are gone."""
-        self._cache = self._prefill(sentences)
-        self._rows = {(slot, 0): row for row, slot in enumerate(slots)}
-        lists = zip(slots, allowed, strict=False)
+        """Begin with these sentences, each at an index of its own; those before them are gone."""
+        self._cache = self._prefill(sources)
+        self._rows = {(index, 0): row for row, index in enumerate(indices)}
+        lists = zip(indices, allowed, strict=False)
         self._allowed = {
-            slot: torch.as_tensor(ids, device=self._device).long()
-            for slot, ids in lists
+            index: torch.as_tensor(ids, device=self._device).long()
+            for index, ids in lists
             if len(ids)
         }
 
-    def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
+    def step(self, inputs: StepInput, k: int, *, all_log_probs: bool = False) -> TopK:
         """Step once for each row, as `weft.engine.bindings.Session.step`."""
         assert self._cache is not None
-        before = rows.ancestors[np.arange(len(rows)), np.maximum(rows.times - 1, 0)]
-        places = np.where(rows.times > 0, before, 0).tolist()
-        slots = rows.slots.tolist()
-        parents = [self._rows[key] for key in zip(slots, places, strict=True)]
+        positions = inputs.positions
+        last = np.maximum(positions - 1, 0)
+        ancestors = inputs.ancestors[np.arange(len(inputs)), last]
+        beams_before = np.where(positions > 0, ancestors, 0).tolist()
+        sentences = inputs.sentences.tolist()
+        parents = [self._rows[key] for key in zip(sentences, beams_before, strict=True)]
         if parents != list(range(len(self._rows))):
             self._cache = self._cache.select(torch.tensor(parents, device=self._device))
         logits, self._cache = self._step(
-            torch.tensor(rows.tokens.tolist(), device=self._device), self._cache
+            torch.tensor(inputs.tokens.tolist(), device=self._device), self._cache
         )
-        self._rows = {
-            key: row
-            for row, key in enumerate(zip(slots, rows.places.tolist(), strict=True))
-        }
-        log_probs = self._within(logits.float(), rows.slots).log_softmax(-1)
-        all_of_them = log_probs.cpu().numpy() if whole else None
-        best, ids = best_allowed(log_probs, rows, count)
+        keys = zip(sentences, inputs.beams.tolist(), strict=True)
+        self._rows = {key: row for row, key in enumerate(keys)}
+        log_probs = self._within(logits.float(), inputs.sentences).log_softmax(-1)
+        all_of_them = log_probs.cpu().numpy() if all_log_probs else None
+        best, ids = best_allowed(log_probs, inputs, k)
         return best.cpu().numpy(), ids.cpu().numpy().astype(np.int32), all_of_them
 
     def _within(
-        self, logits: Float[Tensor, "R V"], slots: NDArray[np.int64]
+        self, logits: Float[Tensor, "R V"], sentences: NDArray[np.int64]
     ) -> Float[Tensor, "R V"]:
         """Return the logits of what each row may become."""
         if not self._allowed:
             return logits
         within = torch.full_like(logits, -torch.inf)
-        for row, slot in enumerate(slots.tolist()):
-            ids = self._allowed.get(slot, slice(None))
+        for row, index in enumerate(sentences.tolist()):
+            ids = self._allowed.get(index, slice(None))
             within[row, ids] = logits[row, ids]
         return within
 
@@ -103,20 +105,23 @@ class BatchedEngine(Generic[C]):
     ) -> None:
         self._prefill, self._step, self._device = prefill, step, device
 
-    def session(self, slots: int, places: int) -> BatchedDecoder[C]:
+    def session(self, num_sentences: int, beam_size: int) -> BatchedDecoder[C]:
         """Start a session of so many sentences with so many hypotheses each."""
-        return BatchedDecoder(self._prefill, self._step, slots, places, self._device)
+        return BatchedDecoder(
+            self._prefill, self._step, num_sentences, beam_size, self._device
+        )
 
 
 def best_allowed(
-    log_probs: Float[Tensor, "R V"], rows: Rows, count: int
+    log_probs: Float[Tensor, "R V"], inputs: StepInput, count: int
 ) -> tuple[Float[Tensor, "R m"], Int[Tensor, "R m"]]:
     """Return the `count` best next tokens of each row that are not banned."""
-    if rows.ban_ends is not None and len(rows.banned):
-        where = np.repeat(np.arange(len(rows)), np.diff(rows.ban_ends, prepend=0))
+    if inputs.ban_ends is not None and len(inputs.banned):
+        rows = np.arange(len(inputs))
+        where = np.repeat(rows, np.diff(inputs.ban_ends, prepend=0))
         places = tuple(
             torch.from_numpy(x).long().to(log_probs.device)
-            for x in (where, rows.banned)
+            for x in (where, inputs.banned)
         )
         log_probs = log_probs.index_put(places, log_probs.new_tensor(-torch.inf))
     return _best(log_probs, count)

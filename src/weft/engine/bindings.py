@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.decoding.decoder import Best, Ids, Rows
+from weft.decoding.decoder import Ids, StepInput, TopK
 from weft.kernels import native
 
 SOURCE = Path(__file__).with_name("decoding.cpp")
@@ -439,11 +439,13 @@ class Session:
 
     begins_together = False
 
-    def __init__(self, engine: Engine, slots: int, places: int) -> None:
-        self.engine, self.slots, self.places = engine, slots, places
+    def __init__(self, engine: Engine, num_sentences: int, beam_size: int) -> None:
+        self.engine = engine
+        self.num_sentences = num_sentences
+        self.beam_size = beam_size
         self._library = engine._library
         self._handle = self._library.decoding_session(
-            ctypes.byref(engine._model), slots, places
+            ctypes.byref(engine._model), num_sentences, beam_size
         )
         if not self._handle:
             raise MemoryError
@@ -455,8 +457,8 @@ class Session:
 
     def read(
         self,
-        slots: Sequence[int],
-        sentences: Sequence[Sequence[int]],
+        indices: Sequence[int],
+        sources: Sequence[Sequence[int]],
         allowed: Sequence[Ids] = (),
     ) -> None:
         """Encode sentences, each into a slot of its own, whose former content is gone.
@@ -466,10 +468,10 @@ class Session:
         """
         if any(len(ids) for ids in allowed):
             self.engine.prepare_lists()
-        into = np.asarray(slots, np.int64)
+        into = np.asarray(indices, np.int64)
         given = (
-            *_end_to_end(sentences),
-            *_end_to_end(allowed or [()] * len(sentences)),
+            *_end_to_end(sources),
+            *_end_to_end(allowed or [()] * len(sources)),
         )
         self._done(
             self._library.decoding_encode(
@@ -479,14 +481,14 @@ class Session:
 
     def step(
         self,
-        rows: Rows,
-        count: int,
+        inputs: StepInput,
+        k: int,
         *,
         wanted: NDArray[np.int64] | None = None,
         beside: NDArray[np.float32] | None = None,
-        whole: bool = False,
+        all_log_probs: bool = False,
         as_logits: bool = False,
-    ) -> Best:
+    ) -> TopK:
         """Take one more token for each row, and give the `count` best next ones of those rows
         `wanted` (all).
 
@@ -495,36 +497,39 @@ class Session:
         banned is said of the rows wanted. `beside` (R, D) is added to the tokens' vectors. Raises
         MemoryError.
         """
-        slots, places, times = (
+        sentences, beams, positions = (
             np.ascontiguousarray(x, np.int64)
-            for x in (rows.slots, rows.places, rows.times)
+            for x in (inputs.sentences, inputs.beams, inputs.positions)
         )
         tokens, ancestors, banned = (
             np.ascontiguousarray(x, np.int32)
-            for x in (rows.tokens, rows.ancestors, rows.banned)
+            for x in (inputs.tokens, inputs.ancestors, inputs.banned)
         )
         wanted = (
-            np.arange(len(rows))
+            np.arange(len(inputs))
             if wanted is None
             else np.ascontiguousarray(wanted, np.int64)
         )
-        ends = np.zeros(len(wanted)) if rows.ban_ends is None else rows.ban_ends
+        ends = np.zeros(len(wanted)) if inputs.ban_ends is None else inputs.ban_ends
         ban_ends = np.ascontiguousarray(ends, np.int64)
         if beside is not None:
             beside = self._filled_up(beside)
-        best = np.full((len(wanted), count), -np.inf, np.float32)
-        ids = np.zeros((len(wanted), count), np.int32)
+        best = np.full((len(wanted), k), -np.inf, np.float32)
+        ids = np.zeros((len(wanted), k), np.int32)
         all_of_them = (
             np.empty((len(wanted), self.engine.vocab_size), np.float32)
-            if whole
+            if all_log_probs
             else None
         )
         self._done(
             self._library.decoding_step(
                 *(
                     self._handle,
-                    len(rows),
-                    *(x.ctypes.data for x in (slots, places, times, tokens, ancestors)),
+                    len(inputs),
+                    *(
+                        x.ctypes.data
+                        for x in (sentences, beams, positions, tokens, ancestors)
+                    ),
                 ),
                 *(
                     ancestors.strides[0] // 4,
@@ -535,7 +540,7 @@ class Session:
                     len(wanted),
                     banned.ctypes.data,
                     ban_ends.ctypes.data,
-                    count,
+                    k,
                 ),
                 *(
                     best.ctypes.data,

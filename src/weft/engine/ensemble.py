@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from weft.decoding.decoder import Best, Decoder, Engine, Ids, Rows
+from weft.decoding.decoder import Decoder, Engine, Ids, StepInput, TopK
 from weft.engine.batched import best_allowed
 
 
@@ -21,10 +21,10 @@ class EnsembleEngine:
     def __init__(self, engines: Sequence[Engine]) -> None:
         self.engines = engines
 
-    def session(self, slots: int, places: int) -> "EnsembleDecoder":
+    def session(self, num_sentences: int, beam_size: int) -> "EnsembleDecoder":
         """Return a session of each."""
         return EnsembleDecoder(
-            [engine.session(slots, places) for engine in self.engines]
+            [engine.session(num_sentences, beam_size) for engine in self.engines]
         )
 
 
@@ -34,24 +34,27 @@ class EnsembleDecoder:
     """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
-        """Join decoders that have equally many slots and places."""
+        """Join decoders of equally many sentences and hypotheses of each."""
         self.decoders = decoders
-        self.slots, self.places = decoders[0].slots, decoders[0].places
+        self.num_sentences = decoders[0].num_sentences
+        self.beam_size = decoders[0].beam_size
         self.begins_together = any(decoder.begins_together for decoder in decoders)
 
     def read(
         self,
-        slots: Sequence[int],
-        sentences: Sequence[Sequence[int]],
+        indices: Sequence[int],
+        sources: Sequence[Sequence[int]],
         allowed: Sequence[Ids] = (),
     ) -> None:
         """Read the sentences, and their shortlists, with each decoder."""
         for decoder in self.decoders:
-            decoder.read(slots, sentences, allowed)
+            decoder.read(indices, sources, allowed)
 
-    def step(self, rows: Rows, count: int, *, whole: bool = False) -> Best:
+    def step(self, inputs: StepInput, k: int, *, all_log_probs: bool = False) -> TopK:
         """Step once for each row, as `weft.engine.bindings.Session.step`."""
-        every = [decoder.step(rows, 1, whole=True) for decoder in self.decoders]
+        every = [
+            decoder.step(inputs, 1, all_log_probs=True) for decoder in self.decoders
+        ]
         log_probs = log_mean(
             [
                 torch.from_numpy(everything)
@@ -59,11 +62,11 @@ class EnsembleDecoder:
                 if everything is not None
             ]
         )
-        best, ids = best_allowed(log_probs, rows, count)
+        best, ids = best_allowed(log_probs, inputs, k)
         return (
             best.numpy(),
             ids.numpy().astype(np.int32),
-            log_probs.numpy() if whole else None,
+            log_probs.numpy() if all_log_probs else None,
         )
 
 

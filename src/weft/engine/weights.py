@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from weft.decoding.decoder import Rows
+from weft.decoding.decoder import StepInput
 from weft.engine import bindings as engine
 from weft.kernels import native
 from weft.model.attention import NORM_EPS, MultiHeadAttention
@@ -126,12 +126,12 @@ class Writer:
         times = torch.arange(first, first + length).repeat(count).numpy()
         table = np.zeros((count * length, first + length), np.int32)
         wanted = None if whole else np.zeros(0, np.int64)
-        rows = Rows(
+        inputs = StepInput(
             slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table
         )
         beside = self._beside(read, length)
         _, _, found = cache.session.step(
-            rows, 0, wanted=wanted, beside=beside, whole=True, as_logits=True
+            inputs, 0, wanted=wanted, beside=beside, all_log_probs=True, as_logits=True
         )
         logits = (
             torch.from_numpy(found).reshape(count, length, -1)

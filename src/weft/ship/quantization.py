@@ -23,7 +23,7 @@ from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.decoding.decoder import Hypothesis, Rows
+from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.shortlist import learn_shortlist
 from weft.engine.bindings import Engine, Session, quantized
 from weft.errors import FolderError, UsageError
@@ -407,7 +407,7 @@ def _all_log_probs(
     places = np.zeros(len(slots), np.int64)
     ancestors = np.zeros((len(slots), max(lens)), np.int32)
     _, _, found = session.step(
-        Rows(slots, places, times, inputs, ancestors), 0, whole=True
+        StepInput(slots, places, times, inputs, ancestors), 0, all_log_probs=True
     )
     assert found is not None
     return found
