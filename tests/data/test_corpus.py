@@ -158,6 +158,12 @@ class TestFormats:
             ("</s>  a\x0bb\u2028c", "d\re\x85f\x0cg <pad>")
         ]
 
+    def test_csv_with_two_languages_in_its_first_row(self, tmp_path: Path) -> None:
+        rows = 'ID;English;Deutsch\r\n1;"a; ""b""";c\r\n2;d;"e\r\nf"\r\n'
+        text = read_pairs([write(tmp_path / "p.csv", rows)])
+        assert pairs_of(text) == [('a; "b"', "c"), ("d", "e f")]
+        assert (text.src_lang, text.tgt_lang) == ("en", "de")
+
     @pytest.mark.parametrize(
         "name",
         ["a.csv", "a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"],

@@ -38,6 +38,17 @@ def test_a_table_is_labelled_rows_by_its_name(name: str) -> None:
     assert guess_task(name) == "classification"
 
 
+def test_csv_whose_first_row_names_two_languages_holds_pairs(write: Write) -> None:
+    assert (
+        guess_task(write("a.csv", "ID;English;Deutsch;Note", "1;x;y;z"))
+        == "translation"
+    )
+    assert guess_task(write("b.csv", "source,target", "x,y")) == "translation"
+    assert (
+        guess_task(write("c.csv", "ID;Text;Kind;Note", "1;x;y;z")) == "classification"
+    )
+
+
 def test_the_header_tells_a_table_from_pairs(write: Write) -> None:
     assert guess_task(write("a.tsv", "label\ttext", "x\ty")) == "classification"
     assert (

@@ -16,7 +16,7 @@ from weft.console import stages
 from weft.data import languages, split
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
-from weft.data.formats.cells import find_quoting
+from weft.data.formats.cells import Quoting, find_quoting
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
@@ -38,8 +38,10 @@ __all__ = [
 ]
 
 # kinds of files that pairs may stand in; XML has to turn out as TMX
-_PAIRS = ("tmx", "xml", "tsv", "markdown")
+_SOURCES = ("tmx", "xml", "tsv", "markdown")
+_PAIRS = (*_SOURCES, "csv")
 _LINES = ("tsv", "markdown")
+_FORMS = "pairs (TMX, or source<TAB>target lines)"
 _ROWS = "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
 _OF_TABLES = dict.fromkeys(("csv", "jsonl", "json"), _ROWS)
 
@@ -251,10 +253,15 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         ):
             notes.append(f"{item}: {against}; {_other_way(named)}")
     else:
-        quoting = find_quoting(paths[0])
+        quoting = Quoting("csv") if kind == "csv" else find_quoting(paths[0])
         named = languages.pair_from_name(paths[0].name) or (None, None)
         asked = (src_lang or named[0], tgt_lang or named[1])
         header = find_header(first_row(paths[0], quoting), *asked)
+        if kind == "csv" and header is None:
+            raise DataError(
+                f"{item}: is a comma-separated table, not {_FORMS}; name two columns of its first row by languages, "
+                "or source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+            )
         if header and named == (None, None):
             named = (header.src_lang, header.tgt_lang)
         rows = read_tsv(paths[0], quoting, header, dropped, notes)
@@ -317,9 +324,7 @@ def _kind_of_pairs(paths: Sequence[Path]) -> str:
     plain text.
     """
     if len(paths) == 1:
-        kind = accepted_type(
-            paths[0], _PAIRS, "pairs (TMX, or source<TAB>target lines)", _OF_TABLES
-        )
+        kind = accepted_type(paths[0], _PAIRS, _FORMS, _OF_TABLES)
         return kind.name if kind else ""
     each = {"tmx": f"name each by itself: {paths[0]} {paths[1]}"}
     for path in paths:
@@ -329,7 +334,7 @@ def _kind_of_pairs(paths: Sequence[Path]) -> str:
 
 def _is_plain(path: Path) -> bool:
     kind = accepted_type(
-        path, _PAIRS, "text, a sentence or source<TAB>target on each line", _OF_TABLES
+        path, _SOURCES, "text, a sentence or source<TAB>target on each line", _OF_TABLES
     )
     if kind is not None and kind.name in ("tmx", "xml"):
         return False

@@ -5,8 +5,10 @@ rows.
 from pathlib import Path
 
 from weft.data.corpus import split_at_comma
+from weft.data.formats.cells import Quoting
 from weft.data.formats.filetype import type_of, type_of_name
 from weft.data.formats.source import read_head
+from weft.data.formats.tsv import find_header, first_row
 from weft.errors import DataError
 
 KINDS = {
@@ -41,7 +43,7 @@ def guess_task(
             return "translation"
         named = type_of_name(paths[0])
         if named is not None and named.name in _TASKS:
-            return _TASKS[named.name]
+            return _task_of(named.name, paths[0])
         held = type_of(paths[0])
         lines = _first_lines(paths[0])
     except DataError:
@@ -60,6 +62,15 @@ def guess_task(
         if len(cells[0]) > 1 or name.endswith(".tsv")
         else "language-modelling"
     )
+
+
+def _task_of(type_name: str, path: Path) -> str:
+    """Return the task of a type of files; of CSV the first row may name two languages."""
+    task = _TASKS[type_name]
+    if type_name != "csv" or not path.is_file():
+        return task
+    header = find_header(first_row(path, Quoting("csv")), None, None)
+    return task if header is None else "translation"
 
 
 def _first_lines(path: Path) -> list[str]:

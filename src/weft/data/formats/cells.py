@@ -200,10 +200,10 @@ class Quoting:
     """How the cells of a TSV file are quoted, and what is to be said of it.
 
     none: quotes are text. cells: a cell that is quoted as a whole is read without, and stays in its
-    line. rows: as in CSV, cells may hold TABs and line ends.
+    line. rows: as in CSV, cells may hold TABs and line ends. csv: the file is CSV itself.
     """
 
-    kind: Literal["none", "cells", "rows"] = "none"
+    kind: Literal["none", "cells", "rows", "csv"] = "none"
     notes: list[str] = field(default_factory=list)
 
 
@@ -211,6 +211,9 @@ def read_tab_separated(
     path: Path, quoting: Quoting, dropped: Counter[str], keeps_cr: bool = False
 ) -> Rows:
     """Return the rows of TSV, the first too, whatever it is; `keeps_cr` as for `read_csv`."""
+    if quoting.kind == "csv":
+        yield from read_csv(path, (), dropped, keeps_cr)
+        return
     if quoting.kind == "rows":
         reader = CellReader(
             path, enumerate(lines.read_lines_within(path, keeps_cr), start=1), "\t"
