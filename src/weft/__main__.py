@@ -40,7 +40,7 @@ def main() -> None:
     except (KeyboardInterrupt, Exception) as error:
         if not signals and not isinstance(error, KeyboardInterrupt):
             raise
-        print("weft: left at once; what was saved stays", file=sys.stderr)
+        print("weft: left at once; what was saved before stays", file=sys.stderr)
         sys.exit(LEFT)
     finally:
         if is_foreground:

@@ -345,7 +345,7 @@ def test_an_import_that_makes_something_else_of_ctrl_c_is_left_all_the_same(
         ended = command("translate")
         assert (ended.code, ended.err) == (
             130,
-            "weft: left at once; what was saved stays\n",
+            "weft: left at once; what was saved before stays\n",
         )
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

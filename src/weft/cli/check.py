@@ -72,12 +72,12 @@ def check(
     if as_json:
         print_json(found.to_json())
     else:
-        _say(found)
+        _say(found, output is not None)
     if found.is_fatal:
         raise typer.Exit(FATAL_EXIT)
 
 
-def _say(found: "Checkup") -> None:
+def _say(found: "Checkup", has_report: bool) -> None:
     """Print the report, the gravest finding first, each on two lines and a few of its examples
     below.
     """
@@ -87,7 +87,8 @@ def _say(found: "Checkup") -> None:
         say_lines(("", *_shown(finding)), sys.stdout, HANGING)
     counts = found.counts()
     said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
-    say_lines(("", *_hidden(found), f"{said}; {found.words()}"), sys.stdout)
+    hidden = [] if has_report else _hidden(found)
+    say_lines(("", *hidden, f"{said}; {found.words()}"), sys.stdout)
 
 
 def _hidden(found: "Checkup") -> Iterator[str]:

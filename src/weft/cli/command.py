@@ -40,7 +40,11 @@ class Command(TyperCommand):
             words = [
                 word for p in arguments for word in _words(ctx.params[p.name or ""])
             ]
-            if said := about_order(ctx.command_path, words):
+            several = ctx.info_name in (
+                "compare",
+                "average",
+            )  # whose folders are several
+            if not several and (said := about_order(ctx.command_path, words)):
                 raise UsageError(said)
         return super().invoke(ctx)
 

@@ -21,7 +21,7 @@ from weft.cli.train import (
 from weft.cli.use import AsJson, Folder
 from weft.console import stages
 from weft.console.wording import remark
-from weft.folder.layout import refuse_no_model
+from weft.folder.layout import refuse_no_model, refuse_other_task
 
 
 def quantize(
@@ -47,7 +47,9 @@ def quantize(
     """Make a translator a quarter as large, and faster, in int8; only where it translates as
     well.
     """
-    refuse_no_model(folder)
+    refuse_other_task(
+        folder, "translation", "be quantized: only translators have an int8 form"
+    )
     refuse_missing_text([*(data or ()), *(shortlist or ())])
     from dataclasses import asdict
 
@@ -86,10 +88,13 @@ def average(
     ] = None,
 ) -> None:
     """Make one model with the mean of several models' weights."""
+    from weft.ship.averaging import about_starts
     from weft.ship.averaging import average as make
 
     for name in make(folders, output, last):
         print(name)
+    if said := about_starts(folders):
+        remark(f"weft: note: {said}")
     remark(
         f"weft: wrote {output}, the mean of these; weft compare tells whether it is better"
     )

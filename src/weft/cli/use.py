@@ -496,6 +496,9 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
         else "its input is no sentence"
     )
     short = "short: far fewer words than translations have in training; it may have left something out"
+    is_empty = not prediction.text.strip() and bool(text.strip())
+    if is_empty:
+        short = "empty: the model answers nothing; train it for longer, or on more text like this"
     cut = "truncated: "
     if prediction.source_cut:
         cut += "a sentence is longer than the model reads, and its end was not translated; make it several"
@@ -504,7 +507,7 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
     return [
         *([cut] if prediction.truncated else []),
         *([again] if prediction.repetition else []),
-        *([short] if prediction.short else []),
+        *([short] if prediction.short or is_empty else []),
     ]
 
 

@@ -89,15 +89,16 @@ def refuse_no_model(folder: Path) -> None:
         raise FolderError(f"{folder}: {_why_no_model(folder)}")
 
 
-def refuse_other_task(folder: Path, task: str) -> None:
+def refuse_other_task(folder: Path, task: str, verb: str | None = None) -> None:
     """Raise UsageError where a folder's model is for another task, FolderError where it has none.
 
+    `verb` says what it cannot do, by default the work of the task.
     Other problems of a folder are found when its model is loaded.
     """
     own = task_of(folder)
     if own in WORK and own != task:
         raise UsageError(
-            f"{folder}: holds a model for {own}, which cannot {WORK[task]}"
+            f"{folder}: holds a model for {own}, which cannot {verb or WORK[task]}"
         )
 
 

@@ -17,7 +17,7 @@ from weft.console import stages
 from weft.data.check.rows import check_against
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
-from weft.data.labelled import LabelledText
+from weft.data.labelled import LabelledText, named
 from weft.errors import DataError, UsageError
 from weft.evaluation.bootstrap import Figure, paired_bootstrap
 from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_scores
@@ -197,6 +197,8 @@ def compare(
             f"{folder}: {note}"
             for note in task.shared_rows(text, training_hashes(folder))
         ]
+    if isinstance(one, Translation):
+        notes += _empty_notes(differences)
     chosen = _outermost(differences, show)
     names = str(first), str(second)
     return Comparison(
@@ -215,9 +217,10 @@ def _translators(
     samples: int,
 ) -> _Found:
     langs = [(task.config.src_lang, task.config.tgt_lang) for task in (one, other)]
-    if difference := _unlike(*langs):
+    if langs[0] != langs[1]:
+        first, second = (" to ".join(pair) for pair in langs)
         raise UsageError(
-            f"the models translate {difference}; compare models of the same languages"
+            f"the models translate {first} and {second}; compare models of the same languages"
         )
     _refuse_too_few(len(text))
     src_lang, lang = langs[0]
@@ -269,9 +272,9 @@ def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str
 def _classifiers(
     one: Classification, other: Classification, text: LabelledText, samples: int
 ) -> _Found:
-    if difference := _unlike(sorted(one.config.labels), sorted(other.config.labels)):
+    if difference := _other_labels(one.config.labels, other.config.labels):
         raise UsageError(
-            f"the models know {difference}; compare models of the same labels"
+            f"{difference}; compare models of the same labels, or score each with weft evaluate"
         )
     _refuse_too_few(len(text))
     check_against(one.config.labels, text, "the text")
@@ -400,9 +403,28 @@ def _numbered(i: int) -> str:
     return f"line {i + 1:,}"
 
 
-def _unlike(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    """Both in words, where they differ."""
-    return "" if ours == theirs else f"{' to '.join(ours)} and {' to '.join(theirs)}"
+def _other_labels(first: Sequence[str], second: Sequence[str]) -> str:
+    """Say which labels only one of two models knows; "" where both know the same."""
+    alone = {
+        "first": sorted(set(first) - set(second)),
+        "second": sorted(set(second) - set(first)),
+    }
+    said = []
+    for which, labels in alone.items():
+        if labels:
+            said.append(f"only the {which} model knows {named(labels)}")
+    return ", ".join(said)
+
+
+def _empty_notes(differences: Sequence[Difference]) -> Iterator[str]:
+    """Say of which model translations are empty, and how many."""
+    count = f"{len(differences):,} translations"
+    first = sum(not row.first.strip() for row in differences)
+    second = sum(not row.second.strip() for row in differences)
+    if first:
+        yield f"{first:,} of {count} by the first model are empty"
+    if second:
+        yield f"{second:,} of {count} by the second model are empty"
 
 
 def _refuse_too_few(count: int) -> None:

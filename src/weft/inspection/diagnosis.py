@@ -44,6 +44,8 @@ FEW_PAIRS, FEW_ROWS = 5000, 200
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
 # after the warm-up, from which on a loss that did not fall says something
 ENOUGH_STEPS = 50
+# of the loss of guessing: a run of few steps that ends above it had too few
+FAR_FROM_LEARNED = 0.6
 # times the loss of guessing: what had steps enough and is worse than that takes too large ones
 WORSE = 1.3
 FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
@@ -357,7 +359,7 @@ def _of_haste(run: Run, chance: float, blind: float) -> Iterator[Cause]:
     elif (
         steps < warmup + ENOUGH_STEPS
         and lowest
-        and (len(curve) < 3 or losses[-1] > 0.9 * chance)
+        and (len(curve) < 3 or losses[-1] > FAR_FROM_LEARNED * chance)
     ):
         after = f" after {warmup:,} of warm-up" if warmup else ""
         evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {losses[-1]:.2f} then"

@@ -53,7 +53,8 @@ class Planned:
         Evaluations count with what they have taken so far, else with what is foreseen.
         """
         if self.keeper is not None:
-            return f"{self.keeper.plan.minutes:g} minutes in all"
+            minutes = self.keeper.plan.minutes
+            return f"{minutes:g} {'minute' if minutes == 1 else 'minutes'} in all"
         made = evaluation_seconds(metrics) if metrics is not None else []
         evaluations = made or [self.costs.evaluation]
         eval_every = self.plan.eval_every if evaluates else None

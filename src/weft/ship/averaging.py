@@ -12,6 +12,7 @@ from torch import Tensor
 
 from weft.config import recipe_difference
 from weft.errors import FolderError, UsageError
+from weft.folder import durable
 from weft.folder.model_folder import (
     CARD,
     WEIGHTS,
@@ -54,6 +55,19 @@ def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list
     names = [str(path) for path in paths]
     _write(models[0], out, weights, names)
     return names
+
+
+def about_starts(folders: Sequence[Path]) -> str | None:
+    """Say that models were trained from different starts, so that their mean is of little use."""
+    starts = set()
+    for folder in folders:
+        try:
+            starts.add(durable.read_json(RunFolder(folder).recipe).get("from"))
+        except (FolderError, AttributeError):
+            return None
+    if len(folders) < 2 or (len(starts) == 1 and None not in starts):
+        return None
+    return "these models were trained from different starts: the mean of such weights is seldom of use"
 
 
 def _opened(folder: Path) -> StoredModel:

@@ -14,6 +14,7 @@ from torch import Tensor
 from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
+from weft.data.check.language_identification import wrong_way_round
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
@@ -297,8 +298,13 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         return {"precision": self._kind, **search, **changed}
 
     def doubts(self, text: ParallelText, trained_on: TextHashes | None) -> list[str]:
-        """Note also a table of texts and labels, which reads like one of pairs."""
+        """Note also sides the wrong way round, and a table of labels, which reads like pairs."""
         notes = super().doubts(text, trained_on)
+        src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
+        if said := wrong_way_round(text, src_lang, tgt_lang):
+            notes.append(
+                f"{said}; the model translates {src_lang} to {tgt_lang}: give the sides in that order"
+            )
         for name, side in (("sources", text.src), ("targets", text.tgt)):
             if len(side) >= _MANY and (kinds := len(set(side))) <= _SAME * len(side):
                 notes.append(

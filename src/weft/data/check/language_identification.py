@@ -138,6 +138,18 @@ def _swapped(
     )
 
 
+def wrong_way_round(text: ParallelText, src_lang: str, tgt_lang: str) -> str:
+    """Say what shows that the sides of a text are not in these languages but the other way round.
+
+    "" where nothing does, or where there are too few lines to tell.
+    """
+    src, tgt = _identify(text.src), _identify(text.tgt)
+    if min(src.size, tgt.size) < _FEWEST_LINES:
+        return ""
+    said = _wrong_way_round(src, tgt, _known_as(src_lang), _known_as(tgt_lang))
+    return said.format(src=src_lang, tgt=tgt_lang)
+
+
 def _wrong_way_round(
     src: Identified, tgt: Identified, src_lang: str, tgt_lang: str
 ) -> str:
