@@ -11,6 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import weft
+from weft.inspection import comparison
 from weft.inspection.comparison import ONE_SEED
 
 Command = Callable[..., Any]
@@ -294,3 +295,37 @@ def test_what_cannot_be_compared_is_refused(
         "--train counts the words"
         in command("compare", *writers, tmp_path / "new.txt", "--train", data).err
     )
+
+
+def test_models_of_other_labels_are_told_apart_by_what_one_alone_knows() -> None:
+    assert comparison._other_labels(["a", "b"], ["b", "a"]) == ""
+    said = comparison._other_labels(["Acq", "acq", "earn"], ["acq", "earn", "trade"])
+    assert (
+        said == "only the first model knows 'Acq', only the second model knows 'trade'"
+    )
+
+
+def test_a_missing_first_folder_is_not_an_order(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    missing = tmp_path / "none"
+    for verb in (
+        ["compare", missing, tiny_folder, tmp_path],
+        ["average", missing, tiny_folder, "--output", tmp_path / "m"],
+    ):
+        ended = command(*verb)
+        assert ended.code != 0
+        assert f"{missing}: no such folder" in ended.err
+        assert "comes first" not in ended.err
+
+
+def test_empty_translations_are_counted() -> None:
+    rows = [
+        comparison.Difference("a:1", "x", "y", first, second, 0.0, "chrF")
+        for first, second in (("", "b"), ("a", " "), ("", "c"))
+    ]
+    assert list(comparison._empty_notes(rows)) == [
+        "2 of 3 translations by the first model are empty",
+        "1 of 3 translations by the second model are empty",
+    ]
+    assert list(comparison._empty_notes(rows[:0])) == []

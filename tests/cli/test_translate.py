@@ -578,6 +578,12 @@ def test_what_is_cut_is_said_on_standard_error(
     assert (found["truncated"], found["source_cut"]) == (True, True)
 
 
+def test_an_empty_translation_is_called_empty() -> None:
+    (said,) = _doubts(Prediction("", -1.0, False, 0, [], []), "cat sees dog.")
+    assert said.startswith("empty: the model answers nothing")
+    assert _doubts(Prediction("", -1.0, False, 0, [], []), " ") == []
+
+
 def test_a_translation_that_comes_to_no_end_is_not_said_to_be_of_too_long_a_text() -> (
     None
 ):

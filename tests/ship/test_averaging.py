@@ -15,7 +15,7 @@ from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, RunFolder
 from weft.kernels.machine import Machine
-from weft.ship.averaging import average
+from weft.ship.averaging import about_starts, average
 from weft.tasks.choice import load_task
 from weft.tasks.translation import Translation
 
@@ -194,3 +194,25 @@ def test_what_cannot_be_averaged_is_refused(
     average([run], out)
     with pytest.raises(UsageError, match="holds something already"):
         average([run], out)
+
+
+@pytest.mark.parametrize(
+    ("starts", "is_doubted"),
+    [
+        ((None, None), True),
+        (("x", "x"), False),
+        (("x", "y"), True),
+        (("x",), False),
+        (("x", None), True),
+    ],
+)
+def test_models_from_different_starts_are_doubted(
+    tmp_path: Path, starts: tuple[str | None, ...], is_doubted: bool
+) -> None:
+    folders = [tmp_path / f"{number}" for number in range(len(starts))]
+    for folder, start in zip(folders, starts, strict=True):
+        RunFolder(folder).folder.mkdir(parents=True)
+        durable.write_json(RunFolder(folder).recipe, {"from": start})
+    assert (about_starts(folders) is not None) == is_doubted
+    RunFolder(folders[0]).recipe.unlink()
+    assert about_starts(folders) is None  # not known

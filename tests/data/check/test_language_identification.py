@@ -9,7 +9,11 @@ import pytest
 
 from weft.data import builtin
 from weft.data.check.finding import Finding, Rows
-from weft.data.check.language_identification import is_close, look_at_languages
+from weft.data.check.language_identification import (
+    is_close,
+    look_at_languages,
+    wrong_way_round,
+)
 from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.corpus import from_pairs
 
@@ -223,3 +227,15 @@ def test_the_packages_own_text_is_recognized(tgt: str) -> None:
     pairs = builtin.pairs("everyday", "en", tgt).train
     assert found(pairs, "en", tgt) == {}
     assert found(pairs, tgt, "en")["swapped-files"].severity == "fatal"
+
+
+def test_a_text_to_score_is_seen_the_wrong_way_round() -> None:
+    pairs = builtin.pairs("everyday", "en", "de").test[:60]
+    text = from_pairs(pairs, "made.tsv", "und", "und")
+    back = from_pairs(turned(pairs), "made.tsv", "und", "und")
+    assert wrong_way_round(text, "en", "de") == ""
+    assert (
+        wrong_way_round(back, "en", "de")
+        == "the source looks like de and the target like en"
+    )
+    assert wrong_way_round(back.select(range(2)), "en", "de") == ""
