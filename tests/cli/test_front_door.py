@@ -45,7 +45,7 @@ def test_help_lists_only_verbs_that_work(command: Command) -> None:
     ended = command("--help")
     assert (ended.code, ended.err) == (0, "")
     text = ended.out.decode()
-    verbs = text[text.index("Make a model:") :]
+    verbs = text[text.index("Train a model:") :]
     found = [
         match.group(1) for match in re.finditer(r"^  (\w+) {2,}\S", verbs, re.MULTILINE)
     ]

@@ -174,7 +174,7 @@ def test_a_prompt_that_is_not_all_seen_is_said(command: Command, folder: Path) -
     assert ended.code == 0
     assert ended.out.decode().startswith(prompt)
     assert ended.messages == [
-        "weft: the prompt is longer than the window; only its end is in sight"
+        "weft: the prompt is longer than the window; only its end is read"
     ]
     asked = command("generate", folder, "--prompt", prompt, "--json")
     assert (json.loads(asked.lines[0])["prompt_cut"], asked.err) == (True, "")

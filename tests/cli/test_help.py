@@ -203,15 +203,15 @@ def test_an_option_that_is_not_there(
         ),
         ("translate m --beam-size", "--beam-size needs a value"),
         ("train --verbose=3", "--verbose takes no value"),
-        ("plot history", "weft plot needs --output (where to write: .png or .svg)"),
+        ("plot history", "weft plot needs --output (output file, .png or .svg)"),
         ("translate", "weft translate needs FOLDER (a model folder)"),
         (
             "compare m n",
-            "weft compare needs DATA (text of the kind that the models were trained on)",
+            "weft compare needs DATA (text like the training text)",
         ),
         (
             "inspect m a dog --output x.html",
-            "unexpected 'dog': weft inspect takes FOLDER TEXT; a text with spaces stands in quotes",
+            "unexpected 'dog': weft inspect takes FOLDER TEXT; put a text with spaces in quotes",
         ),
     ],
 )

@@ -243,7 +243,7 @@ def test_a_run_without_its_text_names_the_command_that_goes_on(
     assert ended.code == 2
     begun = recipe_of("mine")["command"]
     assert ended.messages == [
-        f"weft: no text to train on; the run in mine goes on by the command that began it: {begun}"
+        f"weft: no text to train on; the command that began the run in mine continues it: {begun}"
     ]
     Path("mine", durable.MANIFEST).unlink()
     ended = command("translate", "mine", "x")

@@ -807,7 +807,7 @@ def test_a_file_goes_on_where_it_was_interrupted(
     ended = command(*asked, "--output", tmp_path / "out")
     assert (ended.code, ended.err) == (
         0,
-        f"weft: {tmp_path / 'out'}: goes on after line 8\n",
+        f"weft: {tmp_path / 'out'}: continues after line 8\n",
     )
     assert parts == [4, 4, 4, 4, 4, 2]
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -842,7 +842,7 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     monkeypatch.setattr(Translator, "_translate", interrupted)
     interrupted_at = command(*asked)
     assert interrupted_at.code == 130
-    said = f"weft: {tmp_path / 'out'}: interrupted; the same command goes on with it"
+    said = f"weft: {tmp_path / 'out'}: interrupted; the same command continues it"
     assert interrupted_at.messages[0] == said
     partial = tmp_path / "out.partial"
     begun = partial.read_bytes()
@@ -921,7 +921,9 @@ def test_a_killed_process_is_gone_on_with(
         tmp_path / "out",
     )
     assert ended.code == 0
-    assert ended.messages[0] == f"weft: {tmp_path / 'out'}: goes on after line {done:,}"
+    assert (
+        ended.messages[0] == f"weft: {tmp_path / 'out'}: continues after line {done:,}"
+    )
     whole = process(
         "translate",
         tiny_folder,

@@ -1,4 +1,7 @@
-"""The verbs of the command line, one file a group. What is heavy is imported when its verb runs."""
+"""The verbs of the command line, one file for each group.
+
+A verb imports what is slow to load when it runs.
+"""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -1,9 +1,7 @@
-"""The table that `weft classify` writes: the columns of the input, and behind them what the model
-says.
-"""
+"""The table that `weft classify` writes: the columns of the input, then those of the answers."""
 
-from collections.abc import Sequence
-from itertools import chain, count
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,51 +11,48 @@ from weft.data.formats.table_form import TableForm, cells_kind, form_of
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
 
-_MOST_CHARS = 40  # of an id that is told
+_MOST_CHARS = 40  # of an id in a message
 COLUMNS = ("label", "probability", "note")
 
 
 class AnswerTable:
-    """Writes rows of the input with an answer to each."""
+    """The rows of a table, each with its answer in new columns.
+
+    `labels` get a column with their probability each; `separator` joins the labels of one row.
+    """
 
     def __init__(self, form: TableForm, labels: Sequence[str], separator: str) -> None:
-        """Set the form; `labels` get a column of probabilities each, `separator` joins several
-        labels.
-        """
-        self.form, self.labels, self.separator = form, labels, separator
-        self.columns = _new_names(
-            form.header, [*COLUMNS, *(f"probability of {label}" for label in labels)]
-        )
+        self.form = form
+        self.labels = labels
+        self.separator = separator
+        names = [*COLUMNS, *(f"probability of {label}" for label in labels)]
+        self.columns = _new_names(form.header, names)
 
     def head(self) -> str:
-        """Return the head of the table."""
+        """Return what precedes the rows: the table's lead and its header with the new columns."""
         return self.form.lead + self.form.row([*self.form.header, *self.columns])
 
     def row(self, cells: Sequence[str], answer: "Classification", text: str) -> str:
-        """Return a row of the input and the answer to its text."""
-        of_labels = [f"{answer.probabilities[label]:.4f}" for label in self.labels]
-        said = [
-            self.separator.join(answer.labels),
-            f"{answer.probability:.4f}",
-            note_on(answer, text),
-        ]
-        return self.form.row([*cells, *said, *of_labels])
+        """Return a row of the input with the answer to its text."""
+        labels = self.separator.join(answer.labels)
+        cells = [*cells, labels, f"{answer.probability:.4f}", note_on(answer, text)]
+        for label in self.labels:
+            cells.append(f"{answer.probabilities[label]:.4f}")
+        return self.form.row(cells)
 
 
 def answer_form(table: Path, output: Path | None, column: str) -> TableForm | None:
-    """Choose how to write answers to a table's rows; None where the names ask for no table."""
+    """Return the form of the output table; None where the file names do not ask for a table."""
     if output is None or not cells_kind(table) or not cells_kind(output):
         return None
     form = form_of(table, (column,))
-    return (
-        form
-        if cells_kind(table) == cells_kind(output)
-        else form.as_kind(cells_kind(output))
-    )
+    if cells_kind(table) == cells_kind(output):
+        return form
+    return form.as_kind(cells_kind(output))
 
 
 def note_on(answer: "Classification", text: str) -> str:
-    """Say why a row should be looked over; "" where nothing speaks for that."""
+    """Return why the answer to a text should be reviewed; "" where nothing is doubtful."""
     if not text.strip():
         return "empty"
     doubts = {
@@ -71,32 +66,36 @@ def note_on(answer: "Classification", text: str) -> str:
 def _new_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the names of the new columns.
 
-    Where the table has one of them, in any case, all begin with "model_".
+    If the table has a column of one of these names, in any case, all get the prefix "model_", or
+    else "model2_" and so on.
     """
     taken = {name.strip().casefold() for name in header}
-    prefixes = chain(("", "model_"), (f"model{n}_" for n in count(2)))
-    candidates = ([prefix + name for name in names] for prefix in prefixes)
-    return next(
-        some
-        for some in candidates
-        if taken.isdisjoint(name.casefold() for name in some)
-    )
+    for prefix in _prefixes():
+        prefixed = [prefix + name for name in names]
+        if taken.isdisjoint(name.casefold() for name in prefixed):
+            return prefixed
+    raise AssertionError("there are as many prefixes as numbers")
+
+
+def _prefixes() -> Iterator[str]:
+    yield ""
+    yield "model_"
+    for number in count(2):
+        yield f"model{number}_"
 
 
 def named_row(number: int, row: Any, form: TableForm | None) -> str:
-    """Return a table's row by its number and, where a column is named "id" in any case, by that; of
-    a line nothing.
+    """Return the name of a table's row: its number and, of a column "id" in any case, its id.
 
-    Of a table with a form a row is its cells, else its columns by their names.
+    With a form, `row` is a list of cells; else it maps columns to values. None, for a line, has no
+    name.
     """
     if row is None:
         return ""
     columns = row.items() if form is None else zip(form.header, row, strict=True)
-    found = next(
-        (value for name, value in columns if name.strip().casefold() == "id"), None
-    )
-    return (
-        str(number)
-        if found is None
-        else f"{number} (id {excerpt(str(found)[:_MOST_CHARS])})"
-    )
+    for name, value in columns:
+        if name.strip().casefold() == "id":
+            if value is None:
+                break
+            return f"{number} (id {excerpt(str(value)[:_MOST_CHARS])})"
+    return str(number)

@@ -1,4 +1,4 @@
-"""The errors of a verb's arguments, found by the option parser and said in our words."""
+"""The errors that the option parser finds in a verb's arguments, in the words of Weft."""
 
 import enum
 import re
@@ -11,36 +11,37 @@ from weft.cli.hints import about_option
 MOST_SHOWN = 60  # characters of a value
 
 
-def about_arguments(error: Exception, asked: str) -> str:
-    """Say what is wrong and what to do; `asked` is the verb where the parser does not say it.
+def about_arguments(error: Exception, verb: str) -> str:
+    """Return what is wrong and what to do, in one line.
 
-    The parser is known by the names of its errors and their parts alone: its module moves between
-    versions.
+    `verb` is "weft VERB", for an error that does not name it. The parser's classes are told by
+    their names, as their module moves between versions.
     """
-    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
-    asked = getattr(context, "command_path", asked)
-    kind, message = type(error).__name__, str(getattr(error, "message", error))
+    context = getattr(error, "ctx", None)
+    parameter = getattr(error, "param", None)
+    verb = getattr(context, "command_path", verb)
+    kind = type(error).__name__
+    message = str(getattr(error, "message", error))
     if hasattr(error, "possibilities") and context is not None:
-        known = [name for one in context.command.params for name in one.opts]
-        return about_option(asked, getattr(error, "option_name", ""), known)
+        options = [name for p in context.command.params for name in p.opts]
+        return about_option(verb, getattr(error, "option_name", ""), options)
+    extra = re.search(r"unexpected extra argument\S* \((.*)\)", message)
     if kind == "MissingParameter" and parameter is not None:
-        said = f"{asked} needs {_name(parameter)}{_help(parameter)}"
+        said = f"{verb} needs {_name(parameter)}{_help(parameter)}"
     elif kind == "BadParameter" and parameter is not None:
         said = _wrong_value(error, parameter, context)
     elif kind == "BadOptionUsage":
-        said = f"{getattr(error, 'option_name', '')} {'takes no' if 'not take' in message else 'needs a'} value"
-    elif (
-        extra := re.search(r"unexpected extra argument\S* \((.*)\)", message)
-    ) and context is not None:
-        taken = [
-            _name(one)
-            for one in context.command.params
-            if one.param_type_name == "argument"
-        ]
-        said = f"unexpected {extra[1]!r}: {asked} takes {' '.join(taken)}; a text with spaces stands in quotes"
+        option = getattr(error, "option_name", "")
+        fault = "takes no" if "not take" in message else "needs a"
+        said = f"{option} {fault} value"
+    elif extra and context is not None:
+        parameters = context.command.params
+        arguments = [p for p in parameters if p.param_type_name == "argument"]
+        names = " ".join(_name(argument) for argument in arguments)
+        said = f"unexpected {extra[1]!r}: {verb} takes {names}; put a text with spaces in quotes"
     else:
         said = message.rstrip(".")
-    return f"{said}; see {asked} --help"
+    return f"{said}; see {verb} --help"
 
 
 def _name(parameter: Any) -> str:
@@ -55,45 +56,42 @@ def _help(parameter: Any) -> str:
 
 
 def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
-    """Say what was given and what the parameter takes, else what the parser says."""
+    """Return the wrong value and what the parameter takes, or else the parser's own message."""
     from weft.recipes.problems import meant, takes
 
+    name = _name(parameter)
     schema = _schema(parameter, context.command.callback)
     if not schema:
-        return (
-            f"{_name(parameter)}: {str(getattr(error, 'message', error)).rstrip('.')}"
-        )
-    given = _given(error)
-    return f"{_name(parameter)} {given:.{MOST_SHOWN}}: must be {takes(schema)}{meant(schema, given)}"
+        message = str(getattr(error, "message", error)).rstrip(".")
+        return f"{name}: {message}"
+    value = _value_of(error)
+    remedy = meant(schema, value)
+    return f"{name} {value:.{MOST_SHOWN}}: must be {takes(schema)}{remedy}"
 
 
 def _schema(parameter: Any, callback: Any) -> dict[str, Any]:
-    """Return what the verb's function declares: the kind of number and its bounds, or the words."""
+    """Return the JSON schema of a parameter's type: a number with its bounds, or an enum."""
     hint = typing.get_type_hints(callback, include_extras=True).get(parameter.name)
-    declared = next(
-        (part for part in getattr(hint, "__metadata__", ()) if hasattr(part, "min")),
-        None,
-    )
-    bounds = {
-        "minimum": getattr(declared, "min", None),
-        "maximum": getattr(declared, "max", None),
-    }
+    bounds = {}
+    for option in getattr(hint, "__metadata__", ()):
+        bounds["minimum"] = getattr(option, "min", None)
+        bounds["maximum"] = getattr(option, "max", None)
+    bounds = {key: bound for key, bound in bounds.items() if bound is not None}
     for kind in parts_of(typing.get_type_hints(callback).get(parameter.name)):
-        if kind in (int, float):
-            number = "integer" if kind is int else "number"
-            return {
-                "type": number,
-                **{key: bound for key, bound in bounds.items() if bound is not None},
-            }
+        if kind is int:
+            return {"type": "integer", **bounds}
+        if kind is float:
+            return {"type": "number", **bounds}
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return {"enum": [str(member.value) for member in kind]}
     return {}
 
 
-def _given(error: Exception) -> str:
+def _value_of(error: Exception) -> str:
     """Return the value that was given: it stands in the error's cause, or in its message."""
     problems: list[Any] = getattr(error.__cause__, "errors", list)()
     if problems:
         return str(problems[0]["input"])
-    found = re.match(r"(['\"]?)(.*?)\1 is not ", str(getattr(error, "message", "")))
-    return found[2] if found else ""
+    message = str(getattr(error, "message", ""))
+    quoted = re.match(r"(['\"]?)(.*?)\1 is not ", message)
+    return quoted[2] if quoted else ""

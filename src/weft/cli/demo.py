@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.train import GOES_ON, say
+from weft.cli.train import CONTINUED, say
 from weft.console.wording import say_lines
 from weft.errors import UsageError
 
@@ -25,20 +25,21 @@ Source = Annotated[
     typer.Option(
         "--from",
         metavar="LANGUAGE",
-        help="en, zh or de; else en, or zh where --to is en.",
+        help="Source language: en, zh or de. Default: en, or zh with --to en.",
     ),
 ]
-Target = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="zh, de or en.")]
+Target = Annotated[
+    str,
+    typer.Option("--to", metavar="LANGUAGE", help="Target language: zh, de or en."),
+]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", help=f"{GOES_ON[:-1]}; else runs/demo and the languages."),
+    typer.Option("--output", help=f"{CONTINUED} Default: under runs/."),
 ]
 
 
 def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
-    """Train a translator on the built-in corpus, score it, and try it with sentences of your
-    own.
-    """
+    """Train a translator on the built-in corpus, score it, and try it on your own sentences."""
     src = src or ("zh" if tgt == "en" else "en")
     for option, lang in (("--from", src), ("--to", tgt)):
         if lang not in LANGUAGES:
@@ -66,13 +67,11 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     )
     text = builtin.pairs("everyday", src, tgt)
     shown = text.test[:SHOWN]
-    for (sentence, reference), prediction in zip(
-        shown, model.translate([s for s, _ in shown]), strict=True
-    ):
-        print(
-            f"{sentence}\n  {prediction.text}"
-            + _unless_equal(reference, prediction.text)
-        )
+    predictions = model.translate([sentence for sentence, _ in shown])
+    for (sentence, reference), prediction in zip(shown, predictions, strict=True):
+        print(f"{sentence}\n  {prediction.text}")
+        if reference != prediction.text:
+            print(f"  (reference: {reference})")
     if sys.stdin.isatty() and sys.stdout.isatty():
         _converse(model, text, src)
     example = text.test[SHOWN][0]
@@ -85,23 +84,21 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
 
 
 def _tell(text: str) -> None:
-    """Print what the demo shows, on standard output beside the sentences: a file has all of it."""
+    """Print on standard output, so that a file has it beside the sentences."""
     say_lines(text.split("\n"), sys.stdout)
 
 
 def _settings(src: str, tgt: str) -> list[str]:
-    """Return the recipe's, for the languages: Chinese by characters, the others by words."""
-    kinds = [f"tokenizer.{side}.kind={'character' if lang == 'zh' else 'word'}" for side, lang in
-             (("src", src), ("tgt", tgt))]  # fmt: skip
-    return [f"data.src_lang={src}", f"data.tgt_lang={tgt}", *kinds]
-
-
-def _unless_equal(reference: str, translation: str) -> str:
-    return "" if reference == translation else f"\n  (reference: {reference})"
+    """Return the settings for two languages: Chinese is read by characters, others by words."""
+    settings = [f"data.src_lang={src}", f"data.tgt_lang={tgt}"]
+    for side, lang in (("src", src), ("tgt", tgt)):
+        kind = "character" if lang == "zh" else "word"
+        settings.append(f"tokenizer.{side}.kind={kind}")
+    return settings
 
 
 def _converse(model: "Translator", text: "Splits", src: str) -> None:
-    """Translate what the person types, until an empty line; say where the model can only guess."""
+    """Translate the lines that the user types, until an empty one."""
     from weft.data.builtin.known import words_by_kind
     from weft.data.known import KnownWords
 
@@ -109,22 +106,23 @@ def _converse(model: "Translator", text: "Splits", src: str) -> None:
     say(
         f"\nYour turn. The model knows {_amount(known, src)} and no others; some of them:\n"
     )
-    for kind, words in words_by_kind(
-        src, lambda words: not known.unknown(words)
-    ).items():
+    kinds = words_by_kind(src, lambda words: not known.unknown(words))
+    for kind, words in kinds.items():
         say(f"  {kind:8} {', '.join(words)}")
-    offers = iter(text.test[SHOWN:])
+    examples = iter(text.test[SHOWN:])
     while True:
-        say(f"\nTry, for example: {next(offers, text.test[0])[0]}")
-        asked = _asked(LANGUAGES[src])
-        if not asked:
+        example, _ = next(examples, text.test[0])
+        say(f"\nTry, for example: {example}")
+        sentence = _asked(LANGUAGES[src])
+        if not sentence:
             return
-        for line in answer(model, known, asked):
+        for line in answer(model, known, sentence):
             print(line)
 
 
 def _amount(known: "KnownWords", src: str) -> str:
-    return f"{len(known.hashes):,} {'characters' if src == 'zh' else 'words and their forms'}"
+    unit = "characters" if src == "zh" else "words and their forms"
+    return f"{len(known.hashes):,} {unit}"
 
 
 def _asked(language: str) -> str:
@@ -134,12 +132,11 @@ def _asked(language: str) -> str:
         return ""
 
 
-def answer(model: "Translator", known: "KnownWords", asked: str) -> list[str]:
-    """Return the translation, and what is doubtful about it."""
-    (prediction,) = model.translate([asked])
+def answer(model: "Translator", known: "KnownWords", sentence: str) -> list[str]:
+    """Return the lines for a sentence: its translation and the doubts about it."""
+    (prediction,) = model.translate([sentence])
     lines = [f"  {prediction.text}"]
-    unseen = known.unknown(asked)
-    if unseen:
+    if unseen := known.unknown(sentence):
         lines.append(f"  (never seen: {', '.join(unseen)} - the model guesses there)")
     if prediction.score is not None and prediction.score < UNSURE:
         lines.append(

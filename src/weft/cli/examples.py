@@ -1,18 +1,18 @@
 """The headings, examples and pages of the verbs in the help."""
 
 GROUPS = {
-    "Make a model": ("demo", "check", "train", "finish"),
-    "Use it": ("translate", "generate", "classify"),
-    "Measure it": ("evaluate", "compare", "score"),
+    "Train a model": ("demo", "check", "train", "finish"),
+    "Use a model": ("translate", "generate", "classify"),
+    "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
-    "Make another of it": ("quantize", "average", "distill"),
+    "Make another model from it": ("quantize", "average", "distill"),
 }
 
 FIRST_STEPS = (
-    ("weft demo", "watch it learn, in a minute or two"),
-    ("weft check memory.tmx", "what is wrong with my text?"),
-    ("weft train memory.tmx", "a translator of it, in runs/memory"),
-    ('weft translate runs/memory "..."', "use it"),
+    ("weft demo", "train a small translator, in a minute or two"),
+    ("weft check memory.tmx", "find the problems of your text"),
+    ("weft train memory.tmx", "train a translator on it, in runs/memory"),
+    ('weft translate runs/memory "..."', "use the translator"),
 )
 
 EXAMPLES = {
@@ -54,7 +54,7 @@ EXAMPLES = {
     ),
 }
 
-# Options that a first reader can do without, under a heading of their own.
+# Options that beginners do not need, under a heading of their own.
 RESEARCH = {
     "translate": {
         "--length-penalty",
@@ -73,12 +73,14 @@ RESEARCH = {
     "evaluate": {"--length-penalty", "--mbr", "--utility", "--ensemble"},
 }
 
-# What stands for an option's value where its type says too little.
+# Placeholders of options' values, where the type says too little.
 VALUES = {
+    "--column": "NAME",
     "--dev": "DATA",
     "--draft": "FOLDER",
     "--ensemble": "FOLDER",
     "--from": "FOLDER",
+    "--kernels": "NAME",
     "--precision": "NAME",
     "--recipe": "NAME",
     "--set": "KEY=VALUE",

@@ -1,4 +1,4 @@
-"""The notes at the end on texts in which a model guesses."""
+"""The notes at the end of a verb on the texts in which the model guessed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10  # words that are named
 MOST_NUMBERS = 5  # lines that are named
 MOST_KEPT = 10_000  # words that are counted
-USUALLY_UNSURE = 0.1  # twice the share of dev that is: more unsure answers are told
+USUALLY_UNSURE = (
+    0.1  # the share of unsure answers that needs no note; of dev, 0.05 are unsure
+)
 
 
 class Answer(Protocol):
@@ -23,20 +25,21 @@ class Answer(Protocol):
 
 
 class Guesses:
-    """Words that were never seen in training, and answers of which the model is less sure than
-    usual.
+    """The words that were never seen in training, and the answers that are unusually unsure.
+
+    `unit` is what a text is: a line, or a row of a table.
     """
 
     def __init__(self, unit: str = "line") -> None:
-        """Begin to count; texts are lines, or rows of a table."""
         self.unit = unit
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
         self.texts = self.with_unknown = self.unsure = 0
 
     def see(self, answer: Answer, number: int, name: str = "") -> list[str]:
-        """Count the answer to line `number`, which may be called otherwise; its words that were not
-        met before.
+        """Count the answer to text `number`; return its unknown words that were not seen before.
+
+        `name` stands for the number in notes.
         """
         new = [word for word in answer.unknown_words if word not in self.words]
         if len(self.words) < MOST_KEPT:
@@ -49,41 +52,38 @@ class Guesses:
         return new
 
     def lines(self) -> list[str]:
-        """Say what was guessed in all; nothing where nothing was."""
+        """Return the notes on all texts seen; none where nothing was guessed."""
         return [*self._of_words(), *self._of_unsure()]
 
     def _of_words(self) -> list[str]:
         if not self.words:
             return []
-        words, count = list(self.words), len(self.words)
-        more = f" and {count - MOST_SHOWN:,} more" if count > MOST_SHOWN else ""
-        found = f"{count:,} words were" if count > 1 else "1 word was"
-        which = _which(self.unit, self.numbers, self.with_unknown)
-        where = (
-            f", in {self.with_unknown:,} of {self.texts:,} texts ({which})"
-            if self.texts > 1
-            else ""
-        )
-        named = f"{', '.join(words[:MOST_SHOWN])}{more}"
+        count = len(self.words)
+        counted = f"{count:,} words were" if count > 1 else "1 word was"
+        named = ", ".join(list(self.words)[:MOST_SHOWN])
+        if count > MOST_SHOWN:
+            named += f" and {count - MOST_SHOWN:,} more"
+        where = ""
+        if self.texts > 1:
+            which = _which(self.unit, self.numbers, self.with_unknown)
+            where = f", in {self.with_unknown:,} of {self.texts:,} texts ({which})"
         return [
-            f"note: {found} never seen in training: {named}; the model guesses there{where}"
+            f"note: {counted} never seen in training: {named}; the model guesses there{where}"
         ]
 
     def _of_unsure(self) -> list[str]:
         if self.unsure <= USUALLY_UNSURE * self.texts:
             return []
-        which = (
-            f"of {self.unsure:,} of {self.texts:,} texts"
-            if self.texts > 1
-            else "of this text"
-        )
+        which = "of this text"
+        if self.texts > 1:
+            which = f"of {self.unsure:,} of {self.texts:,} texts"
         return [
             f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
         ]
 
 
 class GuessedLabels(Guesses):
-    """The guesses of classifications: also texts without a known word, and empty ones."""
+    """The guesses of a classifier: also texts without a known word, and empty ones."""
 
     def __init__(self, unit: str = "line") -> None:
         super().__init__(unit)
@@ -94,16 +94,11 @@ class GuessedLabels(Guesses):
     def see_label(
         self, answer: "Classification", number: int, text: str, name: str = ""
     ) -> None:
-        """Count the answer to a text in line `number`; what is known to be a guess is not counted
-        as unsure.
-        """
-        self.see(
-            replace(answer, unsure=False) if answer.nothing_known else answer,
-            number,
-            name,
-        )
+        """Count the answer to text `number`; a certain guess is not counted as unsure, too."""
         if not answer.nothing_known:
+            self.see(answer, number, name)
             return
+        self.see(replace(answer, unsure=False), number, name)
         if text.strip():
             self.with_nothing += 1
             numbers = self.nothing_known
@@ -114,32 +109,31 @@ class GuessedLabels(Guesses):
             numbers.append(name or str(number))
 
     def lines(self) -> list[str]:
-        """Say what was guessed in all, the worst first."""
-        found = []
+        """Return the notes on all texts seen, the worst first."""
+        notes = []
         if self.with_nothing:
-            which = self._texts(
-                self.with_nothing, self.nothing_known, "of", "of this text"
-            )
-            found.append(
-                f"note: {which} the model knows no word; what it answers there is a guess"
+            which = self._texts(self.with_nothing, self.nothing_known)
+            notes.append(
+                f"note: of {which} the model knows no word; what it answers there is a guess"
             )
         if self.num_empty:
             is_or_are = "are" if self.num_empty > 1 else "is"
-            which = self._texts(self.num_empty, self.empty, "", "this text")
-            found.append(
+            which = self._texts(self.num_empty, self.empty)
+            notes.append(
                 f"note: {which} {is_or_are} empty; what the model answers there is a guess"
             )
-        return [*found, *super().lines()]
+        return [*notes, *super().lines()]
 
-    def _texts(self, number: int, names: Sequence[str], before: str, only: str) -> str:
-        """Name the texts, and how many of how many they are."""
+    def _texts(self, number: int, names: Sequence[str]) -> str:
+        """Return how many of how many texts they are, and the first of them."""
         if self.texts == 1:
-            return only
-        return f"{before} {number:,} of {self.texts:,} texts ({_which(self.unit, names, number)})".strip()
+            return "this text"
+        which = _which(self.unit, names, number)
+        return f"{number:,} of {self.texts:,} texts ({which})"
 
 
 def _which(unit: str, names: Sequence[str], number: int) -> str:
-    """Return the first of so many lines or rows, by number."""
+    """Return the names of the first of `number` lines or rows."""
     units = f"{unit}s" if number > 1 else unit
     more = ", ..." if number > len(names) else ""
     return f"{units} {', '.join(names)}{more}"

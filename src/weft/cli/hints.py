@@ -1,4 +1,4 @@
-"""The answers to a verb or an option that Weft does not have: what it has instead."""
+"""The answers to verbs and options that Weft does not have: what to use instead."""
 
 import difflib
 import os
@@ -9,13 +9,13 @@ from pathlib import Path
 from weft.folder.layout import holds_model_or_run
 
 INSTEAD = {
-    "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT writes on from a prompt",
-    "clean": "Weft changes no text of yours; weft check DATA names what to mend, with file and line",
+    "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT continues a prompt",
+    "clean": "Weft does not change your text; weft check DATA names what to correct, with file and line",
     "convert": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
     "eval": "weft evaluate FOLDER DATA scores a model",
     "explain": "weft inspect FOLDER TEXT --output page.html shows what it does; weft diagnose finds why it is bad",
     "export": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
-    "finetune": "weft train DATA --from FOLDER trains a model of Weft further; others Weft does not read",
+    "finetune": "weft train DATA --from FOLDER trains a Weft model further; Weft does not read other models",
     "fit": "weft train DATA trains a model",
     "infer": "weft translate, weft classify or weft generate use a model, by its task",
     "init": "weft train DATA needs nothing beforehand; weft demo shows it on built-in text",
@@ -24,19 +24,21 @@ INSTEAD = {
     "pack": "zip or copy the model folder without its folder run/, which holds the training text",
     "predict": "weft translate, weft classify or weft generate use a model, by its task",
     "publish": "Weft uploads nothing; copy the model folder without run/, which holds the training text",
-    "resume": "the same weft train command goes on where it stopped",
+    "resume": "the same weft train command continues the run",
     "run": "weft translate, weft classify or weft generate use a model, by its task",
     "serve": "Weft is no server; weft translate reads standard input, and weft.load(FOLDER) serves it from Python",
     "show": "weft inspect FOLDER TEXT --output page.html shows what a model does",
-    "sweep": "Weft runs one training at a time; a loop of the shell over --set does that",
-    "test": "weft evaluate FOLDER DATA scores a model, weft selfcheck FOLDER proves its arithmetic",
+    "sweep": "Weft runs one training at a time; use a shell loop over --set",
+    "test": "weft evaluate FOLDER DATA scores a model, weft selfcheck FOLDER checks its arithmetic",
     "tokenize": "training learns its tokenizers itself; weft inspect shows the tokens of a text",
-    "tune": "Weft runs one training at a time; a loop of the shell over --set does that",
-    "validate": "weft check DATA looks text over, weft evaluate FOLDER DATA scores a model",
+    "tune": "Weft runs one training at a time; use a shell loop over --set",
+    "validate": "weft check DATA checks text, weft evaluate FOLDER DATA scores a model",
     "visualize": "weft inspect FOLDER TEXT --output page.html shows what a model does; weft plot draws curves",
 }
 
-_STEPS = "lengths are in steps: --set training.max_steps=2000; without, Weft reads the text 30 times"
+_STEPS = (
+    "training lasts for steps: --set training.max_steps=2000; the default is 30 epochs"
+)
 _GPU = "a GPU is used where PyTorch finds one; CUDA_VISIBLE_DEVICES= in front of the command hides it"
 _BY_TRAINING = "that is decided when a model is trained"
 _TURN = (
@@ -46,8 +48,8 @@ _TURN = (
 _LANGUAGES = (
     "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
 )
-_ONE_WAY = "a model translates between the languages that it was trained on, one way; nothing has to be said"
-LANGUAGES = {  # names under which a language is given elsewhere
+_ONE_WAY = "a model translates in one direction, between the languages that it was trained on; leave it out"
+LANGUAGES = {  # other programs' options for a language
     **dict.fromkeys(
         ("--source", "--source-lang", "--src", "--src-lang"), "--set data.src_lang=en"
     ),
@@ -60,7 +62,7 @@ LANGUAGES = {  # names under which a language is given elsewhere
 }
 OPTIONS = {
     "--batch": "--set batches.tokens_per_batch=4096, or batches.batch_size=64",
-    "--checkpoint": "the same command goes on where it stopped; --from FOLDER starts from a model",
+    "--checkpoint": "the same command continues a run; --from FOLDER starts from a model",
     "--config": "--recipe takes a name or a TOML file",
     "--cpu": _GPU,
     "--cuda": _GPU,
@@ -70,7 +72,7 @@ OPTIONS = {
     "--epochs": _STEPS,
     "--file": "texts need no option: weft train DATA; --input FILE for use",
     "--fp16": "--set training.precision=float16 for training, --precision for use",
-    "--glossary": "Weft has no glossary; --prefix TEXT says what a translation begins with",
+    "--glossary": "Weft has no glossary; --prefix TEXT sets the beginning of a translation",
     "--gpu": _GPU,
     "--gpus": "torchrun --nproc-per-node 2 -m weft train ... uses several",
     "--layers": "--set model.num_encoder_layers=3 --set model.num_decoder_layers=3",
@@ -79,88 +81,77 @@ OPTIONS = {
     "--model-dir": "--output FOLDER",
     "--name": "--output FOLDER",
     "--output-dir": "--output FOLDER",
-    "--resume": "the same command goes on where it stopped",
+    "--resume": "the same command continues a run",
     "--reverse": _TURN,
     "--steps": _STEPS,
     "--task": "--set task=translation, language-modelling or classification",
-    "--threshold": "--all gives every label's probability, to be cut where you like",
+    "--threshold": "--all gives every label's probability, for a threshold of your own",
     "--threads": "--set training.threads=2 for training; OMP_NUM_THREADS=2 in front of the command for use",
     "--valid": "--dev DATA",
     "--validation": "--dev DATA",
-    "--workers": "batches are made beside the step; there is nothing to set",
+    "--workers": "batches are prepared during the step; there is nothing to set",
 }
 
 
 def about_verb(word: str, verbs: Iterable[str]) -> str:
-    """Say what to do about a word that stands where a verb belongs, and is none."""
+    """Return the answer to a word that is given as a verb and is none."""
     if word in INSTEAD:
         return f"weft has no {word}: {INSTEAD[word]}"
+    if os.path.isdir(word):
+        return f"weft needs a verb before {word}: weft translate {word} TEXT"
     if os.path.exists(word):
-        use = (
-            f"weft translate {word} TEXT"
-            if os.path.isdir(word)
-            else f"weft check {word}, or weft train {word}"
-        )
+        use = f"weft check {word}, or weft train {word}"
         return f"weft needs a verb before {word}: {use}"
     near = difflib.get_close_matches(word.lower(), [*verbs, *INSTEAD], n=1, cutoff=0.7)
     if near and near[0] in INSTEAD:
         return f"weft has no {word}: {INSTEAD[near[0]]}"
-    return f"weft has no verb {word!r:.80}; " + (
-        f"did you mean weft {near[0]}?" if near else "weft --help lists them"
-    )
+    remedy = f"did you mean weft {near[0]}?" if near else "weft --help lists them"
+    return f"weft has no verb {word!r:.80}; {remedy}"
 
 
-def about_order(asked: str, words: Sequence[str]) -> str | None:
-    """Say what to do where the model's folder is not a verb's first argument but a later one."""
+def about_order(verb: str, words: Sequence[str]) -> str | None:
+    """Return the right order of a verb's arguments where the model's folder is not the first."""
     if not words or os.path.isdir(words[0]):
         return None
-    at = next(
-        (
-            i
-            for i, w in enumerate(words)
-            if i and os.path.isdir(w) and holds_model_or_run(Path(w))
-        ),
-        None,
-    )
-    if at is None:
-        return None
-    others = shlex.join([*words[:at], *words[at + 1 :]])
-    return f"the model's folder comes first: {asked} {shlex.quote(words[at])} {others:.100}"
+    for i, word in enumerate(words):
+        if os.path.isdir(word) and holds_model_or_run(Path(word)):
+            others = shlex.join([*words[:i], *words[i + 1 :]])
+            return f"the model's folder comes first: {verb} {shlex.quote(word)} {others:.100}"
+    return None
 
 
 def about_option(verb: str, name: str, options: Iterable[str]) -> str:
-    """Say what to do about an option that a verb, `weft VERB`, does not have."""
+    """Return the answer to an option that a verb, `weft VERB`, does not have."""
     known = [option for option in options if option.startswith("--")]
     near = [option for option in known if option.startswith(f"{name}-")]
     near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    remedy = _known_elsewhere(name, is_trained := "--set" in known)
+    takes_settings = "--set" in known
+    remedy = _known_elsewhere(name, takes_settings)
     if remedy is None and near:
         remedy = f"did you mean {near[0]}?"
     if remedy is None and (key := _as_key(name.lstrip("-").replace("-", "_"))):
-        remedy = key if is_trained else f"{_BY_TRAINING}: {key}"
-    return f"{verb} has no option {name}" + (
-        f": {remedy}" if remedy else f"; see {verb} --help"
-    )
+        remedy = key if takes_settings else f"{_BY_TRAINING}: {key}"
+    if remedy is None:
+        return f"{verb} has no option {name}; see {verb} --help"
+    return f"{verb} has no option {name}: {remedy}"
 
 
-def _known_elsewhere(name: str, is_trained: bool) -> str | None:
-    """Say what stands here for an option of other programs.
+def _known_elsewhere(name: str, takes_settings: bool) -> str | None:
+    """Return what to use instead of an option of other programs; None for one that is not known.
 
-    `is_trained` says whether the verb takes settings.
+    `takes_settings` says whether the verb has the option --set.
     """
-    if name in LANGUAGES or (name == "--from" and not is_trained):
-        return LANGUAGES[name] if is_trained else _ONE_WAY
+    if name in LANGUAGES or (name == "--from" and not takes_settings):
+        return LANGUAGES[name] if takes_settings else _ONE_WAY
     remedy = OPTIONS.get(name)
-    return (
-        f"{_BY_TRAINING}: {remedy}"
-        if remedy and remedy.startswith("--set ") and not is_trained
-        else remedy
-    )
+    if remedy and remedy.startswith("--set ") and not takes_settings:
+        return f"{_BY_TRAINING}: {remedy}"
+    return remedy
 
 
 def _as_key(leaf: str) -> str | None:
-    """Say how a key of the recipes is set, where an option is named like it."""
+    """Return how to set the key of a recipe that is called `leaf`; None where there is none."""
     from weft.recipes.problems import keys_named
 
-    found = keys_named(leaf)
-    return f"it is a key of the recipe: --set {found[0]}=..." if found else None
+    keys = keys_named(leaf)
+    return f"it is a key of the recipe: --set {keys[0]}=..." if keys else None

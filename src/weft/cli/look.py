@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.options import AsJson, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
-from weft.cli.use import AsJson
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from weft.config import Recipe
 
 FAILED_EXIT = 1
-
-Folder = Annotated[Path, typer.Argument(help="A model folder.")]
+MOST_SHOWN = 20  # characters without a font that are named
 
 
 class Picture(StrEnum):
@@ -44,12 +43,12 @@ def inspect(
         Path,
         typer.Option(
             "--output",
-            help="Where to write: page.html, a picture as .png or .svg, data as .json; of a translation the word "
-            "alignment as .txt or .pharaoh.",
+            help="Output file: a page (.html), a picture (.png, .svg) or data (.json); of a translation "
+            "also the word alignment (.txt, .pharaoh).",
         ),
     ],
 ) -> None:
-    """Show what a model does with a text: vectors, every layer's and head's attention,
+    """Show how a model processes a text: embeddings, attention of every layer and head,
     probabilities, and more.
     """
     from weft.inspection.suffixes import (
@@ -87,15 +86,11 @@ def diagnose(
     folder: Folder,
     data: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Text of the kind that the model was trained on, to try it with."
-        ),
+        typer.Argument(help="Text like the training text, to try the model on."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find why a model is bad: the causes that its run and its answers show, with evidence and
-    remedy.
-    """
+    """Find out why a model is bad: causes, evidence and remedies, from its run and its output."""
     refuse_no_folder(folder)
     refuse_missing_text(data or ())
     with stages.showing("loading PyTorch"):
@@ -114,9 +109,7 @@ def diagnose(
 
 
 def selfcheck(folder: Folder) -> None:
-    """Prove that a model of your own computes what it should: cached = uncached, beam 1 = greedy,
-    and more.
-    """
+    """Check that a model computes what it should: cached = uncached, beam 1 = greedy, and more."""
     refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
     from weft.kernels.machine import machine_for_command
@@ -125,7 +118,8 @@ def selfcheck(folder: Folder) -> None:
     proofs = run(load_task(folder, machine_for_command()))
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)
-    if failed := sum(not proof.holds for proof in proofs):
+    failed = sum(not proof.holds for proof in proofs)
+    if failed:
         remark(
             f"weft: {failed} of {len(proofs)} proofs fail: do not trust what this model gives here"
         )
@@ -140,23 +134,28 @@ def plot(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", help="Where to write: .png or .svg.")
+        Path, typer.Option("--output", help="Output file, .png or .svg.")
     ],
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="For history: model folders.")
+        list[Path] | None,
+        typer.Argument(help="For history: model folders with their runs."),
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(help="For schedule: a packaged recipe's name, or a TOML file."),
     ] = None,
     d_model: Annotated[
-        int | None, typer.Option(min=2, max=1024, help="For positions; else 128.")
+        int | None,
+        typer.Option(
+            min=2, max=1024, help="For positions: the model width. Default: 128."
+        ),
     ] = None,
     max_len: Annotated[
-        int | None, typer.Option(min=2, max=10_000, help="For positions; else 100.")
+        int | None,
+        typer.Option(min=2, max=10_000, help="For positions: how many. Default: 100."),
     ] = None,
 ) -> None:
-    """Draw what a lesson needs, or the learning curves of runs."""
+    """Draw figures for a lesson, or the learning curves of runs."""
     from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
     from weft.recipes.file import load_recipe
 
@@ -171,16 +170,13 @@ def plot(
     _refuse_strays(what, [name for name, value in given.items() if value])
     schedule = None if recipe is None else (load_recipe(recipe), recipe)
     _need_matplotlib()
-    _write(
-        _drawn(what, folders or [], schedule, d_model or 128, max_len or 100), output
-    )
+    figure = _drawn(what, folders or [], schedule, d_model or 128, max_len or 100)
+    _write(figure, output)
     remark(f"written to {output}")
 
 
 def _refuse_strays(what: Picture, given: list[str]) -> None:
-    """Raise UsageError where something was given that this picture has no use for, or its folders
-    were not.
-    """
+    """Raise UsageError for an option that this picture does not take, or missing folders."""
     useful = {
         Picture.POSITIONS: {"--d-model", "--max-len"},
         Picture.SCHEDULE: {"--recipe"},
@@ -226,17 +222,15 @@ def _drawn(
 
 
 def _write(figure: "Figure", output: Path) -> None:
-    """Write a picture, and say which characters it could not draw."""
+    """Write a picture, and report the characters that it could not draw."""
     from weft.inspection.figure import write_figure
 
     missing = write_figure(figure, output)
     if missing:
-        some = (
-            missing
-            if len(missing) <= 20
-            else f"{missing[:20]} and {len(missing) - 20} more"
-        )
+        shown = missing[:MOST_SHOWN]
+        if len(missing) > MOST_SHOWN:
+            shown += f" and {len(missing) - MOST_SHOWN} more"
         remark(
-            f"weft: no installed font draws {some}; install one that does (for Chinese, fonts-noto-cjk), "
-            "or write .svg, which takes the fonts of whoever opens it"
+            f"weft: no installed font draws {shown}; install one that does (for Chinese, fonts-noto-cjk), "
+            "or write .svg, which is drawn with the fonts of its reader"
         )

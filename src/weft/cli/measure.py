@@ -1,4 +1,4 @@
-"""Verbs that measure a model: evaluate, score."""
+"""Verbs that evaluate models: evaluate, compare, score."""
 
 import json
 import sys
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.recipe import refuse_missing_text
-from weft.cli.streams import print_json, reading_lines, sink
-from weft.cli.use import (
+from weft.cli.options import (
     AsJson,
     BeamSize,
     Ensemble,
@@ -20,10 +18,10 @@ from weft.cli.use import (
     Mbr,
     Precision,
     UtilityName,
-    naming_options,
-    refuse_idle,
-    together,
 )
+from weft.cli.recipe import refuse_missing_text
+from weft.cli.streams import print_json, reading_lines, sink
+from weft.cli.use import naming_options, refuse_idle, together
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
@@ -33,7 +31,9 @@ if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
     from weft.tasks.task import Scored
 
-_AT_A_TIME = 256  # texts that are translated before they are counted
+_AT_A_TIME = (
+    256  # texts that are translated together; the count rises after each such chunk
+)
 _HELD_OUT = {
     "test": "no text was given: this is the run's own test text",
     "dev": "no text was given, and the run has no test text: this is its dev text, which chose the best step",
@@ -45,7 +45,7 @@ def evaluate(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text of the kind that the model was trained on; else what its run held out."
+            help="Text like the training text. Default: the run's held-out text."
         ),
     ] = None,
     beam_size: BeamSize = None,
@@ -58,38 +58,41 @@ def evaluate(
     kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Score a model on text: BLEU and chrF; or loss and perplexity; or accuracy and F1."""
+    """Score a model on text: BLEU and chrF, loss and perplexity, or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
-    asked: dict[str, Any] = {
+    decoding: dict[str, Any] = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
         "mbr": mbr,
+        "utility": utility,
+        "shortlist": shortlist,
     }
-    asked |= {"utility": utility, "shortlist": shortlist, "ensemble": ensemble}
-    asked |= {} if precision == "float32" else {"precision": precision}
+    computing = (precision, kernels)
     with stages.showing("loading PyTorch"):
         scored, notes = _scored(
-            folder, data or [], asked, (precision, kernels), as_json
+            folder, data or [], decoding, ensemble or [], computing, as_json
         )
     if as_json:
         print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
         return
-    for line in [*scored.lines(), *(f"note: {note}" for note in notes)]:
+    for line in scored.lines():
         print(line)
+    for note in notes:
+        print(f"note: {note}")
 
 
 def _scored(
     folder: Path,
     data: list[str],
-    asked: dict[str, Any],
+    decoding: dict[str, Any],
+    others: list[Path],
     computing: tuple[str, str],
     as_json: bool,
 ) -> tuple["Scored", list[str]]:
-    """Return the scores and what else is to be said of them; a person hears first whether the text
-    was trained on.
+    """Return the scores and the notes on them; print first whether the text was trained on.
 
-    `computing`: in which precision, and by whose kernels.
+    `others` are the models of an ensemble; `computing` is the precision and the kernels.
     """
     from weft.data.check.finding import counted
     from weft.kernels.machine import machine_for_command
@@ -101,62 +104,81 @@ def _scored(
     stages.enter("loading the model")
     with naming_options(["precision", "kernels"]):
         task = load_task(folder, machine_for_command(*computing))
-    strays = [name for name, value in asked.items() if value is not None]
-    if strays and not isinstance(task, Translation):
-        option = strays[0].replace("_", "-")
-        lacks = "is scored in float32" if option == "precision" else "searches nothing"
-        raise UsageError(
-            f"--{option}: {folder} holds a model for {task.name}, which {lacks}"
-        )
-    part, text = ("", task.read(data)) if data else held_out(folder)
+    precision, _ = computing
+    if not isinstance(task, Translation):
+        _refuse_decoding(folder, task.name, decoding, others, precision)
+    own: list[str] = []
+    if data:
+        text = task.read(data)
+    else:
+        part, text = held_out(folder)
+        own.append(_HELD_OUT[part])
     trained_on = training_hashes(folder)
-    own = [_HELD_OUT[part]] if part else []
-    for mark in [] if as_json else [*own, *task.shared_rows(text, trained_on)]:
-        stages.say(f"note: {mark}")
+    if not as_json:
+        for note in [*own, *task.shared_rows(text, trained_on)]:
+            stages.say(f"note: {note}")
     stages.enter(f"scoring {counted(len(text), task.unit)}")
-    decoding: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if isinstance(task, Translation):
-        decoding = {
-            name: value
-            for name, value in asked.items()
-            if name not in ("ensemble", "precision")
-        }
-        model = together(task, asked["ensemble"] or [])
-        refuse_idle(computing[0], model.engine)
+        settings |= decoding
+        model = together(task, others)
+        refuse_idle(precision, model.engine)
         with naming_options(decoding):
-            found = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
-            scores: Any = task.scores_of(
-                text, list(stages.counted(found, task.unit, every=1))
-            )
+            stream = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
+            predictions = list(stages.counted(stream, task.unit, every=1))
+            scores: Any = task.scores_of(text, predictions)
     else:
         scores = task.evaluate(text)
-    together_with = {"models": 1 + len(asked["ensemble"])} if asked["ensemble"] else {}
-    scored = task.scored(text, scores, trained_on, {**decoding, **together_with})
-    return scored, [
-        *own,
-        *task.doubts(text, trained_on),
-        *scored.to_json().get("notes", ()),
-    ]
+    if others:
+        settings["models"] = 1 + len(others)
+    scored = task.scored(text, scores, trained_on, settings)
+    notes = [*own, *task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
+    return scored, notes
+
+
+def _refuse_decoding(
+    folder: Path,
+    task: str,
+    decoding: dict[str, Any],
+    others: list[Path],
+    precision: str,
+) -> None:
+    """Raise UsageError for an option of translators with a model for another task."""
+    names = [name for name, value in decoding.items() if value is not None]
+    if others:
+        names.append("ensemble")
+    if names:
+        why = "searches nothing"
+    elif precision != "float32":
+        names.append("precision")
+        why = "is scored in float32"
+    else:
+        return
+    option = names[0].replace("_", "-")
+    raise UsageError(f"--{option}: {folder} holds a model for {task}, which {why}")
 
 
 def compare(
     first: Annotated[Path, typer.Argument(help="A model folder.")],
-    second: Annotated[Path, typer.Argument(help="Another, for the same task.")],
+    second: Annotated[
+        Path, typer.Argument(help="Another model folder, for the same task.")
+    ],
     data: Annotated[
         list[str],
-        typer.Argument(help="Text of the kind that the models were trained on."),
+        typer.Argument(help="Text like the training text."),
     ],
     train: Annotated[
         list[str] | None,
         typer.Option(
-            help="The training pairs: compare by how often these have a word, too."
+            help="Training pairs: compare also by the words' frequency in them."
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=1, help="How often rows are drawn anew.")
+        int, typer.Option(min=1, help="Number of bootstrap resamples.")
     ] = 1000,
     show: Annotated[
-        int, typer.Option(min=0, help="Rows that differ most, in either direction.")
+        int,
+        typer.Option(min=0, help="Rows to show that differ most, in each direction."),
     ] = 5,
     as_json: AsJson = False,
 ) -> None:
@@ -168,7 +190,7 @@ def compare(
         from weft.inspection.comparison import compare as run
         from weft.kernels.machine import machine_for_command
 
-        found = run(
+        comparison = run(
             first,
             second,
             data,
@@ -178,20 +200,21 @@ def compare(
             show=show,
         )
     if as_json:
-        print_json(found.to_json())
+        print_json(comparison.to_json())
         return
-    say_lines(found.lines(), sys.stdout)
+    say_lines(comparison.lines(), sys.stdout)
 
 
 def score(
     folder: Folder,
     data: Annotated[
-        Path | None, typer.Argument(help="One text a line; else standard input.")
+        Path | None,
+        typer.Argument(help="File with one text per line. Default: standard input."),
     ] = None,
     kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Score each line by a language model: log-probability, perplexity and text, by tabs."""
+    """Score each line with a language model: log-probability, perplexity and text."""
     refuse_other_task(folder, "language-modelling")
     if data is not None and not data.is_file():
         why = "no such file; a text itself goes to standard input"
@@ -207,7 +230,7 @@ def score(
             model = LanguageModelling.load(
                 folder, machine_for_command(kernels=kernels)
             ).predictor()
-        stages.enter("")  # a terminal may be asked for lines
+        stages.enter("")  # the user may be asked to type lines
         total, num_tokens = _score_lines(model, data, as_json)
     if num_tokens:
         print(
@@ -219,21 +242,25 @@ def score(
 def _score_lines(
     model: "LanguageModel", data: Path | None, as_json: bool
 ) -> tuple[float, int]:
-    """Write each line's score; the sum of the log-probabilities, and of how many tokens.
+    """Write each line's score; return the sum of the log-probabilities and the number of tokens.
 
-    Where the scores come up on a terminal, they themselves show how far it is.
+    A terminal that shows the scores needs no status line.
     """
-    total, num_tokens = 0.0, 0
+    total = 0.0
+    num_tokens = 0
     with reading_lines(None, data, None) as source, sink(None) as out:
-        stages.enter("" if source.chunk == 1 or sys.stdout.isatty() else "scoring")
+        is_typed = source.chunk == 1
+        stages.enter("" if is_typed or sys.stdout.isatty() else "scoring")
         for line in stages.counted(source.lines, "lines", every=1):
-            (found,) = model.score(line)
-            total, num_tokens = total + found.log_prob, num_tokens + found.num_tokens
-            shown = f"{found.log_prob:.4f}\t{found.perplexity:.2f}\t{line}"
-            out.write(
-                (json.dumps(found.to_json(), ensure_ascii=False) if as_json else shown)
-                + "\n"
-            )
-            if source.chunk == 1:  # somebody waits for it
+            (text_score,) = model.score(line)
+            total += text_score.log_prob
+            num_tokens += text_score.num_tokens
+            if as_json:
+                shown = json.dumps(text_score.to_json(), ensure_ascii=False)
+            else:
+                numbers = f"{text_score.log_prob:.4f}\t{text_score.perplexity:.2f}"
+                shown = f"{numbers}\t{line}"
+            out.write(shown + "\n")
+            if is_typed:
                 out.flush()
     return total, num_tokens

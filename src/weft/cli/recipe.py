@@ -1,6 +1,4 @@
-"""The recipe that a verb works by: named, or the one for what the text looks like or a model to
-start from is.
-"""
+"""The choice of a recipe: by its name, by the model to start from, or by the look of the text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ from weft.folder.layout import RUNS, command_of, task_of
 if TYPE_CHECKING:
     from weft.config import Recipe
 
-# Of each task, the recipe that is taken where none is named; of none of them the keys' own
-# defaults.
+# by task, the recipe that is used where none is named; None stands for the keys' defaults
 USUAL = {
     "translation": None,
     "language-modelling": "lm-modern",
@@ -27,9 +24,7 @@ USUAL = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """A recipe, what is to be said of how it was chosen, and what is doubtful about the choice that
-    was made.
-    """
+    """A recipe, notes on how it was chosen (`said`), and doubts about the choice."""
 
     recipe: "Recipe"
     said: tuple[str, ...] = ()
@@ -42,42 +37,46 @@ def choose_recipe(
     data: Sequence[str],
     start_from: Path | None = None,
 ) -> Chosen:
-    """Read the recipe to work by.
+    """Choose and read a recipe.
 
-    What is named wins; then the task of the model to start from; then the look of the first text.
+    A name or a task in the settings decides; else the task of the model to start from; else the
+    look of the first text.
     """
     from weft.recipes.file import load_recipe
 
     values = dict(_split(setting) for setting in settings)
     if name is not None or "task" in values:
         recipe = load_recipe(name or USUAL.get(values.get("task", "")), settings)
-        looks = _look_of(data[0], values) if data else recipe.task
-        differs = (
+        if not data:
+            return Chosen(recipe)
+        looks = _look_of(data[0], values)
+        if looks == recipe.task:
+            return Chosen(recipe)
+        doubt = (
             f"{data[0]} looks like {KINDS[looks]}, but the recipe is for {recipe.task}"
-            if data
-            else ""
         )
-        return Chosen(recipe, doubts=() if looks == recipe.task else (differs,))
+        return Chosen(recipe, doubts=(doubt,))
     if start_from is not None:
         task = task_of(start_from)
         if task not in KINDS:
             raise FolderError(
                 f"{start_from}: holds a model of another version, for {task!r:.40}"
             )
-        said = f"{start_from} holds a model for {task}, so this is for {KINDS[task]}"
+        reason = f"{start_from} holds a model for {task}, so this is for {KINDS[task]}"
+    elif data:
+        task = _look_of(data[0], values)
+        reason = f"{data[0]} looks like {KINDS[task]}"
     else:
-        task = _look_of(data[0], values) if data else "translation"
-        said = f"{data[0]} looks like {KINDS[task]}" if data else ""
+        task = "translation"
+        reason = ""
     usual = USUAL[task]
+    recipe = load_recipe(usual, [f"task={task}", *settings])
+    if not reason:
+        return Chosen(recipe)
     by = f", by the recipe {usual}" if usual else ""
     others = " or ".join(other for other in KINDS if other != task)
-    recipe = load_recipe(usual, [f"task={task}", *settings])
-    return Chosen(
-        recipe,
-        said=(f"{said}{by}; else name another --recipe, or --set task={others}",)
-        if said
-        else (),
-    )
+    note = f"{reason}{by}; else name another --recipe, or --set task={others}"
+    return Chosen(recipe, said=(note,))
 
 
 def refuse_other_text(
@@ -87,47 +86,43 @@ def refuse_other_text(
     recipe: "Recipe",
     output: Path | None,
 ) -> None:
-    """Raise UsageError where nothing is to be trained on, or text beside what the recipe brings.
+    """Raise UsageError without any text to train on, or with text beside built-in text.
 
-    Of a run that has begun it is known by which command.
+    Without text, the message quotes the command that began the run in `output`.
     """
     builtin = recipe.model_dump()["data"].get("builtin")
     if data and not builtin:
         return
     from weft.data.texts import Sources
 
-    builtin = recipe.model_dump()["data"].get("builtin")
-    command = (
-        command_of(output) if output is not None and not data and not builtin else ""
-    )
+    command = ""
+    if output is not None and not data and not builtin:
+        command = command_of(output)
     if command:
         raise UsageError(
-            f"no text to train on; the run in {output} goes on by the command that began it: {command}"
+            f"no text to train on; the command that began the run in {output} continues it: {command}"
         )
     Sources(tuple(data), dev, test).refuse_beside(builtin)
 
 
 def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:
-    """Raise UsageError for two texts that seem to be the sides of pairs, `a.en a.de`, without a
-    comma.
-    """
-    paths = [Path(item.removesuffix(".gz")) for item in data]
-    if len(paths) != 2 or any(_split(setting)[0] == "task" for setting in settings):
+    """Raise UsageError for two files that seem to be aligned, `a.en a.de`, without a comma."""
+    is_task_set = any(_split(setting)[0] == "task" for setting in settings)
+    if len(data) != 2 or is_task_set:
         return
-    if paths[0].suffix == paths[1].suffix or {p.suffix for p in paths} & {
-        ".txt",
-        ".md",
-    }:
+    first, second = (Path(item.removesuffix(".gz")) for item in data)
+    is_plain = not {".txt", ".md"}.isdisjoint((first.suffix, second.suffix))
+    if is_plain or first.suffix == second.suffix:
         return
-    if (paths[0].parent, paths[0].stem) == (paths[1].parent, paths[1].stem):
+    if (first.parent, first.stem) == (second.parent, second.stem):
         raise UsageError(
             f"{data[0]} and {data[1]} seem to translate each other: join them by a comma, {','.join(data)}; "
-            "to learn to write from both, add --set task=language-modelling"
+            "to train a language model on both, add --set task=language-modelling"
         )
 
 
 def usual_folder(data: Sequence[str], recipe: str | None) -> Path:
-    """Choose the folder of a model where none was named: after its first text, or its recipe."""
+    """Return the folder of a model that the user has not named: after its text or its recipe."""
     if data:
         first = data[0].split(",")[0]
         name = Path(first.removesuffix(".gz")).stem
@@ -137,16 +132,14 @@ def usual_folder(data: Sequence[str], recipe: str | None) -> Path:
 
 
 def refuse_missing_text(items: Sequence[str | None]) -> None:
-    """Raise DataError where a text that was named is not there, before anything slow is begun."""
+    """Raise DataError where a file is missing, before anything slow is begun."""
     for item in items:
         for path in split_at_comma(item) if item else ():
             open_file(path).close()
 
 
 def _look_of(item: str, values: Mapping[str, str]) -> str:
-    """Return the task that a text is for, by its look. Raises DataError for one that is not
-    there.
-    """
+    """Guess the task of a text from its beginning. Raises DataError where it is missing."""
     refuse_missing_text([item])
     return guess_task(
         item,

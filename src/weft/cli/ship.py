@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.options import AsJson, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
 from weft.cli.train import (
@@ -18,7 +19,6 @@ from weft.cli.train import (
     Test,
     say_ended,
 )
-from weft.cli.use import AsJson, Folder
 from weft.console import stages
 from weft.console.wording import remark
 from weft.folder.layout import refuse_no_model, refuse_other_task
@@ -30,23 +30,21 @@ def quantize(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Pairs to compare on, not trained on; else what the run held out, where it is found."
+            help="Pairs to compare on, not trained on. Default: the run's held-out pairs."
         ),
     ] = None,
     shortlist: Annotated[
         list[str] | None,
         typer.Option(
-            help="Pairs, as for training: learn from them which words a text can become; repeatable."
+            help="Training pairs: learn from them which words each word can become; repeatable."
         ),
     ] = None,
     max_bleu_loss: Annotated[
-        float, typer.Option(help="Write nothing where int8 loses more BLEU.")
+        float, typer.Option(help="Write nothing if int8 loses more BLEU than this.")
     ] = 0.5,
     as_json: AsJson = False,
 ) -> None:
-    """Make a translator a quarter as large, and faster, in int8; only where it translates as
-    well.
-    """
+    """Quantize a translator to int8: a quarter of the size, and faster; refuse a loss of BLEU."""
     refuse_other_task(
         folder, "translation", "be quantized: only translators have an int8 form"
     )
@@ -58,7 +56,7 @@ def quantize(
         from weft.ship.quantization import contents
         from weft.ship.quantization import quantize as make
 
-        found = make(
+        report = make(
             folder,
             data or (),
             output,
@@ -67,9 +65,9 @@ def quantize(
             shortlist or (),
         )
     if as_json:
-        print_json({**asdict(found), "folder": str(output)})
+        print_json({**asdict(report), "folder": str(output)})
         return
-    for line in found.lines():
+    for line in report.lines():
         print(line)
     remark(f"weft: wrote {output}: {contents(output)}")
 
@@ -78,16 +76,16 @@ def average(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            help="A model folder with its run's checkpoints, or several alike."
+            help="A model folder with its run's checkpoints, or several models."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
     last: Annotated[
         int | None,
-        typer.Option(help="Of one run: only so many checkpoints, the newest."),
+        typer.Option(help="With one folder: average its newest N checkpoints."),
     ] = None,
 ) -> None:
-    """Make one model with the mean of several models' weights."""
+    """Average the weights of a run's checkpoints, or of several models."""
     from weft.ship.averaging import about_starts
     from weft.ship.averaging import average as make
 
@@ -101,11 +99,11 @@ def average(
 
 
 def distill(
-    teacher: Annotated[Path, typer.Argument(help="The model folder of a translator.")],
+    teacher: Annotated[Path, typer.Argument(help="The teacher's model folder.")],
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Text to translate: pairs, or a sentence a line; also .gz."
+            help="Text to translate: pairs, or one sentence per line; also .gz."
         ),
     ],
     output: Output,
@@ -114,14 +112,15 @@ def distill(
     test: Test = None,
     settings: Settings = None,
     beam_size: Annotated[
-        int | None, typer.Option(min=1, help="Of the teacher; else its own.")
+        int | None,
+        typer.Option(min=1, help="The teacher's beam size. Default: from its recipe."),
     ] = None,
     allow_bad_data: AllowBadData = False,
 ) -> None:
-    """Train a student on what a teacher translates, or go on with that where it was stopped."""
+    """Train a student on a teacher's translations, or continue a distillation that was stopped."""
     from weft.recipes.file import load_recipe
 
-    wanted = load_recipe(recipe, settings or ())
+    student = load_recipe(recipe, settings or ())
     refuse_no_model(teacher)
     refuse_missing_text([*data, dev, test])
 
@@ -129,7 +128,7 @@ def distill(
     from weft.run.request import Request
 
     request = Request(
-        recipe=wanted,
+        recipe=student,
         out=output,
         dev=dev,
         test=test,
@@ -137,4 +136,4 @@ def distill(
         allow_bad_data=allow_bad_data,
     )
     verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
-    say_ended(verdict, wanted.task, output)
+    say_ended(verdict, student.task, output)

@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -19,17 +20,17 @@ import typer
 from weft.console.wording import remark
 from weft.errors import DataError, UsageError
 
-CHUNK = 1024  # lines that are worked on together
+CHUNK = 1024  # lines that are processed together
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines to work on, and how many to take at a time: one on a terminal, where a person waits
-    for each.
+    """The texts to process.
 
-    `count` and the SHA-256 of the whole are known of what is no terminal. `rows` are the rows of a
-    table that the texts are from: every column by its name, or all cells; `unit` is what a text is
-    called to a person.
+    `chunk` is how many to take at a time: one on a terminal, where a person waits for each.
+    `count` and `sha256` of all texts are known unless they come from a terminal. `rows` are the
+    rows of the table that the texts are from: a mapping by column, or all cells. `unit` is what
+    messages call a text: line or row.
     """
 
     lines: Iterator[str]
@@ -47,12 +48,10 @@ def reading_lines(
     output_file: Path | None,
     has_columns: bool = False,
 ) -> Iterator[Lines]:
-    """Read the lines of arguments, a file or standard input.
+    """Yield the lines of arguments, a file or standard input.
 
-    `has_columns`: where the verb can take a table's column.
-
-    Raises UsageError where the arguments contradict each other, DataError for malformed text before
-    any line is handed out.
+    `has_columns` says whether the verb has the option --column. Raises UsageError for contradictory
+    arguments, and DataError for malformed text before the first line is yielded.
     """
     if text and input_file:
         raise UsageError("give texts or --input, not both")
@@ -73,56 +72,51 @@ def reading_lines(
 def reading_rows(
     input_file: Path, output_file: Path | None, column: str, as_cells: bool = False
 ) -> Iterator[Lines]:
-    """Read the texts of a table's column, one a row, empty ones too.
+    """Yield the texts of a table's column, one a row, with the rows; also empty texts.
 
-    Raises DataError before any is given.
-
-    `as_cells`, of CSV and TSV: the rows are lists of cells as they stand there.
+    With `as_cells`, for CSV and TSV, a row is the list of its cells. Raises DataError for a
+    malformed table before the first text is yielded.
     """
     from weft.data.labelled import read_cell_texts, read_texts
 
     _refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
-    size = _measured(text for text, _ in read_texts(input_file, column, dropped))
+    pairs: Iterator[tuple[str, Any]] = read_texts(input_file, column, dropped)
+    count, digest = _measured(text for text, _ in pairs)
     _say_dropped(input_file, dropped)
     if as_cells:
-        cell_texts, cells = itertools.tee(read_cell_texts(input_file, column))
-        yield Lines(
-            (text for text, _ in cell_texts),
-            CHUNK,
-            *size,
-            (row for _, row in cells),
-            "row",
-        )
-        return
-    texts, rows = itertools.tee(read_texts(input_file, column, Counter()))
-    yield Lines(
-        (text for text, _ in texts), CHUNK, *size, (row for _, row in rows), "row"
-    )
+        pairs = read_cell_texts(input_file, column)
+    else:
+        pairs = read_texts(input_file, column, Counter())
+    first, second = itertools.tee(pairs)
+    texts = (text for text, _ in first)
+    rows = (row for _, row in second)
+    yield Lines(texts, CHUNK, count, digest, rows, "row")
 
 
 @contextlib.contextmanager
 def reading_column(
     input_file: Path, output_file: Path | None, column: str
 ) -> Iterator[Lines]:
-    """Read the texts of a table's column, by its name or number; raises as `reading_rows`."""
+    """Yield the texts of a table's column, which is named or numbered; raise as `reading_rows`."""
     from weft.data.labelled import read_column
 
     _refuse_no_input(input_file)
     _refuse_same_file(input_file, output_file)
-    dropped, notes = Counter[str](), list[str]()
-    size = _measured(read_column(input_file, column, dropped, notes))
+    dropped: Counter[str] = Counter()
+    notes: list[str] = []
+    count, digest = _measured(read_column(input_file, column, dropped, notes))
     for note in notes:
         remark(f"weft: {note}")
     _say_dropped(input_file, dropped)
-    yield Lines(
-        read_column(input_file, column, Counter(), []), CHUNK, *size, unit="row"
-    )
+    texts = read_column(input_file, column, Counter(), [])
+    yield Lines(texts, CHUNK, count, digest, unit="row")
 
 
 def _measured(texts: Iterable[str]) -> tuple[int, str]:
-    """Count the texts, and hash them with SHA-256."""
-    count, digest = 0, sha256()
+    """Return the number of texts and their SHA-256."""
+    count = 0
+    digest = sha256()
     for count, text in enumerate(texts, start=1):  # noqa: B007
         digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
     return count, digest.hexdigest()
@@ -134,7 +128,7 @@ def _say_dropped(input_file: Path, dropped: Mapping[str, int]) -> None:
 
 
 def is_table(path: Path | None) -> bool:
-    """Return whether a file is named as a table of columns; lines with that ending are not."""
+    """Return whether a file exists and has the name of a table: CSV, TSV or JSON lines."""
     from weft.data.formats.filetype import type_of_name
 
     kind = type_of_name(path) if path is not None and path.is_file() else None
@@ -144,57 +138,51 @@ def is_table(path: Path | None) -> bool:
 def look_at_kind(
     stream: BinaryIO, path: Path | None, has_columns: bool = False
 ) -> None:
-    """Say what kind of file it seems to be, where its lines may be meant all the same; else raise
-    DataError.
+    """Raise DataError for a file that is not plain text; remark on text of a special format.
 
-    What stands in a pipe has no name; a table there is taken as lines.
+    A table in a pipe, which has no name, is taken as lines.
     """
     one_column = "one column: --input FILE --column NAME, or its number"
     from weft.data.formats.filetype import HEAD_BYTES, type_of_content, type_of_name
 
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
-    kind = type_of_content(head) or (type_of_name(path) if path is not None else None)
-    is_one_column = (
-        path is not None
-        and kind is not None
-        and kind.name == "tsv"
-        and b"\t" not in head
-    )
+    kind = type_of_content(head)
+    if kind is None and path is not None:
+        kind = type_of_name(path)
     name = path or "standard input"
-    if has_columns and kind is None and _has_tabs(head):
-        remark(
-            f"weft: {name}: every line has a TAB and is taken as it is; {one_column}"
-        )
-    if kind is None or is_one_column:
+    if kind is None:
+        if has_columns and _has_tabs(head):
+            remark(
+                f"weft: {name}: every line has a TAB and is taken as it is; {one_column}"
+            )
+        return
+    if path is not None and kind.name == "tsv" and b"\t" not in head:
         return
     if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
         remark(
             f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}"
         )
         return
-    as_lines = (
-        "; or give it as standard input, for its lines as they are"
-        if is_table(path)
-        else ""
-    )
-    remedy = f"for {one_column}" if has_columns and is_table(path) else kind.remedy
-    raise DataError(f"{name}: is {kind.words}, not one text a line; {remedy}{as_lines}")
+    remedy = kind.remedy
+    if is_table(path):
+        if has_columns:
+            remedy = f"for {one_column}"
+        remedy += "; or give it as standard input, for its lines as they are"
+    raise DataError(f"{name}: is {kind.words}, not one text a line; {remedy}")
 
 
 def _has_tabs(head: bytes) -> bool:
-    """Return whether there are several lines, and a TAB in each that is whole and not empty."""
-    some = [line for line in head.split(b"\n")[:-1] if line.strip()]
-    return len(some) > 1 and all(b"\t" in line.strip() for line in some)
+    """Return whether there are several complete lines, and a TAB in each that is not blank."""
+    complete = head.split(b"\n")[:-1]
+    texts = [line.strip() for line in complete if line.strip()]
+    return len(texts) > 1 and all(b"\t" in text for text in texts)
 
 
 def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
-    if (
-        input_file
-        and output_file
-        and output_file.exists()
-        and output_file.samefile(input_file)
-    ):
+    if input_file is None or output_file is None:
+        return
+    if output_file.exists() and output_file.samefile(input_file):
         raise UsageError(
             f"--output {output_file} is the input itself; it would be lost; give another name"
         )
@@ -202,7 +190,10 @@ def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None
 
 @contextlib.contextmanager
 def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
-    """Open the input as bytes that can be read twice: arguments, a file, or all of a pipe."""
+    """Yield the input as bytes that can be read twice: arguments, a file, or all of a pipe.
+
+    A terminal can be read once only.
+    """
     if path is not None:
         _refuse_no_input(path)
         with path.open("rb") as file:
@@ -213,9 +204,7 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     else:
         with tempfile.SpooledTemporaryFile(max_size=2**26) as spool:
             for line in text or ():
-                one_line = (
-                    line.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
-                )
+                one_line = re.sub("\r\n|\r|\n", " ", line)
                 spool.write(one_line.encode("utf-8", "surrogateescape") + b"\n")
             if not text:
                 while block := sys.stdin.buffer.read(2**20):
@@ -225,17 +214,20 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
 
 
 def _refuse_no_input(path: Path) -> None:
-    if not path.is_file():
-        why = "is a folder; name a file in it" if path.is_dir() else "no such file"
-        piped = path.exists() and not path.is_dir()
-        raise UsageError(
-            f"--input {path}: {'is no file; give it as standard input' if piped else why}"
-        )
+    if path.is_file():
+        return
+    if path.is_dir():
+        why = "is a folder; name a file in it"
+    elif path.exists():
+        why = "is no file; give it as standard input"
+    else:
+        why = "no such file"
+    raise UsageError(f"--input {path}: {why}")
 
 
 @contextlib.contextmanager
 def sink(path: Path | None) -> Iterator[TextIO]:
-    """Open standard output, or a file that appears when it is complete."""
+    """Yield standard output, or a file that appears when it is complete."""
     from weft.folder import durable
 
     if path is None:
@@ -243,7 +235,7 @@ def sink(path: Path | None) -> Iterator[TextIO]:
         try:
             yield sys.stdout
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read our output has seen enough
+        except BrokenPipeError:  # the reader has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
     else:
@@ -256,7 +248,7 @@ def sink(path: Path | None) -> Iterator[TextIO]:
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON on standard output, in UTF-8 whatever the terminal is."""
+    """Print a line of JSON on standard output, in UTF-8 whatever the terminal's encoding is."""
     with sink(None) as out:
         out.write(json.dumps(value, ensure_ascii=False) + "\n")
 
@@ -265,12 +257,10 @@ def print_json(value: Any) -> None:
 def growing_sink(
     path: Path | None, facts: Mapping[str, Any]
 ) -> Iterator[tuple[TextIO, int]]:
-    """Open a sink that goes on where it was interrupted; give how many lines it has.
+    """Yield a sink and the number of lines that it holds already.
 
-    The same `facts` are needed for that.
-
-    Without a path, or without `facts`, nothing is ever there. Raises UsageError where other facts
-    began.
+    With a path and `facts`, an interrupted output is continued after its last complete line. Raises
+    UsageError where it was begun with other facts.
     """
     from weft.folder import durable
 
@@ -283,13 +273,13 @@ def growing_sink(
     _refuse_no_file(path)
     with durable.growing(path, facts) as (file, done):
         if done:
-            remark(f"weft: {path}: goes on after line {done:,}")
+            remark(f"weft: {path}: continues after line {done:,}")
         out = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield out, done
             out.flush()
         except KeyboardInterrupt:
-            remark(f"weft: {path}: interrupted; the same command goes on with it")
+            remark(f"weft: {path}: interrupted; the same command continues it")
             raise
         finally:
             out.detach()
@@ -305,8 +295,9 @@ def _refuse_no_file(path: Path) -> None:
 
 @contextlib.contextmanager
 def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal while the block runs; to be called after each line. Short work has
-    none.
+    """Show a progress bar while the block runs; yield a function to call after each line.
+
+    There is no bar without a terminal, or for fewer than `CHUNK` lines.
     """
     if count is None or count < CHUNK or not sys.stderr.isatty():
         yield lambda: None
@@ -332,10 +323,7 @@ def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
 
 
 def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
-    """Read numbered lines; only \n and \r\n end one.
-
-    Raises DataError with the line that is not UTF-8.
-    """
+    """Yield numbered lines, which end in LF or CRLF. Raises DataError at one that is not UTF-8."""
     from weft.data.formats.encoding import remedy
 
     offset = 0  # of the line's first byte, as the readers of training text count
@@ -355,7 +343,7 @@ def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _all_of(source: BinaryIO) -> bytes:
-    """Return the beginning of what can be read once more; nothing of a terminal."""
+    """Return the beginning of the input; nothing where it cannot be read again."""
     if not source.seekable():
         return b""
     source.seek(0)
@@ -363,10 +351,12 @@ def _all_of(source: BinaryIO) -> bytes:
 
 
 def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:
-    """Read everything once, so that nothing is written before a malformed line is found; lines and
-    SHA-256.
+    """Read all lines, and return their number and SHA-256.
+
+    So a malformed line is found before any output is written. Raises DataError for one.
     """
-    count, digest = 0, sha256()
+    count = 0
+    digest = sha256()
     for count, line in lines(source, path):  # noqa: B007
         digest.update(line.encode() + b"\n")
     source.seek(0)
@@ -374,9 +364,7 @@ def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:
 
 
 def refuse_broken(texts: dict[str, str]) -> None:
-    """Raise DataError for an argument, by its name, that was not UTF-8: Python has lone surrogates
-    then.
-    """
+    """Raise DataError for an argument that was not UTF-8; Python then has surrogates in it."""
     for name, text in texts.items():
         try:
             text.encode("utf-8")

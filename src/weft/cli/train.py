@@ -1,4 +1,4 @@
-"""Verbs that make a model: demo, train, finish."""
+"""Verbs that train a model: train, finish."""
 
 import os
 import shlex
@@ -24,48 +24,66 @@ from weft.folder.layout import refuse_no_folder
 if TYPE_CHECKING:
     from weft.run.record import Verdict
 
-GOES_ON = "Folder of the model; the same folder goes on where it stopped."
-Output = Annotated[Path, typer.Option("--output", help=GOES_ON)]
+CONTINUED = "Model folder; an unfinished run in it is continued."
+Output = Annotated[Path, typer.Option("--output", help=CONTINUED)]
 
 RecipeName = Annotated[
     str | None,
     typer.Option(
         "--recipe",
-        help="A packaged recipe's name, a TOML file, or a run's recipe.json.",
+        help="Name of a packaged recipe, a TOML file, or a run's recipe.json.",
     ),
 ]
 Dev = Annotated[
-    str | None, typer.Option("--dev", help="Text that chooses the best step.")
+    str | None, typer.Option("--dev", help="Dev text, which selects the best step.")
 ]
 Test = Annotated[
-    str | None, typer.Option("--test", help="Text that is scored once, at the end.")
+    str | None, typer.Option("--test", help="Test text, scored once at the end.")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="section.key=value of the recipe; repeatable."),
+    typer.Option(
+        "--set", help="Set a key of the recipe, section.key=value; repeatable."
+    ),
 ]
 AllowBadData = Annotated[
     bool,
     typer.Option(
         "--allow-bad-data",
-        help="Train on text that the data doctor refuses; it is recorded.",
+        help="Train on text with fatal problems (see weft check); the card records it.",
     ),
 ]
-
+AllowDataChange = Annotated[
+    bool,
+    typer.Option(
+        "--allow-data-change",
+        help="Continue a run on different text; the card records it.",
+    ),
+]
+StartFrom = Annotated[
+    Path | None,
+    typer.Option("--from", help="Start from the weights of this model folder."),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Start over; a run in --output is moved aside, not removed.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option(
         "--verbose",
-        help="Also say how this machine computes, and what share of its peak is used.",
+        help="Also report precision, threads and the share of the machine's peak speed.",
     ),
 ]
-
 Minutes = Annotated[
     float | None,
     typer.Option(
         "--minutes",
         min=0.1,
-        help="End by then, the test scored and the model written: plans steps and schedule.",
+        help="Finish within N minutes, scoring included: plans steps and schedule.",
     ),
 ]
 
@@ -80,13 +98,14 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text: pairs (TSV, a,b or TMX), documents, or labelled rows (CSV, TSV, JSONL); also .gz; several."
+            help="Training text: pairs (TSV, TMX, or two files as a,b), documents, or labelled rows "
+            "(CSV, TSV, JSONL); also .gz."
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", help=f"{GOES_ON[:-1]}; else runs/NAME, after the text."
+            "--output", help=f"{CONTINUED} Default: runs/, with the text's name."
         ),
     ] = None,
     recipe: RecipeName = None,
@@ -96,30 +115,15 @@ def train(
     ] = None,
     dev: Dev = None,
     test: Test = None,
-    start_from: Annotated[
-        Path | None,
-        typer.Option("--from", help="Start from the weights of this model folder."),
-    ] = None,
+    start_from: StartFrom = None,
     settings: Settings = None,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            help="Begin anew; a run that --output holds is set aside, not removed.",
-        ),
-    ] = False,
-    allow_data_change: Annotated[
-        bool,
-        typer.Option(
-            "--allow-data-change",
-            help="Go on with a run on other text; the card records it.",
-        ),
-    ] = False,
+    fresh: Fresh = False,
+    allow_data_change: AllowDataChange = False,
     allow_bad_data: AllowBadData = False,
     verbose: Verbose = False,
     minutes: Minutes = None,
 ) -> None:
-    """Train a model from your text, or go on with a run that was stopped."""
+    """Train a model on your text, or continue a run that was stopped."""
     began = time.monotonic()
     if data and train:
         raise UsageError(
@@ -128,22 +132,16 @@ def train(
         )
     texts = (*(data or ()), *(train or ()))
     chosen = choose_recipe(recipe, settings or (), texts, start_from)
-    wanted = chosen.recipe
-    refuse_other_text(texts, dev, test, wanted, output)
+    refuse_other_text(texts, dev, test, chosen.recipe, output)
     if recipe is None:
         refuse_two_sides(texts, settings or ())
     refuse_missing_text([*texts, dev, test])
     out = output or usual_folder(texts, recipe)
     if is_first_process():
-        for line in [
-            *chosen.said,
-            *(
-                []
-                if output
-                else [f"the model goes to {out}; --output names another folder"]
-            ),
-        ]:
+        for line in chosen.said:
             say(line)
+        if output is None:
+            say(f"the model goes to {out}; --output names another folder")
 
     with stages.showing("loading PyTorch"):
         from weft.run.request import Request
@@ -151,7 +149,7 @@ def train(
 
         verdict = run_training(
             Request(
-                recipe=wanted,
+                recipe=chosen.recipe,
                 out=out,
                 train=texts,
                 dev=dev,
@@ -167,15 +165,13 @@ def train(
             ),
             verbose=verbose,
         )
-    say_ended(verdict, wanted.task, out)
+    say_ended(verdict, chosen.recipe.task, out)
 
 
 def finish(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder of a run that was stopped.")
-    ],
+    folder: Annotated[Path, typer.Argument(help="The folder of an unfinished run.")],
 ) -> None:
-    """Make a model of what an unfinished run has saved; its command still goes on afterwards."""
+    """Make a model of an unfinished run; the run can still be continued afterwards."""
     refuse_no_folder(folder)
     with stages.showing("loading PyTorch"):
         from weft.folder.model_folder import RunFolder
@@ -188,25 +184,23 @@ def finish(
 
 
 def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
-    """Say how a run ended, and what to do with its model; of several processes the first speaks."""
+    """Say how a run ended and how to try its model; of several processes, the first does."""
     if not is_first_process():
         return
     if verdict.test_summary:
         say(f"test: {verdict.test_summary}")
-    weights = (
-        f"; its weights are those of step {verdict.best_step:,}"
-        if 0 < verdict.best_step < verdict.step
-        else ""
-    )
-    say(f"{verdict.reason}; the model is in {out}{weights}; try:")
+    ended = f"{verdict.reason}; the model is in {out}"
+    if 0 < verdict.best_step < verdict.step:
+        ended += f"; its weights are those of step {verdict.best_step:,}"
+    say(f"{ended}; try:")
     say(f"  {TRIES[task].format(shlex.quote(str(out)))}")
 
 
 def is_first_process() -> bool:
-    """Return whether this is the process that speaks, of those that torchrun starts."""
+    """Return whether this is the first, or only, of the processes that torchrun starts."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def say(text: str) -> None:
-    """Say a line to the person, not to a pipe."""
+    """Print lines on standard error."""
     say_lines(text.split("\n"), sys.stderr)

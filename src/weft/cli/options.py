@@ -1,0 +1,140 @@
+"""Arguments and options that several verbs share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[Path, typer.Argument(help="A model folder.")]
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(help="Texts. Default: read --input or standard input."),
+]
+Input = Annotated[
+    Path | None,
+    typer.Option("--input", help="Input file, one text per line; or a table."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", help="Output file. Default: standard output."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        help="With a table as --input: the column to translate, by name or number.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")]
+
+# search
+BeamSize = Annotated[
+    int | None,
+    typer.Option(
+        "--beam-size",
+        min=1,
+        help="Beam size; 1 is greedy search. Default: from the recipe.",
+    ),
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(
+        help="Exponent of the length normalization; 0 prefers short translations. "
+        "Default: from the recipe."
+    ),
+]
+NumBest = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Translations per text; from 2 on, a line has line number, score and text.",
+    ),
+]
+Exhaustive = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Search all translations of up to N tokens; for tiny vocabularies only.",
+    ),
+]
+CoveragePenalty = Annotated[
+    float,
+    typer.Option(help="Rerank the beam by source coverage, with this weight."),
+]
+Prefix = Annotated[
+    str, typer.Option(help="Text that every translation must begin with.")
+]
+NoRepeatNgrams = Annotated[
+    int,
+    typer.Option(min=0, help="Never repeat an n-gram of N tokens; 0: no limit."),
+]
+IsShort = Annotated[
+    bool | None,
+    typer.Option(
+        "--shortlist/--no-shortlist",
+        help="Restrict the output to the model's lexical shortlist, which is faster. "
+        "Default: the model's setting.",
+    ),
+]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Another model with the same tokenizers, to average probabilities with; repeatable."
+    ),
+]
+Alignments = Annotated[
+    bool,
+    typer.Option(
+        "--alignments",
+        help="With --json: add the source token that each target token attends to most.",
+    ),
+]
+
+# sampling
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        help="Sample --n-best translations at this temperature instead of searching."
+    ),
+]
+TopK = Annotated[
+    int | None, typer.Option(min=1, help="Sample from the N most probable tokens.")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(help="Sample from the fewest tokens with this total probability."),
+]
+MinP = Annotated[
+    float | None,
+    typer.Option(
+        help="Exclude tokens less probable than this fraction of the most probable one."
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Random seed of the samples. Default: 1.")
+]
+Mbr = Annotated[
+    int | None,
+    typer.Option(
+        help="Minimum Bayes risk: draw N samples and choose the one most similar to the others."
+    ),
+]
+UtilityName = Annotated[
+    str | None,
+    typer.Option(help="Similarity measure of --mbr: chrf or bleu. Default: chrf."),
+]
+
+# computing
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="Precision of matrix products: float32, bfloat16, float16 (GPU only), or auto "
+        "for the fastest; int8 models use int8."
+    ),
+]
+Kernels = Annotated[
+    str,
+    typer.Option(
+        help="auto: the fastest code for this machine; torch: plain PyTorch, for debugging."
+    ),
+]
