@@ -56,7 +56,9 @@ def test_best_scores_are_those_of_the_best_cut() -> None:
     np.testing.assert_allclose(
         computed, [max(map(_score, _cuts(word))) for word in WORDS], rtol=1e-12
     )
-    inner = unigram._best_scores(unigram._lattice(["abc"], number, whole=False), SCORES)
+    inner = unigram._best_scores(
+        unigram._lattice(["abc"], number, allow_whole=False), SCORES
+    )
     np.testing.assert_allclose(
         inner, [max(_score(cut) for cut in _cuts("abc") if len(cut) > 1)], rtol=1e-12
     )

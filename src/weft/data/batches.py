@@ -9,6 +9,7 @@ products are set up anew for every shape they meet, and so meet few.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from weft.data.store import Ids, ParallelStore, Positions
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 DEFAULT_TOKENS = 4096
+T = TypeVar("T")
 Widths = tuple[Positions, Positions]
 """What the source and the target of each row of a store are padded to, at the least."""
 
@@ -48,13 +50,21 @@ class Batch:
         return [self._part(rows) for rows in slices(len(self.rows), count)]
 
     def _part(self, rows: slice) -> "Batch":
-        src, tgt_in, tgt_out = self.src[rows], self.tgt_in[rows], self.tgt_out[rows]
-        numbers = (int((ids != PAD_ID).sum()) for ids in (src, tgt_out))
-        return Batch(src, tgt_in, tgt_out, self.rows[rows], *numbers)
+        src = self.src[rows]
+        tgt_out = self.tgt_out[rows]
+        return Batch(
+            src=src,
+            tgt_in=self.tgt_in[rows],
+            tgt_out=tgt_out,
+            rows=self.rows[rows],
+            num_src_tokens=int((src != PAD_ID).sum()),
+            num_tgt_tokens=int((tgt_out != PAD_ID).sum()),
+        )
 
     def describe(self) -> str:
-        """Its size in words."""
-        (rows, src_len), tgt_len = self.src.shape, self.tgt_in.shape[1]
+        """Describe the size of the batch in words."""
+        rows, src_len = self.src.shape
+        tgt_len = self.tgt_in.shape[1]
         return f"{rows} pairs, source length {src_len}, target length {tgt_len}"
 
 
@@ -69,20 +79,23 @@ class Batches:
         seed: int,
         noise: Noise | None = None,
     ) -> None:
-        """Limit a batch by padded source plus target tokens (bos and eos included), or by
+        """Set the limit of a batch: padded source plus target tokens (bos and eos included), or
         sentences.
 
         With neither, 4,096 tokens. A row longer than the limit is a batch of its own. Lengths are
         those without `noise`, which may make a batch larger.
         """
-        self._store, self._seed, self._widths = store, seed, _padded_lens(store)
+        self._store = store
+        self._seed = seed
+        self._noise = noise
+        self._widths = _padded_lens(store)
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
-        self._batch_size, self._noise = batch_size, noise
+        self._batch_size = batch_size
         self._epoch = -1
         self._plan: list[Positions] = []
 
     def num_batches(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+        """Count the batches of an epoch."""
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> Batch:
@@ -100,34 +113,50 @@ class Batches:
 
     def _planned(self, epoch: int) -> list[Positions]:
         if epoch != self._epoch:
-            self._plan, self._epoch = self._make_plan(epoch), epoch
+            self._plan = self._make_plan(epoch)
+            self._epoch = epoch
         return self._plan
 
     def _make_plan(self, epoch: int) -> list[Positions]:
-        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
+        generator = epoch_generator(self._seed, epoch)
         order = generator.permutation(len(self._store))
         if self._batch_size is None:
-            plan = _cut_by_tokens(
-                self._widths, _bucketed(self._widths, order, generator), self._tokens
-            )
-            last = []
-        else:
-            remainder = len(order) % self._batch_size
-            rows = _bucketed(self._widths, order[remainder:], generator)
-            plan = (
-                np.split(rows, range(self._batch_size, len(rows), self._batch_size))
-                if len(rows)
-                else []
-            )
-            last = [order[:remainder]] if remainder else []
-        return [plan[i] for i in generator.permutation(len(plan))] + last
+            rows = _bucketed(self._widths, order, generator)
+            plan = _cut_by_tokens(self._widths, rows, self._tokens)
+            return shuffled(plan, generator)
+        # What makes no full batch is drawn from all lengths, not always from the longest.
+        remainder = len(order) % self._batch_size
+        last = order[:remainder]
+        rows = _bucketed(self._widths, order[remainder:], generator)
+        plan = shuffled(cut_evenly(rows, self._batch_size), generator)
+        return [*plan, last] if remainder else plan
 
 
 def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batch]:
-    """Every row once, in order of length, for evaluation; limited as `Batches` by tokens."""
-    order, widths = np.lexsort((store.tgt_lens, store.src_lens)), _padded_lens(store)
+    """Yield every row once, in order of length, for evaluation; a batch is limited by tokens as in
+    `Batches`.
+    """
+    order = np.lexsort((store.tgt_lens, store.src_lens))
+    widths = _padded_lens(store)
     for rows in _cut_by_tokens(widths, order, tokens_per_batch):
         yield _collate(store, rows, widths)
+
+
+def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
+    """Create the generator of random numbers for one epoch of a run."""
+    sequence = np.random.SeedSequence([seed, epoch])
+    return np.random.default_rng(sequence)
+
+
+def shuffled(plan: list[T], generator: np.random.Generator) -> list[T]:
+    """Shuffle the batches of an epoch."""
+    order = generator.permutation(len(plan))
+    return [plan[i] for i in order]
+
+
+def cut_evenly(rows: Positions, size: int) -> list[Positions]:
+    """Cut rows into batches of `size`."""
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _padded_lens(store: ParallelStore) -> Widths:
@@ -158,53 +187,70 @@ def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positio
     batches = []
     start = 0
     # no batch has more rows than that
-    most = limit // int((src + tgt).min(initial=limit)) + 1
+    shortest = int((src + tgt).min(initial=limit))
+    most = limit // shortest + 1
     while start < len(order):
         ahead = slice(start, start + most)
-        sizes = np.maximum.accumulate(src[ahead]) + np.maximum.accumulate(tgt[ahead])
-        sizes *= np.arange(1, len(sizes) + 1)
-        end = start + round_rows(int(np.searchsorted(sizes, limit, side="right")))
+        src_width = np.maximum.accumulate(src[ahead])
+        tgt_width = np.maximum.accumulate(tgt[ahead])
+        end = start + rows_within(src_width + tgt_width, limit)
         batches.append(order[start:end])
         start = end
     return batches
 
 
+def rows_within(widths: Positions, limit: int) -> int:
+    """Count the rows that a batch takes: as many as fit into `limit`, one at least, many in eights.
+
+    `widths` are those of batches of one row, two, and so on.
+    """
+    sizes = widths * np.arange(1, len(widths) + 1)
+    fitting = np.searchsorted(sizes, limit, side="right")
+    return round_rows(int(fitting))
+
+
 def slices(rows: int, count: int) -> list[slice]:
-    """At most `count` stretches of rows, all but the last equally long."""
+    """Cut so many rows into at most `count` stretches, all but the last equally long."""
     size = -(-rows // count)
     return [slice(start, start + size) for start in range(0, rows, size)]
 
 
 def even(lens: Positions) -> Positions:
-    """The lengths of all rows as they are padded: to even numbers, but the longest to no more than
-    its own.
+    """Round the lengths of all rows up to even numbers, as they are padded, but the longest to no
+    more than its own.
     """
-    return np.minimum(lens + lens % 2, lens.max(initial=0))
+    longest = lens.max(initial=0)
+    return np.minimum(lens + lens % 2, longest)
 
 
 def round_rows(fitting: int) -> int:
-    """How many rows a batch takes of those that fit: at least one, of more than eight a multiple of
-    eight.
+    """Round down the number of rows that fit: above eight to a multiple of eight; it is one at
+    least.
     """
-    return max(fitting - fitting % ROWS if fitting > ROWS else fitting, 1)
+    if fitting > ROWS:
+        return fitting - fitting % ROWS
+    return max(fitting, 1)
 
 
 def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
-    src_lens, tgt_lens = store.src_lens[rows], store.tgt_lens[rows]
+    num_rows = len(rows)
+    src_lens = store.src_lens[rows]
+    tgt_lens = store.tgt_lens[rows]
     src_width, tgt_width = (int(lens[rows].max(initial=1)) for lens in widths)
     src = _padded(store.src_ids, store.src_offsets, rows, src_width)
     tgt = _padded(store.tgt_ids, store.tgt_offsets, rows, tgt_width)
-    each = np.arange(len(rows))
+    each = np.arange(num_rows)
     src[each, src_lens] = EOS_ID
-    tgt_in = np.concatenate([np.full((len(rows), 1), BOS_ID), tgt[:, :-1]], axis=1)
+    bos = np.full((num_rows, 1), BOS_ID)
+    tgt_in = np.concatenate([bos, tgt[:, :-1]], axis=1)
     tgt[each, tgt_lens] = EOS_ID
     return Batch(
         src=torch.from_numpy(src),
         tgt_in=torch.from_numpy(tgt_in),
         tgt_out=torch.from_numpy(tgt),
         rows=rows,
-        num_src_tokens=int(src_lens.sum()) + len(rows),
-        num_tgt_tokens=int(tgt_lens.sum()) + len(rows),
+        num_src_tokens=int(src_lens.sum()) + num_rows,
+        num_tgt_tokens=int(tgt_lens.sum()) + num_rows,
     )
 
 
@@ -230,9 +276,10 @@ def _padded(
     ids: Ids, offsets: Positions, rows: Positions, width: int
 ) -> npt.NDArray[np.int64]:
     """Return the rows' ids as a matrix of int64."""
-    starts, ends = offsets[rows], offsets[rows + 1]
-    positions = starts[:, None] + np.arange(width)
-    inside = positions < ends[:, None]
+    starts = offsets[rows][:, None]
+    ends = offsets[rows + 1][:, None]
+    positions = starts + np.arange(width)
+    inside = positions < ends
     padded = np.full(positions.shape, PAD_ID, dtype=np.int64)
     padded[inside] = ids[positions[inside]]
     return padded

@@ -1,4 +1,4 @@
-"""A look at text before anything is trained: read as training would read it, but on past what
+"""The check of text before anything is trained: it reads as training would, but goes on past what
 cannot be read.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, TranslationRecipe
 from weft.data.check.columns import look_over_columns
-from weft.data.check.finding import Finding, gravest_first
+from weft.data.check.finding import Finding, Severity, gravest_first
 from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
 from weft.data.check.summary import summarize
 from weft.data.check.unequal import unequal_lines
@@ -20,15 +20,14 @@ from weft.data.signature import signature
 from weft.data.texts import Sources
 from weft.errors import DataError
 
+SEVERITIES: tuple[Severity, ...] = ("fatal", "warning", "note")
 T = TypeVar("T", ParallelText, Documents, LabelledText)
 Parts = dict[str, T | None]
 
 
 @dataclass
 class Checkup:
-    """What was looked at and what was found; `parts` has numbers of each part that could be
-    read.
-    """
+    """The result of a check: the findings; `parts` has numbers of each part that could be read."""
 
     task: str
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -37,25 +36,23 @@ class Checkup:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether training on this would be wrong."""
+        """Return whether training on this text would be wrong."""
         return any(finding.severity == "fatal" for finding in self.findings)
 
     def counts(self) -> dict[str, int]:
-        """How many findings there are of each severity."""
-        return {
-            s: sum(f.severity == s for f in self.findings)
-            for s in ("fatal", "warning", "note")
-        }
+        """Count the findings of each severity."""
+        severities = [finding.severity for finding in self.findings]
+        return {name: severities.count(name) for name in SEVERITIES}
 
     def words(self) -> str:
-        """Return the verdict for a person."""
+        """Say the verdict in words."""
         if self.is_fatal:
             return "training on this would be wrong"
         warned = ", but look at what is warned of" if self.counts()["warning"] else ""
         return f"nothing stands against training{warned}"
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain dictionary."""
+        """Return the result as a plain dictionary."""
         return {
             "task": self.task,
             "verdict": self.words(),
@@ -66,100 +63,110 @@ class Checkup:
         }
 
 
-def check_up(recipe: Recipe, given: Sources) -> Checkup:
-    """Read and look over all that was given; what cannot be read is a fatal finding, and the rest
-    is looked at.
+def check_up(recipe: Recipe, sources: Sources) -> Checkup:
+    """Read and check every part of the text; what cannot be read is a fatal finding, and the rest
+    is checked.
     """
-    found = Checkup(recipe.task)
+    checkup = Checkup(recipe.task)
     if isinstance(recipe, TranslationRecipe):
-        _check_pairs(recipe, given, found)
+        _check_pairs(recipe, sources, checkup)
     elif isinstance(recipe, LanguageRecipe):
-        parts = _read_parts(
-            given,
-            lambda items: read_documents(items, recipe.data.documents, recipe.data.raw),
-            found,
-        )
-        _look(parts, examine_documents, found)
+        _check_documents(recipe, sources, checkup)
     else:
         assert isinstance(recipe, ClassificationRecipe)
-        _check_rows(recipe, given, found)
-    found.findings = gravest_first(found.findings)
-    return found
+        _check_rows(recipe, sources, checkup)
+    checkup.findings = gravest_first(checkup.findings)
+    return checkup
 
 
-def _check_pairs(recipe: TranslationRecipe, given: Sources, found: Checkup) -> None:
-    langs = (recipe.data.src_lang, recipe.data.tgt_lang)
-    _look(
-        _read_parts(given, lambda items: read_pairs(items, *langs), found),
-        examine_pairs,
-        found,
-    )
+def _check_pairs(recipe: TranslationRecipe, sources: Sources, checkup: Checkup) -> None:
+    def read(items: Sequence[str]) -> ParallelText:
+        return read_pairs(items, recipe.data.src_lang, recipe.data.tgt_lang)
+
+    _examine(_read_parts(sources, read, checkup), examine_pairs, checkup)
 
 
-def _check_rows(recipe: ClassificationRecipe, given: Sources, found: Checkup) -> None:
+def _check_documents(
+    recipe: LanguageRecipe, sources: Sources, checkup: Checkup
+) -> None:
+    def read(items: Sequence[str]) -> Documents:
+        return read_documents(items, recipe.data.documents, recipe.data.raw)
+
+    _examine(_read_parts(sources, read, checkup), examine_documents, checkup)
+
+
+def _check_rows(
+    recipe: ClassificationRecipe, sources: Sources, checkup: Checkup
+) -> None:
     data = recipe.data
     columns = (data.text_column, data.label_column)
-    parts = _read_parts(
-        given, lambda items: read_labelled(items, *columns, data.label_separator), found
-    )
+
+    def read(items: Sequence[str]) -> LabelledText:
+        return read_labelled(items, *columns, data.label_separator)
+
+    parts = _read_parts(sources, read, checkup)
     if parts["train"] is not None:
         for name in parts["train"].files:
-            found.findings += look_over_columns(Path(name), *columns)
-    _look(parts, examine_rows, found)
+            checkup.findings += look_over_columns(Path(name), *columns)
+    _examine(parts, examine_rows, checkup)
 
 
-def _look(
-    parts: Parts[T], examine: Callable[..., list[Finding]], found: Checkup
+def _examine(
+    parts: Parts[T], examine: Callable[..., list[Finding]], checkup: Checkup
 ) -> None:
-    """Numbers of all parts, and the findings; without training text each other part is looked over
-    by itself.
+    """Add the numbers of all parts, and the findings; without training text each other part is
+    checked by itself.
     """
-    for name, part in parts.items():
-        if part is not None:
-            found.parts[name] = {**summarize(part), "signature": signature(part.rows())}
+    present = {name: part for name, part in parts.items() if part is not None}
+    for name, part in present.items():
+        numbers = summarize(part)
+        checkup.parts[name] = {**numbers, "signature": signature(part.rows())}
     train, *others = parts.values()
     if train is not None:
-        found.findings += examine(train, *others)
+        checkup.findings += examine(train, *others)
         return
-    for name, part in parts.items():
-        found.findings += [
-            replace(finding, part=name)
-            for finding in (examine(part) if part is not None else ())
-        ]
+    for name, part in present.items():
+        checkup.findings += [replace(finding, part=name) for finding in examine(part)]
 
 
 def _read_parts(
-    given: Sources, read: Callable[[Sequence[str]], T], found: Checkup
+    sources: Sources, read: Callable[[Sequence[str]], T], checkup: Checkup
 ) -> Parts[T]:
-    asked = {"train": given.train, "dev": (given.dev,), "test": (given.test,)}
+    dev = [sources.dev] if sources.dev else []
+    test = [sources.test] if sources.test else []
+    train = [item for item in sources.train if item]
     return {
-        name: _read([i for i in items if i], read, name, found)
-        for name, items in asked.items()
+        "train": _read(train, read, "train", checkup),
+        "dev": _read(dev, read, "dev", checkup),
+        "test": _read(test, read, "test", checkup),
     }
 
 
 def _read(
-    items: Sequence[str], read: Callable[[Sequence[str]], T], part: str, found: Checkup
+    items: Sequence[str],
+    read: Callable[[Sequence[str]], T],
+    part: str,
+    checkup: Checkup,
 ) -> T | None:
-    """All that can be read of some DATA, joined; the rest becomes findings."""
+    """Read all that can be read of some DATA, joined; the rest becomes findings."""
     if not items:
         return None
     try:
         return read(items)
     except DataError as error:
-        whole = error
+        reason = error
     if len(items) == 1:
-        found.findings.append(_unreadable(items[0], whole, part))
+        checkup.findings.append(_unreadable(items[0], reason, part))
         return None
-    sound = [item for item in items if _read([item], read, part, found) is not None]
+    sound = [item for item in items if _read([item], read, part, checkup) is not None]
     if len(sound) == len(items):  # each can be read, but they do not go together
-        found.findings.append(_unreadable(", ".join(items), whole, part))
+        checkup.findings.append(_unreadable(", ".join(items), reason, part))
         return None
-    return _read(sound, read, part, found)
+    return _read(sound, read, part, checkup)
 
 
 def _unreadable(item: str, error: DataError, part: str) -> Finding:
-    """Why DATA cannot be read; of two files of unequal length also where they part."""
+    """Say why DATA cannot be read; of two files of unequal length also where they part."""
     message, _, remedy = str(error).partition("; ")
     plain = Finding(
         "fatal",

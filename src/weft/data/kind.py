@@ -1,4 +1,4 @@
-"""Which kind of text a file holds, by its name and its beginning: pairs, documents or labelled
+"""The kind of text that a file holds, by its name and its beginning: pairs, documents or labelled
 rows.
 """
 
@@ -21,7 +21,7 @@ _TASKS = {  # of types of files that say so
     **dict.fromkeys(("csv", "jsonl", "json"), "classification"),
     **dict.fromkeys(("tmx", "xliff", "po", "ftl"), "translation"),
 }
-_HEAD = 1 << 16  # bytes that are looked at
+_HEAD = 1 << 16  # bytes that are read
 _FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
 _MOST_LABELS = 50
 _LONGEST_LABEL = 40
@@ -30,7 +30,7 @@ _LONGEST_LABEL = 40
 def guess_task(
     item: str, text_column: str = "text", label_column: str = "label"
 ) -> str:
-    """Which task DATA looks like; what is missing or cannot be read looks like pairs.
+    """Guess the task of DATA; what is missing or cannot be read is taken for pairs.
 
     Raises DataError for a spreadsheet: its rows may be of any task.
     """
@@ -53,15 +53,11 @@ def guess_task(
     name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
     names = {cell.strip().strip('"') for cell in cells[0]}
-    if name.endswith(".tsv") and (
-        {text_column, label_column} & names or _has_labels(cells)
-    ):
+    is_tsv = name.endswith(".tsv")
+    if is_tsv and ({text_column, label_column} & names or _has_labels(cells)):
         return "classification"
-    return (
-        "translation"
-        if len(cells[0]) > 1 or name.endswith(".tsv")
-        else "language-modelling"
-    )
+    is_pairs = is_tsv or len(cells[0]) > 1
+    return "translation" if is_pairs else "language-modelling"
 
 
 def _task_of(type_name: str, path: Path) -> str:
@@ -74,22 +70,24 @@ def _task_of(type_name: str, path: Path) -> str:
 
 
 def _first_lines(path: Path) -> list[str]:
-    """Return the lines of the file's beginning, the last of which may be cut; at least one."""
+    """Return the lines of the file's beginning without the last one, which may be cut off; at least
+    one.
+    """
     lines = read_head(path, _HEAD).decode("utf-8-sig", "replace").split("\n")
-    whole = lines[:-1] if len(lines) > 1 else lines
-    return [line.removesuffix("\r") for line in whole]
+    if len(lines) > 1:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
 
 
 def _has_labels(rows: list[list[str]]) -> bool:
-    """Whether one of two columns says a few words again and again, and the other never a single
-    word alone.
+    """Return whether one of two columns says a few words again and again, and the other never a
+    single word alone.
     """
     if len(rows) < _FEWEST_ROWS or any(len(row) != 2 for row in rows):
         return False
-    columns = [[row[i].strip() for row in rows] for i in (0, 1)]
-    return any(
-        _are_labels(columns[i]) and not _are_labels(columns[1 - i]) for i in (0, 1)
-    )
+    first = _are_labels([row[0].strip() for row in rows])
+    second = _are_labels([row[1].strip() for row in rows])
+    return first != second
 
 
 def _are_labels(cells: list[str]) -> bool:

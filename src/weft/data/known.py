@@ -1,4 +1,4 @@
-"""Which words a model has seen in training, kept as hashes: so that using it can say where it
+"""The words that a model has seen in training, kept as hashes: so that using it can say where it
 guesses.
 """
 
@@ -35,22 +35,16 @@ class KnownWords:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "KnownWords":
-        """Return the words of a text."""
+        """Collect the words of a text; of more than MOST_WORDS the most frequent."""
         counts = Counter(word for text in texts for word in words_of(text))
-        return cls(
-            np.unique(
-                np.array(
-                    [_hash(word) for word, _ in counts.most_common(MOST_WORDS)],
-                    np.int32,
-                )
-            )
-        )
+        hashes = [_hash(word) for word, _ in counts.most_common(MOST_WORDS)]
+        return cls(np.unique(np.array(hashes, np.int32)))
 
     def joined(self, other: "KnownWords | None") -> "KnownWords":
-        """Those of both."""
-        return (
-            self if other is None else KnownWords(np.union1d(self.hashes, other.hashes))
-        )
+        """Join the words of both."""
+        if other is None:
+            return self
+        return KnownWords(np.union1d(self.hashes, other.hashes))
 
     def unknown(self, text: str) -> list[str]:
         """Return the words of a text that are not among them, each once, in order."""
@@ -64,13 +58,13 @@ class KnownWords:
         """Return whether a word as `words_of` gives it is among them."""
         known = self._answers.get(word)
         if known is None:
-            known = self._found(_hash(word))
+            known = self._has(_hash(word))
             if len(self._answers) >= _CACHED:
                 self._answers.clear()
             self._answers[word] = known
         return known
 
-    def _found(self, number: int) -> bool:
+    def _has(self, number: int) -> bool:
         place = int(np.searchsorted(self.hashes, number))
         return place < len(self.hashes) and int(self.hashes[place]) == number
 
@@ -87,19 +81,21 @@ def words_of(text: str) -> Iterator[str]:
 
 
 def _bare(part: str) -> str:
-    """Without what is no letter, mark of a letter or number at its ends."""
+    """Cut off what is no letter, mark of a letter or number at either end."""
     if part.isalpha():
         return part
     while part and not (part[0].isalnum()):
         part = part[1:]
-    while part and not (
-        part[-1].isalnum() or unicodedata.category(part[-1]).startswith("M")
-    ):
+    while part and not _may_end_a_word(part[-1]):
         part = part[:-1]
     return part
 
 
+def _may_end_a_word(letter: str) -> bool:
+    return letter.isalnum() or unicodedata.category(letter).startswith("M")
+
+
 def _hash(word: str) -> int:
-    """As a signed number of 32 bits."""
+    """Hash a word to a signed number of 32 bits."""
     number = zlib.crc32(word.encode("utf-8", "surrogatepass"))
     return number - 2**32 if number >= 2**31 else number

@@ -2,8 +2,8 @@
 pairs are.
 
 Rows are shuffled, sorted by padded length, cut into batches, and the batches shuffled; lengths and
-numbers of rows are padded and rounded as theirs are. A text may have several rows in its store, one
-a window; each has the text's labels.
+numbers of rows are padded and rounded as those of pairs are. A text may have several rows in its
+store, one a window; each has the text's labels.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.data.batches import even, round_rows, slices
+from weft.data.batches import (
+    cut_evenly,
+    epoch_generator,
+    even,
+    rows_within,
+    shuffled,
+    slices,
+)
 from weft.data.noise import Noise, padded_rows
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import PAD_ID
@@ -45,16 +52,20 @@ class LabelBatch:
 
     def parts(self, count: int) -> list["LabelBatch"]:
         """Return the same texts in at most so many batches, as wide as this one."""
-        cut = slices(len(self.rows), count)
-        numbers = [int((self.ids[rows] != PAD_ID).sum()) for rows in cut]
-        each = zip(cut, numbers, strict=True)
-        return [
-            LabelBatch(self.ids[r], self.labels[r], self.rows[r], n, len(self.rows[r]))
-            for r, n in each
-        ]
+        return [self._part(rows) for rows in slices(len(self.rows), count)]
+
+    def _part(self, rows: slice) -> "LabelBatch":
+        ids = self.ids[rows]
+        return LabelBatch(
+            ids=ids,
+            labels=self.labels[rows],
+            rows=self.rows[rows],
+            num_src_tokens=int((ids != PAD_ID).sum()),
+            num_tgt_tokens=len(ids),
+        )
 
     def describe(self) -> str:
-        """Its size in words."""
+        """Describe the size of the batch in words."""
         rows, length = self.ids.shape
         return f"{rows} texts, length {length}"
 
@@ -72,24 +83,23 @@ class LabelBatches:
         first_id: int | None = None,
         noise: Noise | None = None,
     ) -> None:
-        """Limit a batch by padded tokens (`first_id` included), or by texts; with neither, 4,096
-        tokens.
+        """Set the limit of a batch: padded tokens (`first_id` included), or texts; with neither,
+        4,096 tokens.
 
         `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for
         a model that pools its first token. A row longer than the limit is a batch of its own.
         Lengths are without `noise`.
         """
-        self._rows, self._noise = _Rows(store, labels, first_id), noise
-        self._tokens, self._batch_size, self._seed = (
-            tokens_per_batch or DEFAULT_TOKENS,
-            batch_size,
-            seed,
-        )
+        self._rows = _Rows(store, labels, first_id)
+        self._noise = noise
+        self._tokens = tokens_per_batch or DEFAULT_TOKENS
+        self._batch_size = batch_size
+        self._seed = seed
         self._epoch = -1
         self._plan: list[Positions] = []
 
     def num_batches(self, epoch: int) -> int:
-        """How many batches the epoch has."""
+        """Count the batches of an epoch."""
         return len(self._planned(epoch))
 
     def batch(self, epoch: int, position: int) -> LabelBatch:
@@ -107,24 +117,22 @@ class LabelBatches:
 
     def _planned(self, epoch: int) -> list[Positions]:
         if epoch != self._epoch:
-            self._plan, self._epoch = self._make_plan(epoch), epoch
+            self._plan = self._make_plan(epoch)
+            self._epoch = epoch
         return self._plan
 
     def _make_plan(self, epoch: int) -> list[Positions]:
-        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
+        generator = epoch_generator(self._seed, epoch)
         order = generator.permutation(len(self._rows.lens))
-        remainder = len(order) % self._batch_size if self._batch_size else 0
+        if self._batch_size is None:
+            plan = self._rows.cut(self._rows.sorted(order), self._tokens)
+            return shuffled(plan, generator)
         # What makes no full batch is drawn from all lengths, not always from the longest.
-        last, order = order[:remainder], order[remainder:]
-        order = order[np.argsort(self._rows.widths[order], kind="stable")]
-        plan = (
-            self._rows.cut(order, self._tokens)
-            if self._batch_size is None
-            else _cut(order, self._batch_size)
-        )
-        return [plan[i] for i in generator.permutation(len(plan))] + (
-            [last] if remainder else []
-        )
+        remainder = len(order) % self._batch_size
+        last = order[:remainder]
+        rows = self._rows.sorted(order[remainder:])
+        plan = shuffled(cut_evenly(rows, self._batch_size), generator)
+        return [*plan, last] if remainder else plan
 
 
 def padded_label_batches(
@@ -133,7 +141,9 @@ def padded_label_batches(
     tokens_per_batch: int,
     first_id: int | None = None,
 ) -> Iterator[LabelBatch]:
-    """Every row once, in order of length, for evaluation; limited as `LabelBatches` by tokens."""
+    """Yield every row once, in order of length, for evaluation; a batch is limited by tokens as in
+    `LabelBatches`.
+    """
     rows = _Rows(store, labels, first_id)
     for batch in rows.cut(np.argsort(rows.lens, kind="stable"), tokens_per_batch):
         yield rows.collate(batch)
@@ -145,27 +155,36 @@ class _Rows:
     def __init__(
         self, store: TextStore, labels: LabelArray, first_id: int | None
     ) -> None:
-        self._store, self._labels, self._first_id = store, labels, first_id
+        self._store = store
+        self._labels = labels
+        self._first_id = first_id
         self._before = int(first_id is not None)
         self.lens: Positions = store.lens + self._before
         self.widths = even(self.lens)
 
+    def sorted(self, order: Positions) -> Positions:
+        """Sort rows by padded length; equal ones stay in their order."""
+        return order[np.argsort(self.widths[order], kind="stable")]
+
     def cut(self, order: Positions, limit: int) -> list[Positions]:
-        """Stretches whose padded size is within the limit, but one row at least, many in eights."""
+        """Cut rows into stretches whose padded size is within the limit, but one row at least, many
+        in eights.
+        """
         lens = np.maximum(self.widths[order], 1)
         # no batch has more rows than that
         most = limit // int(lens.min(initial=limit)) + 1
-        batches, start = [], 0
+        batches = []
+        start = 0
         while start < len(order):
             widths = np.maximum.accumulate(lens[start : start + most])
-            sizes = widths * np.arange(1, len(widths) + 1)
-            end = start + round_rows(int(np.searchsorted(sizes, limit, side="right")))
+            end = start + rows_within(widths, limit)
             batches.append(order[start:end])
             start = end
         return batches
 
     def collate(self, rows: Positions) -> LabelBatch:
-        starts, lens = self._store.offsets[rows] - self._before, self.lens[rows]
+        starts = self._store.offsets[rows] - self._before
+        lens = self.lens[rows]
         places = np.arange(int(self.widths[rows].max(initial=0)))
         inside = places < lens[:, None]
         if self._first_id is not None:
@@ -179,9 +198,8 @@ class _Rows:
     def collate_noisy(self, rows: Positions, noise: Noise, epoch: int) -> LabelBatch:
         before = [] if self._first_id is None else [self._first_id]
         drawn = [noise.of(epoch, int(row), self._store.ids_of(row))[0] for row in rows]
-        ids = padded_rows(
-            [[*before, *read] for _, read in drawn], noise.max_len + self._before
-        )
+        with_first = [[*before, *read] for _, read in drawn]
+        ids = padded_rows(with_first, noise.max_len + self._before)
         return self._batch(ids, rows, int((ids != PAD_ID).sum()))
 
     def _batch(
@@ -191,9 +209,3 @@ class _Rows:
         return LabelBatch(
             torch.from_numpy(ids), labels, rows, num_src_tokens, len(rows)
         )
-
-
-def _cut(order: Positions, batch_size: int) -> list[Positions]:
-    return [
-        order[start : start + batch_size] for start in range(0, len(order), batch_size)
-    ]

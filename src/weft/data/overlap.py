@@ -1,4 +1,4 @@
-"""Which test rows occur in training, told from 64-bit hashes once the training text itself is
+"""The test rows that occur in training, found by 64-bit hashes once the training text itself is
 gone.
 """
 
@@ -27,15 +27,16 @@ class TextHashes:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[str]]) -> "TextHashes":
-        """Return the hashes of a text's rows."""
+        """Hash a text's rows."""
         return cls(np.unique(_hashes(rows)))
 
     @classmethod
     def load(cls, path: Path) -> "TextHashes":
-        """What `save` wrote. Raises FolderError where it is damaged."""
+        """Read the file that `save` wrote. Raises FolderError where it is damaged."""
         try:
             flat = np.load(path, allow_pickle=False)
-            count, rows = int(flat[0]), flat[1:]
+            count = int(flat[0])
+            rows = flat[1:]
         except (OSError, ValueError, IndexError, TypeError) as error:
             raise FolderError(
                 f"{path}: cannot be read as hashes of the training text ({error})"
@@ -48,20 +49,19 @@ class TextHashes:
 
     def save(self, path: Path) -> None:
         """Write one flat array: how many there are, then the hashes."""
+        count = np.array([len(self.rows)], np.uint64)
+        flat = np.concatenate([count, self.rows])
         with path.open("wb") as file:
-            np.save(
-                file,
-                np.concatenate([np.array([len(self.rows)], np.uint64), self.rows]),
-                allow_pickle=False,
-            )
+            np.save(file, flat, allow_pickle=False)
 
     def joined(self, other: "TextHashes") -> "TextHashes":
         """Return the hashes of both texts."""
         return TextHashes(np.union1d(self.rows, other.rows))
 
     def shared(self, rows: Iterable[Sequence[str]]) -> list[int]:
-        """Numbers of the rows that occur in this text."""
-        return [int(i) for i in np.flatnonzero(np.isin(_hashes(rows), self.rows))]
+        """Find the rows that occur in this text; return their numbers."""
+        is_shared = np.isin(_hashes(rows), self.rows)
+        return np.flatnonzero(is_shared).tolist()
 
 
 def contamination_notes(
@@ -70,21 +70,22 @@ def contamination_notes(
     where: Callable[[int], str],
     unit: str,
 ) -> list[str]:
-    """What to say of a score on the rows of `test`: nothing where none of them was trained on."""
+    """Warn that a score on the rows of `test` is too high; return nothing where none of them was
+    trained on.
+    """
     shared = train.shared(test)
     if not shared:
         return []
-    found = (
-        f"contaminated: {len(shared):,} of {len(test):,} {unit} ({100 * len(shared) / len(test):.1f} %) are in "
+    percent = 100 * len(shared) / len(test)
+    contaminated = (
+        f"contaminated: {len(shared):,} of {len(test):,} {unit} ({percent:.1f} %) are in "
         "the training text as well"
     )
-    return [f"{found} (first: {where(shared[0])}); the score is too high"]
+    return [f"{contaminated} (first: {where(shared[0])}); the score is too high"]
 
 
 def _hashes(rows: Iterable[Sequence[str]]) -> Hashes:
     folded = ("\t".join(map(fold, row)) for row in rows)
-    digests = (
-        hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for t in folded
-    )
+    contents = (text.encode("utf-8", "surrogatepass") for text in folded)
+    digests = (hashlib.blake2b(c, digest_size=8).digest() for c in contents)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

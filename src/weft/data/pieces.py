@@ -8,15 +8,16 @@ _LONGEST_RUN = 8  # pieces that may spell one character together
 
 
 def readable_pieces(pieces: Sequence[str], kind: str) -> list[str]:
-    """One label for each piece; see `Tokenizer.pieces`."""
+    """Label each piece for people to read; see `Tokenizer.pieces`."""
     labels: list[str] = []
     while len(labels) < len(pieces):
-        labels += _next_labels(pieces[len(labels) : len(labels) + _LONGEST_RUN], kind)
+        start = len(labels)
+        labels += _next_labels(pieces[start : start + _LONGEST_RUN], kind)
     return labels
 
 
 def _next_labels(pieces: Sequence[str], kind: str) -> list[str]:
-    """Labels of the first piece, or of the first few where only together they are characters."""
+    """Label the first piece, or the first few where only together they are characters."""
     if pieces[0] in SPECIALS:
         return [f"<{pieces[0].strip('<>').removesuffix(' token')}>"]
     spelled = b""
@@ -28,13 +29,8 @@ def _next_labels(pieces: Sequence[str], kind: str) -> list[str]:
             text = spelled.decode("utf-8").replace(" ", "▁")
         except UnicodeDecodeError:
             continue
-        return (
-            [text]
-            if used == 1
-            else [f"{text}[{part}/{used}]" for part in range(1, used + 1)]
-        )
-    return [
-        piece_bytes(pieces[0], kind)
-        .decode("utf-8", "backslashreplace")
-        .replace(" ", "▁")
-    ]
+        if used == 1:
+            return [text]
+        return [f"{text}[{part}/{used}]" for part in range(1, used + 1)]
+    text = piece_bytes(pieces[0], kind).decode("utf-8", "backslashreplace")
+    return [text.replace(" ", "▁")]

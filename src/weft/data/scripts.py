@@ -1,4 +1,4 @@
-"""In which script a text is written: what the automatic choice of a tokenizer goes by."""
+"""The script in which a text is written, by which a tokenizer is chosen."""
 
 import unicodedata
 from collections import Counter
@@ -16,7 +16,7 @@ _ENOUGH_TEXTS = 20_000
 
 
 def count_scripts(texts: Sequence[str]) -> Counter[str]:
-    """How many letters of each script an evenly spaced sample of the texts has."""
+    """Count the letters of each script in an evenly spaced sample of the texts."""
     stride = -(-len(texts) // _ENOUGH_TEXTS) or 1
     letters: Counter[str] = Counter()
     for text in texts[::stride]:

@@ -18,23 +18,25 @@ _SHOWN = 8  # hexadecimal digits
 def signature(
     rows: Iterable[Sequence[str]], tokenizers: Iterable[Tokenizer] = ()
 ) -> str:
-    """`data:…|rules:2|tok:…|order:…` of a text's rows; without tokenizers the third part is left
-    out.
+    """Write the signature of a text's rows, `data:…|rules:2|tok:…|order:…`; without tokenizers the
+    third part is left out.
 
     `data` is the same for the same rows in another order, `order` is not. Names of files do not
     count.
     """
-    hashes = [_hash(row) for row in rows]
+    hashes = list(map(_hash_row, rows))
     parts = {"data": _short(sorted(hashes)), "rules": str(RULES)}
-    named = [_of_tokenizer(tokenizer) for tokenizer in dict.fromkeys(tokenizers)]
-    if named:
-        parts["tok"] = _short(named)
+    of_tokenizers = [_hash_tokenizer(each) for each in dict.fromkeys(tokenizers)]
+    if of_tokenizers:
+        parts["tok"] = _short(of_tokenizers)
     parts["order"] = _short(hashes)
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
-def _hash(row: Sequence[str]) -> bytes:
-    """Of one row; lengths are hashed too, so that no text can stand for a border between two."""
+def _hash_row(row: Sequence[str]) -> bytes:
+    """Hash one row, with the lengths of its texts, so that no text can stand for a border between
+    two.
+    """
     digest = blake2b(digest_size=16)
     for text in row:
         content = text.encode("utf-8", "surrogatepass")
@@ -43,14 +45,12 @@ def _hash(row: Sequence[str]) -> bytes:
     return digest.digest()
 
 
-def _of_tokenizer(tokenizer: Tokenizer) -> bytes:
-    """Of its whole pipeline, with the steps before it and their versions."""
-    steps = "".join(
-        f"\n{name} {version}" for name, version in sorted(tokenizer.steps.items())
-    )
-    return sha256(
-        f"{tokenizer.to_json()}{steps}".encode("utf-8", "surrogatepass")
-    ).digest()
+def _hash_tokenizer(tokenizer: Tokenizer) -> bytes:
+    """Hash the whole pipeline of a tokenizer, with the steps before it and their versions."""
+    versions = sorted(tokenizer.steps.items())
+    steps = "".join(f"\n{name} {version}" for name, version in versions)
+    content = f"{tokenizer.to_json()}{steps}"
+    return sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 def _short(hashes: Iterable[bytes]) -> str:

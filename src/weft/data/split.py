@@ -1,26 +1,31 @@
-"""Which pairs train, which are held out: repeated sentences never stand on both sides of the
-line.
+"""The split of pairs into training and held-out parts: repeated sentences never stand on both sides
+of the line.
 """
 
 import unicodedata
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import chain
 
 MIN_PAIRS = 200  # below this nothing is held out
-_LARGEST_SHARES = (
-    20,
-    4,
-)  # a group may fill a twentieth of a held-out part; a quarter where else it stays unfilled
+# a group may fill a twentieth of a held-out part; a quarter where else it stays unfilled
+_LARGEST_SHARES = (20, 4)
+Group = list[int]  # the pairs that stay together
 
 
 class _FoldTable(dict[int, str | None]):
-    """Per character: punctuation becomes a space, invisible format characters go; filled on
-    demand.
+    """A table of characters, filled on demand: punctuation becomes a space, invisible format
+    characters go.
     """
 
     def __missing__(self, code: int) -> str | None:
-        category = unicodedata.category(chr(code))
-        folded = " " if category[0] == "P" else None if category == "Cf" else chr(code)
+        letter = chr(code)
+        category = unicodedata.category(letter)
+        folded: str | None = letter
+        if category[0] == "P":
+            folded = " "
+        elif category == "Cf":
+            folded = None
         self[code] = folded
         return folded
 
@@ -37,38 +42,42 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     folded = text.casefold()
-    return " ".join(folded.translate(_FOLD).split()) or " ".join(folded.split())
+    words = folded.translate(_FOLD).split()
+    return " ".join(words or folded.split())
 
 
 def default_size(num_pairs: int) -> int:
-    """Held-out pairs if nothing is asked: 4 %, at least 20 and at most 1,000."""
-    return min(1000, max(20, num_pairs // 25))
+    """Choose how many pairs to hold out: 4 %, at least 20 and at most 1,000."""
+    size = max(20, num_pairs // 25)
+    return min(1000, size)
 
 
 def hold_out(
     src: Sequence[str], tgt: Sequence[str], dev_size: int, test_size: int, seed: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """Indices of training, dev and test pairs, each in rising order.
+    """Divide the pairs: return the indices of training, dev and test pairs, each in rising order.
 
     Pairs that share a folded source or target, directly or through others, form a group that stays
     together. Groups are taken in the order of a keyed hash of their text, so the same pairs are
     held out whatever the order of the file. A group too large for its part stays in training; a
     part may stay below its size.
     """
-    sources, targets = list(map(fold, src)), list(map(fold, tgt))
-    roots = _group(sources, targets)
-    members: dict[int, list[int]] = {}
-    for index, root in enumerate(roots):
+    sources = list(map(fold, src))
+    targets = list(map(fold, tgt))
+    members: dict[int, Group] = {}
+    for index, root in enumerate(_roots(sources, targets)):
         members.setdefault(root, []).append(index)
-    keys = [keyed_hash(seed, *pair) for pair in zip(sources, targets, strict=True)]
+    pairs = zip(sources, targets, strict=True)
+    keys = [keyed_hash(seed, *pair) for pair in pairs]
     order = sorted(members.values(), key=lambda group: min(keys[i] for i in group))
     test, order = _take(order, test_size)
     dev, order = _take(order, dev_size)
-    return sorted(i for group in order for i in group), dev, test
+    train = sorted(chain.from_iterable(order))
+    return train, dev, test
 
 
-def _group(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
-    """For each pair the smallest index in its connected component (union-find with path
+def _roots(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
+    """Find for each pair the smallest index in its connected component (union-find with path
     halving).
     """
     parent = list(range(len(sources)))
@@ -84,24 +93,27 @@ def _group(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
         for index, text in enumerate(side):
             other = first.setdefault(text, index)
             if other != index:
-                a, b = find(other), find(index)
-                parent[max(a, b)] = min(a, b)
+                smaller, larger = sorted((find(other), find(index)))
+                parent[larger] = smaller
     return [find(i) for i in range(len(sources))]
 
 
 def keyed_hash(seed: int, *folded: str) -> bytes:
     """Return a place in an order that seed and text alone decide."""
     text = "\n".join((str(seed), *folded))
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    content = text.encode("utf-8", "surrogatepass")
+    return blake2b(content, digest_size=16).digest()
 
 
-def _take(order: list[list[int]], size: int) -> tuple[list[int], list[list[int]]]:
+def _take(order: list[Group], size: int) -> tuple[Group, list[Group]]:
     """Fill one part with groups from the front; what does not fit is left for the others."""
     taken: list[int] = []
     for share in _LARGEST_SHARES:
-        largest, left = max(1, size // share), []
+        largest = max(1, size // share)
+        left = []
         for group in order:
-            if len(group) <= min(largest, size - len(taken)):
+            room = size - len(taken)
+            if len(group) <= min(largest, room):
                 taken += group
             else:
                 left.append(group)

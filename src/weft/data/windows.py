@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from weft.data.batches import slices
+from weft.data.batches import epoch_generator, shuffled, slices
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from weft.errors import DataError
@@ -43,31 +43,35 @@ class WindowBatch:
 
     @property
     def num_src_tokens(self) -> int:
-        """There is no source."""
+        """Return 0: there is no source."""
         return 0
 
     def lens(self) -> Int[Tensor, " N"]:
-        """How many tokens see each other: those of each row, or with `segments` of each document
-        (or none).
+        """Count the tokens that see each other: those of each row, or with `segments` of each
+        document (or none).
         """
         if self.segments is None:
             return (self.tgt_out != PAD_ID).sum(1)
-        rows = torch.arange(len(self.segments))[:, None] * (self.segments.max() + 1)
-        return torch.bincount((self.segments + rows)[self.segments > 0])
+        step = self.segments.max() + 1
+        first_of_row = torch.arange(len(self.segments))[:, None] * step
+        numbers = self.segments + first_of_row
+        return torch.bincount(numbers[self.segments > 0])
 
     def parts(self, count: int) -> list["WindowBatch"]:
         """Return the same windows in at most so many batches."""
         return [self._part(rows) for rows in slices(len(self.tgt_in), count)]
 
     def _part(self, rows: slice) -> "WindowBatch":
-        segments = None if self.segments is None else self.segments[rows]
-        num_tgt_tokens = int((self.tgt_out[rows] != PAD_ID).sum())
+        tgt_out = self.tgt_out[rows]
         return WindowBatch(
-            self.tgt_in[rows], self.tgt_out[rows], segments, num_tgt_tokens
+            tgt_in=self.tgt_in[rows],
+            tgt_out=tgt_out,
+            segments=None if self.segments is None else self.segments[rows],
+            num_tgt_tokens=int((tgt_out != PAD_ID).sum()),
         )
 
     def describe(self) -> str:
-        """Its size in words."""
+        """Describe the size of the batch in words."""
         rows, length = self.tgt_in.shape
         return f"{rows} windows of {length} tokens"
 
@@ -88,10 +92,12 @@ class StreamBatches:
     def __init__(
         self, store: TextStore, window_len: int, batch_size: int, seed: int
     ) -> None:
-        """A text of fewer than 2 x `batch_size` tokens has fewer streams. Raises DataError below 2
-        tokens.
+        """Set the shape of a batch; a text of fewer than 2 x `batch_size` tokens has fewer streams.
+        Raises DataError below 2 tokens.
         """
-        self._store, self._window_len, self._seed = store, window_len, seed
+        self._store = store
+        self._window_len = window_len
+        self._seed = seed
         length = len(_Stream(store, np.arange(len(store))))
         if length < 2:
             raise DataError(
@@ -101,8 +107,9 @@ class StreamBatches:
         self._planned = lru_cache(maxsize=1)(self._make_plan)
 
     def num_batches(self, epoch: int) -> int:
-        """How many batches the epoch has; one more or less from epoch to epoch."""
-        return -(-self._planned(epoch)[2] // self._window_len)
+        """Count the batches of an epoch; epochs may differ by one."""
+        _, _, length = self._planned(epoch)
+        return -(-length // self._window_len)
 
     def batch(self, epoch: int, position: int) -> WindowBatch:
         """Return the batch at a position, counted from 0, of an epoch. Raises IndexError beyond its
@@ -112,7 +119,8 @@ class StreamBatches:
         stream, starts, length = self._planned(epoch)
         begin = position * self._window_len
         end = min(begin + self._window_len, length)
-        ids = torch.from_numpy(stream.at(starts[:, None] + np.arange(begin, end + 1)))
+        positions = starts[:, None] + np.arange(begin, end + 1)
+        ids = torch.from_numpy(stream.at(positions))
         return WindowBatch(
             tgt_in=ids[:, :-1].contiguous(),
             tgt_out=ids[:, 1:].contiguous(),
@@ -124,11 +132,14 @@ class StreamBatches:
         """Return the epoch's stream, where each parallel one starts in it, and how many labels each
         has.
         """
-        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
-        stream = _Stream(self._store, generator.permutation(len(self._store)))
-        first = int(generator.integers(min(self._window_len, len(stream) // 10 + 1)))
+        generator = epoch_generator(self._seed, epoch)
+        order = generator.permutation(len(self._store))
+        stream = _Stream(self._store, order)
+        most = min(self._window_len, len(stream) // 10 + 1)
+        first = int(generator.integers(most))
         length = (len(stream) - 1 - first) // self._num_streams
-        return stream, first + length * np.arange(self._num_streams), length
+        starts = first + length * np.arange(self._num_streams)
+        return stream, starts, length
 
 
 class PackedBatches:
@@ -145,11 +156,12 @@ class PackedBatches:
         self, store: TextStore, window_len: int, batch_size: int, seed: int
     ) -> None:
         self._pieces = _Pieces(store, window_len)
-        self._batch_size, self._seed = batch_size, seed
+        self._batch_size = batch_size
+        self._seed = seed
         self._planned = lru_cache(maxsize=1)(self._make_plan)
 
     def num_batches(self, epoch: int) -> int:
-        """How many batches the epoch has; one more or less from epoch to epoch."""
+        """Count the batches of an epoch; epochs may differ by one."""
         return -(-len(self._planned(epoch)) // self._batch_size)
 
     def batch(self, epoch: int, position: int) -> WindowBatch:
@@ -158,35 +170,34 @@ class PackedBatches:
         """
         _refuse_beyond(epoch, position, self.num_batches(epoch))
         start = position * self._batch_size
-        return self._pieces.collate(
-            self._planned(epoch)[start : start + self._batch_size]
-        )
+        rows = self._planned(epoch)[start : start + self._batch_size]
+        return self._pieces.collate(rows)
 
     def _make_plan(self, epoch: int) -> list[list[int]]:
         """Return the pieces of every row."""
-        generator = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
-        rows = self._pieces.pack(generator.permutation(len(self._pieces.lens)))
-        return [rows[i] for i in generator.permutation(len(rows))]
+        generator = epoch_generator(self._seed, epoch)
+        order = generator.permutation(len(self._pieces.lens))
+        rows = self._pieces.pack(order)
+        return shuffled(rows, generator)
 
 
 def scoring_windows(
     store: TextStore, window_len: int, tokens_per_batch: int, packed: bool
 ) -> Iterator[WindowBatch]:
-    """Windows for evaluation, in which every token, and every eos that training has, is a label
-    exactly once.
+    """Yield windows for evaluation, in which every token, and every eos that training has, is a
+    label exactly once.
 
-    Packed as in training; else the documents are one stream in their order, and eos stands before
-    its first token. Windows overlap: what a later one shares with the one before it is there to be
-    seen, and no label. A batch has at most `tokens_per_batch` tokens, padding included, but one
-    window at least.
+    `packed`: documents stand side by side, as in training; else they are one stream in their order,
+    and eos stands before its first token. Windows overlap: what a later one shares with the one
+    before it is there to be seen, and no label. A batch has at most `tokens_per_batch` tokens,
+    padding included, but one window at least.
     """
     most = max(1, tokens_per_batch // window_len)
     if packed:
         pieces = _Pieces(store, window_len, overlap(window_len))
         rows = pieces.pack(np.arange(len(pieces.lens)))
-        yield from (
-            pieces.collate(rows[i : i + most]) for i in range(0, len(rows), most)
-        )
+        for i in range(0, len(rows), most):
+            yield pieces.collate(rows[i : i + most])
         return
     stream = _Stream(store, np.arange(len(store)))
     starts = np.array(scoring_starts(len(stream), window_len))
@@ -195,7 +206,7 @@ def scoring_windows(
 
 
 def overlap(window_len: int) -> int:
-    """How many positions a window for evaluation shares with the one before it.
+    """Return how many positions a window for evaluation shares with the one before it.
 
     Half of them, so that each token but the first has at least as many before it in sight.
     """
@@ -203,9 +214,10 @@ def overlap(window_len: int) -> int:
 
 
 def scoring_starts(length: int, window_len: int) -> range:
-    """Where the windows for evaluation of so many tokens begin."""
+    """Return where the windows for evaluation of so many tokens begin."""
     shared = overlap(window_len)
-    return range(0, max(min(length, 1), length - shared), window_len - shared)
+    end = max(min(length, 1), length - shared)
+    return range(0, end, window_len - shared)
 
 
 class _Stream:
@@ -214,7 +226,8 @@ class _Stream:
     """
 
     def __init__(self, store: TextStore, order: Positions) -> None:
-        self._store, self._order = store, order
+        self._store = store
+        self._order = order
         lens = store.lens[order] + (len(store) > 1)
         self._ends = np.cumsum(lens)
         self._starts = self._ends - lens
@@ -225,12 +238,13 @@ class _Stream:
     def at(self, positions: Positions) -> Positions:
         """Return the ids at these positions; nothing else of the store is read."""
         number = np.searchsorted(self._ends, positions, side="right")
-        document, inside = self._order[number], positions - self._starts[number]
+        document = self._order[number]
+        inside = positions - self._starts[number]
         is_eos = inside == self._store.lens[document]
-        ids = self._store.ids[
-            self._store.offsets[document] + np.where(is_eos, 0, inside)
-        ]
-        return np.where(is_eos, EOS_ID, ids.astype(np.int64))
+        place = self._store.offsets[document]
+        place += np.where(is_eos, 0, inside)
+        ids = self._store.ids[place].astype(np.int64)
+        return np.where(is_eos, EOS_ID, ids)
 
 
 class _Pieces:
@@ -241,30 +255,32 @@ class _Pieces:
     """
 
     def __init__(self, store: TextStore, longest: int, shared: int = 0) -> None:
-        self._store, self._longest = store, longest
-        counts = -(-np.maximum(store.lens + 1 - shared, 1) // (longest - shared))
-        self.documents: Positions = np.repeat(np.arange(len(store)), counts)
-        number = (
-            np.arange(len(self.documents))
-            - (np.cumsum(counts) - counts)[self.documents]
-        )
-        self.starts: Positions = number * (longest - shared)
+        self._store = store
+        self._longest = longest
+        step = longest - shared
+        num_labels = store.lens + 1
+        counts = -(-np.maximum(num_labels - shared, 1) // step)
+        documents = np.repeat(np.arange(len(store)), counts)
+        number = _places(counts)
+        self.documents: Positions = documents
+        self.starts: Positions = number * step
         self.seen: Positions = np.where(number > 0, shared, 0)
-        self.lens: Positions = np.minimum(
-            store.lens[self.documents] + 1 - self.starts, longest
-        )
+        left = num_labels[documents] - self.starts
+        self.lens: Positions = np.minimum(left, longest)
 
     def pack(self, order: Positions) -> list[list[int]]:
-        """Rows of pieces: each goes, in this order, where it leaves the least room (best fit)."""
+        """Pack pieces into rows: each goes, in this order, where it leaves the least room (best
+        fit).
+        """
         rows: list[list[int]] = []
         with_room: defaultdict[int, list[int]] = defaultdict(list)
         rooms: list[int] = []  # those that some row has, rising
-        for piece, length in zip(
-            order.tolist(), self.lens[order].tolist(), strict=True
-        ):
+        lens = self.lens[order].tolist()
+        for piece, length in zip(order.tolist(), lens, strict=True):
             fitting = bisect_left(rooms, length)
             if fitting == len(rooms):
-                room, row = self._longest, len(rows)
+                room = self._longest
+                row = len(rows)
                 rows.append([])
             else:
                 room = rooms[fitting]
@@ -272,10 +288,11 @@ class _Pieces:
                 if not with_room[room]:
                     del rooms[fitting]
             rows[row].append(piece)
-            if room > length:
-                if not with_room[room - length]:
-                    insort(rooms, room - length)
-                with_room[room - length].append(row)
+            left = room - length
+            if left:
+                if not with_room[left]:
+                    insort(rooms, left)
+                with_room[left].append(row)
         return rows
 
     def collate(self, rows: Sequence[Sequence[int]]) -> WindowBatch:
@@ -283,57 +300,65 @@ class _Pieces:
         pieces = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
         numbers = np.concatenate([np.arange(1, len(row) + 1) for row in rows])
         lens = self.lens[pieces]
-        of_token = np.repeat(np.arange(len(pieces)), lens)
-        inside = np.arange(len(of_token)) - (np.cumsum(lens) - lens)[of_token]
-        documents, positions = (
-            self.documents[pieces][of_token],
-            self.starts[pieces][of_token] + inside,
-        )
+        piece = np.repeat(pieces, lens)  # of each token, as all below
+        inside = _places(lens)
+        documents = self.documents[piece]
+        positions = self.starts[piece] + inside
+        is_label = inside >= self.seen[piece]
+        ids = self._framed(documents, positions)
+        labels = self._framed(documents, positions + 1)
+        labels[~is_label] = PAD_ID
+
         used = np.array([self.lens[row].sum() for row in rows])
         filled = np.arange(self._longest) < used[:, None]
-        is_label = inside >= self.seen[pieces][of_token]
         return WindowBatch(
-            tgt_in=_spread(filled, self._framed(documents, positions)),
-            tgt_out=_spread(
-                filled,
-                np.where(is_label, self._framed(documents, positions + 1), PAD_ID),
-            ),
-            segments=_spread(filled, numbers[of_token]),
+            tgt_in=_spread(filled, ids),
+            tgt_out=_spread(filled, labels),
+            segments=_spread(filled, np.repeat(numbers, lens)),
             num_tgt_tokens=int(is_label.sum()),
         )
 
     def _framed(self, documents: Positions, positions: Positions) -> Positions:
         """Return the ids at positions in bos, ids, eos of documents."""
         lens = self._store.lens[documents]
-        ids = self._store.ids[
-            self._store.offsets[documents] + np.clip(positions - 1, 0, lens - 1)
-        ].astype(np.int64)
+        place = self._store.offsets[documents]
+        place += np.clip(positions - 1, 0, lens - 1)
+        ids = self._store.ids[place].astype(np.int64)
         ids[positions == 0] = BOS_ID
         ids[positions == lens + 1] = EOS_ID
         return ids
 
 
 def _scoring_batch(stream: _Stream, starts: Positions, window_len: int) -> WindowBatch:
-    """Windows that begin at these positions of the stream; what is beyond its end is padding."""
-    place, last = np.arange(min(window_len, len(stream))), len(stream) - 1
-    positions = starts[:, None] + place
-    inside = positions < len(stream)
-    is_label = inside & ((starts[:, None] == 0) | (place >= overlap(window_len)))
-    before = np.where(
-        positions == 0, EOS_ID, stream.at(np.clip(positions - 1, 0, last))
-    )
+    """Build the windows that begin at these positions of the stream; what is beyond its end is
+    padding.
+    """
+    length = len(stream)
+    starts = starts[:, None]
+    place = np.arange(min(window_len, length))
+    positions = starts + place
+    inside = positions < length
+    is_new = (starts == 0) | (place >= overlap(window_len))
+    is_label = inside & is_new
+    ids = stream.at(np.clip(positions - 1, 0, length - 1))
+    ids[positions == 0] = EOS_ID
+    labels = stream.at(np.minimum(positions, length - 1))
     return WindowBatch(
-        tgt_in=torch.from_numpy(np.where(inside, before, PAD_ID)),
-        tgt_out=torch.from_numpy(
-            np.where(is_label, stream.at(np.minimum(positions, last)), PAD_ID)
-        ),
+        tgt_in=torch.from_numpy(np.where(inside, ids, PAD_ID)),
+        tgt_out=torch.from_numpy(np.where(is_label, labels, PAD_ID)),
         segments=None,
         num_tgt_tokens=int(is_label.sum()),
     )
 
 
+def _places(counts: Positions) -> Positions:
+    """Count 0, 1, 2 ... anew for each of the counts, all in a row."""
+    starts = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) - np.repeat(starts, counts)
+
+
 def _spread(filled: Bools, values: Positions) -> Int[Tensor, "B T"]:
-    """Values, row by row, where `filled`; PAD_ID elsewhere."""
+    """Put values, row by row, where `filled` is true, and PAD_ID elsewhere."""
     matrix = np.full(filled.shape, PAD_ID, dtype=np.int64)
     matrix[filled] = values
     return torch.from_numpy(matrix)
