@@ -14,7 +14,7 @@ import weft
 SOURCE = Path(weft.__file__).parent
 # Rooms that are still to be read through.
 PENDING = {
-    *("data", "engine", "inspection"),
+    *("engine", "inspection"),
     *("kernels", "model", "predict", "tasks", "training"),
 }
 FILES = [
@@ -41,7 +41,7 @@ VERBS = {
     *("Measure", "Merge", "Move", "Multiply", "Name", "Normalize", "Note", "Open", "Order", "Pack", "Pad"),
     *("Parse", "Plan", "Print", "Project", "Propose", "Prove", "Put", "Quantize", "Raise", "Rank", "Read"),
     *("Record", "Reduce", "Refuse", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset"),
-    *("Resolve", "Return", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
+    *("Resolve", "Return", "Round", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
     *("Shard", "Show", "Shuffle", "Skip", "Sort", "Split", "Start", "Step", "Stop", "Store", "Stream"),
     *("Suggest", "Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),
     *("Update", "Use", "Validate", "Wait", "Walk", "Warn", "Weigh", "Wrap", "Write", "Yield"),
@@ -61,6 +61,8 @@ FIELD = {
     "processor": "CPU",
     "processors": "CPUs",
 }
+# Names of other programs' formats: this one is a key of tokenizer.json.
+FOREIGN = re.compile(r"\bpost_processor\b")
 OURS = re.compile(rf"(?<![a-z])({'|'.join(FIELD)})(?![a-z])", re.IGNORECASE)
 
 
@@ -129,7 +131,7 @@ def test_words_are_those_of_the_field() -> None:
         ):
             wrong += [
                 f"{name}:{number}: {word}: {FIELD[word.lower()]}"
-                for word in OURS.findall(line)
+                for word in OURS.findall(FOREIGN.sub("", line))
             ]
     assert wrong == []
 

@@ -136,10 +136,10 @@ def test_a_row_that_would_grow_too_long_keeps_its_pieces(bpe: Tokenizer) -> None
     assert kept == ids
 
 
-# Words blotted out
+# Words masked
 
 
-def test_words_are_blotted_out_as_often_as_asked_and_only_where_they_are_read(
+def test_words_are_masked_as_often_as_asked_and_only_where_they_are_read(
     characters: Tokenizer,
 ) -> None:
     plain, drawn = (
@@ -223,7 +223,7 @@ def test_pairs_in_a_noisy_batch_are_the_same_pairs(
         assert batch.src.shape[1] % 2 == 0 or batch.src.shape[1] == 61
 
 
-def test_blotted_words_are_labels_all_the_same(
+def test_masked_words_are_labels_all_the_same(
     pairs: ParallelStore, bpe: Tokenizer
 ) -> None:
     noisy = Batches(pairs, 600, None, 7, noise(bpe, bpe, word=0.3, max_len=60)).batch(
@@ -232,10 +232,10 @@ def test_blotted_words_are_labels_all_the_same(
     plain = Batches(pairs, 600, None, 7).batch(0, 0)
     assert noisy.tgt_out.equal(plain.tgt_out)
     for ours, theirs in ((noisy.src, plain.src), (noisy.tgt_in, plain.tgt_in)):
-        blotted = ours != theirs
-        assert 0.2 < float(blotted.sum() / (theirs > EOS_ID).sum()) < 0.4
-        assert set(ours[blotted].tolist()) == {UNK_ID}
-        assert bool((theirs[blotted] > EOS_ID).all())
+        masked = ours != theirs
+        assert 0.2 < float(masked.sum() / (theirs > EOS_ID).sum()) < 0.4
+        assert set(ours[masked].tolist()) == {UNK_ID}
+        assert bool((theirs[masked] > EOS_ID).all())
 
 
 @pytest.mark.parametrize("first_id", [None, BOS_ID])

@@ -73,17 +73,20 @@ class ParallelText:
         return len(self.src)
 
     def where(self, i: int) -> str:
-        """`file:line` of pair i; of two aligned files the source side. By units, `file: unit n`."""
+        """Say where pair i stands: `file:line`, of two aligned files in the source; in a file by
+        units `file: unit n`.
+        """
         file = self.file_of[i]
-        return f"{self.files[file]}:{' unit ' if file in self.by_unit else ''}{self.lines[i]}"
+        unit = " unit " if file in self.by_unit else ""
+        return f"{self.files[file]}:{unit}{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Source and target of each pair."""
+        """Return the source and target of each pair."""
         return zip(self.src, self.tgt, strict=True)
 
     def select(self, indices: Iterable[int]) -> "ParallelText":
-        """Return the pairs at these indices, in this order; what reading dropped stays with the
-        whole.
+        """Return the pairs at these indices, in this order; the count of what reading dropped is
+        not passed on.
         """
         order = list(indices)
         return ParallelText(
@@ -101,7 +104,7 @@ class ParallelText:
 
 @dataclass(frozen=True)
 class SourceText:
-    """Sentences to translate: stripped, not empty. `dropped` and `notes` as those of a
+    """Sentences to translate: stripped, not empty. `dropped` and `notes` are those of a
     `ParallelText`.
     """
 
@@ -110,7 +113,7 @@ class SourceText:
     notes: list[str]
 
     def sha256(self) -> str:
-        """Of the sentences and their order."""
+        """Hash the sentences and their order."""
         digest = sha256()
         for line in self.lines:
             digest.update(line.encode() + b"\n")
@@ -133,10 +136,8 @@ def read_pairs(
         raise UsageError(
             "no data given; name a file of source<TAB>target lines, or two aligned files"
         )
-    src_lang, tgt_lang = (
-        _asked(src_lang, "data.src_lang"),
-        _asked(tgt_lang, "data.tgt_lang"),
-    )
+    src_lang = _canonical(src_lang, "data.src_lang")
+    tgt_lang = _canonical(tgt_lang, "data.tgt_lang")
     parts = [_read_item(str(item), src_lang, tgt_lang) for item in items]
     return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
 
@@ -144,31 +145,32 @@ def read_pairs(
 def read_sources(
     data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None
 ) -> SourceText:
-    """Return the source sides of every DATA; one may also be plain text, a sentence a line, in the
-    source language.
+    """Read and join the source sides of every DATA; one may also be plain text, a sentence a line,
+    in the source language.
 
     A file is plain text where its first line that is not empty has no TAB. Raises as `read_pairs`.
     """
-    whole, dropped = SourceText([], {}, []), Counter[str]()
+    joined = SourceText([], {}, [])
+    dropped = Counter[str]()
     for item in data:
         paths = split_at_comma(item)
         if len(paths) == 1 and _is_plain(paths[0]):
-            whole.lines.extend(_read_plain(paths[0], dropped))
-            whole.notes.extend(_otherwise_named(paths[0], src_lang))
+            joined.lines.extend(_read_plain(paths[0], dropped))
+            joined.notes.extend(_otherwise_named(paths[0], src_lang))
         else:
             text = read_pairs(item, src_lang, tgt_lang)
-            whole.lines.extend(text.src)
-            whole.notes.extend(text.notes)
+            joined.lines.extend(text.src)
+            joined.notes.extend(text.notes)
             dropped.update(text.dropped)
-    whole.dropped.update(dropped)
-    return whole
+    joined.dropped.update(dropped)
+    return joined
 
 
 def from_pairs(
     pairs: Iterable[tuple[str, str]], name: str, src_lang: str, tgt_lang: str
 ) -> ParallelText:
-    """Pairs that come from no file, by the same rules; line n is the n-th pair, line ends become
-    spaces.
+    """Make a text of pairs that come from no file, by the same rules; line n is the n-th pair, line
+    ends become spaces.
     """
     rows = (
         (n, _on_one_line(src), _on_one_line(tgt))
@@ -180,19 +182,19 @@ def from_pairs(
 def split_off(
     text: ParallelText, dev_size: int | None, test_size: int | None, seed: int
 ) -> tuple[ParallelText, ParallelText | None, ParallelText | None]:
-    """Training, dev and test pairs; None for a size of 0, and for both below 200 pairs.
+    """Split the pairs into training, dev and test; None for a size of 0, and for both below 200
+    pairs.
 
     A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or
     target occurs in two parts. Large groups of repeats stay in training, so a part can be smaller
-    than asked. Depends on seed and content alone. Raises UsageError if nothing would be left to
+    than the size. Depends on seed and content alone. Raises UsageError if nothing would be left to
     train on.
     """
     if len(text) < split.MIN_PAIRS:
         return text, None, None
     default = split.default_size(len(text))
-    dev_size, test_size = (
-        default if size is None else size for size in (dev_size, test_size)
-    )
+    dev_size = default if dev_size is None else dev_size
+    test_size = default if test_size is None else test_size
     if dev_size + test_size >= len(text):
         raise UsageError(
             f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} pairs "
@@ -207,7 +209,7 @@ def split_off(
 
 
 def fingerprint(text: ParallelText) -> str:
-    """SHA-256 over languages, pairs and their order; file names and line numbers do not count."""
+    """Hash languages, pairs and their order (SHA-256); file names and line numbers do not count."""
     digest = sha256(f"{text.src_lang}\n{text.tgt_lang}\n{len(text)}\n".encode())
     for side in (text.src, text.tgt):
         for start in range(0, len(side), 10_000):
@@ -216,8 +218,11 @@ def fingerprint(text: ParallelText) -> str:
     return digest.hexdigest()
 
 
-def _asked(tag: str | None, key: str) -> str | None:
-    """Return the language in canonical form; raises UsageError if it is none."""
+def _canonical(tag: str | None, key: str) -> str | None:
+    """Return the language in canonical form, None for one that is open.
+
+    Raises UsageError if it is no language.
+    """
     if tag is None or tag == languages.UNKNOWN:
         return None
     canonical = languages.canonical(tag)
@@ -239,7 +244,8 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     coded: set[int] = set()
-    by_unit, header = False, None
+    by_unit = False
+    header = None
     if len(paths) == 2:
         named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
         rows = read_aligned(paths[0], paths[1], dropped)
@@ -299,7 +305,9 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
 
 
 def split_at_comma(item: str) -> list[Path]:
-    """One path, or the two that a comma joins; a file that exists may have a comma in its name."""
+    """Return one path, or the two that a comma joins; a file that exists may have a comma in its
+    name.
+    """
     cuts = [i for i, character in enumerate(item) if character == ","]
     if not item.strip():
         raise UsageError("an empty name among the data; name a file")
@@ -348,7 +356,7 @@ def _otherwise_named(path: Path, src_lang: str | None) -> Iterator[str]:
     named = languages.from_name(path.name)
     if (
         named
-        and _asked(src_lang, "data.src_lang")
+        and _canonical(src_lang, "data.src_lang")
         and languages.primary(named) != languages.primary(str(src_lang))
     ):
         yield f"{path}: named {named}, but read as {src_lang}; is that right?"
@@ -372,15 +380,13 @@ def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> boo
 
 
 def _other_way(pair: tuple[str, str]) -> str:
-    """How the same file is read in the other direction."""
+    """Say how the same file is read in the other direction."""
     src, tgt = pair
     return f"to train {tgt} to {src}, add --set data.src_lang={tgt} --set data.tgt_lang={src}"
 
 
 def _differ(pair: tuple[str, str], header: Header) -> bool:
-    """Return whether the columns that are read are named as another language than they are read
-    as.
-    """
+    """Return whether a column is named as another language than it is read as."""
     named = (header.src_lang, header.tgt_lang)
     return any(
         name and languages.primary(name) != languages.primary(lang)
@@ -391,16 +397,16 @@ def _differ(pair: tuple[str, str], header: Header) -> bool:
 def _tmx_languages(
     path: Path, contents: tmx.Contents, src_lang: str | None, tgt_lang: str | None
 ) -> tuple[str, str]:
-    """As asked; else as the file's name says, if the file holds both; else the two that it
-    holds.
+    """Choose the pair of languages: those that were set; else those of the file's name, if the file
+    holds both; else the two that it holds.
     """
-    found = contents.languages
+    tags = contents.languages
     named = languages.pair_from_name(path.name)
     if src_lang is None and tgt_lang is None and named:
-        held = {languages.primary(tag) for tag in found}
-        if held >= {languages.primary(tag) for tag in named}:
+        held = set(map(languages.primary, tags))
+        if held >= set(map(languages.primary, named)):
             src_lang, tgt_lang = named
-    return tmx.choose_languages(path, found, contents.header, src_lang, tgt_lang)
+    return tmx.choose_languages(path, tags, contents.header, src_lang, tgt_lang)
 
 
 def _keep(
@@ -415,7 +421,8 @@ def _keep(
     tgt: list[str] = []
     lines: list[int] = []
     for line, raw_src, raw_tgt in stages.counted(rows, "pairs"):
-        src_text, tgt_text = raw_src.strip(), raw_tgt.strip()
+        src_text = raw_src.strip()
+        tgt_text = raw_tgt.strip()
         if src_text and tgt_text:
             src.append(src_text)
             tgt.append(tgt_text)
@@ -441,29 +448,21 @@ def _join(
         src_lang or _common(parts, "src_lang"),
         tgt_lang or _common(parts, "tgt_lang"),
     )
-    whole = ParallelText(
-        [],
-        [],
-        [],
-        [],
-        [],
-        {},
-        *pair,
-        [],
-        _units_of(parts),
-        sum(part.num_coded for part in parts),
+    num_coded = sum(part.num_coded for part in parts)
+    joined = ParallelText(
+        [], [], [], [], [], {}, *pair, [], _units_of(parts), num_coded
     )
     dropped: Counter[str] = Counter()
     for part in parts:
-        whole.file_of.extend([len(whole.files)] * len(part))
-        whole.files.extend(part.files)
-        whole.src.extend(part.src)
-        whole.tgt.extend(part.tgt)
-        whole.lines.extend(part.lines)
-        whole.notes.extend(part.notes)
+        joined.file_of.extend([len(joined.files)] * len(part))
+        joined.files.extend(part.files)
+        joined.src.extend(part.src)
+        joined.tgt.extend(part.tgt)
+        joined.lines.extend(part.lines)
+        joined.notes.extend(part.notes)
         dropped.update(part.dropped)
-    whole.dropped.update(dropped)
-    return whole
+    joined.dropped.update(dropped)
+    return joined
 
 
 def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:

@@ -24,19 +24,11 @@ Ends = Literal["blank-line", "file", "line"]
 BLANK = "blank"
 # of files, beside plain text, whose lines may be what is meant
 _KINDS = ("tsv", "markdown", "xml")
+# and are, with data.raw
 _RAW = (
-    "html",
-    "json",
-    "jsonl",
-    "csv",
-    "srt",
-    "vtt",
-    "po",
-    "ftl",
-    "xliff",
-    "tmx",
+    *("html", "json", "jsonl", "csv", "srt", "vtt", "po", "ftl", "xliff", "tmx"),
     *_KINDS,
-)  # and are, if asked for
+)
 _WANTED = "plain text for a language model"
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
@@ -63,22 +55,22 @@ class Documents:
 
     @property
     def num_bytes(self) -> int:
-        """UTF-8 bytes of all texts."""
+        """Count the UTF-8 bytes of all texts."""
         return sum(
             len(text) if text.isascii() else len(_utf8(text)) for text in self.texts
         )
 
     def where(self, i: int) -> str:
-        """`file:line` where document i begins."""
+        """Say where document i begins: `file:line`."""
         return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Each document."""
+        """Return each document as a row of one text."""
         return ((text,) for text in self.texts)
 
     def select(self, indices: Iterable[int]) -> "Documents":
-        """Return the documents at these indices, in this order; what reading dropped stays with the
-        whole.
+        """Return the documents at these indices, in this order; the count of what reading dropped
+        is not passed on.
         """
         order = list(indices)
         return Documents(
@@ -109,14 +101,15 @@ def read_documents(
 
 
 def from_documents(texts: Iterable[str], name: str) -> Documents:
-    """Texts that come from no file, by the same rules; line n is the n-th text."""
-    return _keep(
-        ((n, text.replace("\r\n", "\n")) for n, text in enumerate(texts, start=1)), name
-    )
+    """Make documents of texts that come from no file, by the same rules; line n is the n-th
+    text.
+    """
+    lines = (text.replace("\r\n", "\n") for text in texts)
+    return _keep(enumerate(lines, start=1), name)
 
 
 def fingerprint_documents(documents: Documents) -> str:
-    """SHA-256 over the texts, their bounds and their order; file names and line numbers do not
+    """Hash the texts, their bounds and their order (SHA-256); file names and line numbers do not
     count.
     """
     digest = sha256(f"{len(documents)}\n".encode())
@@ -130,8 +123,8 @@ def fingerprint_documents(documents: Documents) -> str:
 def split_documents(
     documents: Documents, dev_share: float, test_share: float, seed: int
 ) -> tuple[Documents, Documents | None, Documents | None]:
-    """Training, dev and test text, by shares of all characters; None for a share of 0 and where no
-    text is left.
+    """Split the text into training, dev and test, by shares of all characters; None for a share of
+    0 and where no text is left.
 
     Of 20 documents or more whole ones are held out, by seed and content alone, and repeats stay
     together: so the shares are rough. Of fewer the beginning of the text is dev and its end test,
@@ -157,15 +150,13 @@ def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     learn = "or add --set data.raw=true to learn it as it stands"
     remedies = {name: f"{FILE_TYPES[name].remedy}, {learn}" for name in _RAW}
     accepted_type(path, _RAW if raw else _KINDS, _WANTED, remedies)
-    read = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}[
-        documents
-    ]
-    found = _keep(read(path), str(path))
-    if documents == "blank-line" and len(found) == 1 and "\n" in found.texts[0]:
-        found.notes.append(
+    readers = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}
+    text = _keep(readers[documents](path), str(path))
+    if documents == "blank-line" and len(text) == 1 and "\n" in text.texts[0]:
+        text.notes.append(
             f"{path}: no blank line between its lines: it is one document"
         )
-    return found
+    return text
 
 
 def _runs_of_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -207,7 +198,7 @@ def _keep(numbered: Iterable[tuple[int, str]], name: str) -> Documents:
 
 
 def _join(parts: Sequence[Documents]) -> Documents:
-    """All documents of parts that are one file each."""
+    """Join the documents of parts that are one file each."""
     dropped: Counter[str] = Counter()
     for part in parts:
         dropped.update(part.dropped)
@@ -227,16 +218,15 @@ Parts = tuple[Documents | None, Documents | None, Documents | None]
 def _hold_out(
     whole: Documents, dev_share: float, test_share: float, seed: int
 ) -> Parts:
-    """Whole documents, taken in the order of a keyed hash of their folded text, which repeats have
-    in common.
+    """Hold out whole documents, in the order of a keyed hash of their folded text, which repeats
+    have in common.
     """
     groups: dict[bytes, list[int]] = {}
     for i, text in enumerate(whole.texts):
         groups.setdefault(keyed_hash(seed, fold(text)), []).append(i)
     sizes = [len(text) for text in whole.texts]
-    test, order = _take(
-        [groups[key] for key in sorted(groups)], sizes, test_share * sum(sizes)
-    )
+    order = [groups[key] for key in sorted(groups)]
+    test, order = _take(order, sizes, test_share * sum(sizes))
     dev, order = _take(order, sizes, dev_share * sum(sizes))
     train = [i for group in order for i in group]
     return _selected(whole, train), _selected(whole, dev), _selected(whole, test)
@@ -249,8 +239,8 @@ def _selected(whole: Documents, indices: Sequence[int]) -> Documents | None:
 def _take(
     order: list[list[int]], sizes: Sequence[int], wanted: float
 ) -> tuple[list[int], list[list[int]]]:
-    """Fill one part with groups from the front, each that brings it nearer to its size; the rest is
-    for others.
+    """Fill one part with groups from the front, each that brings it nearer to its size; return it,
+    and what is left.
 
     Large groups of repeats are taken only where the part stays unfilled without them.
     """
@@ -272,15 +262,14 @@ def _take(
 def _cut_off(
     whole: Documents, dev_share: float, test_share: float, _seed: int
 ) -> Parts:
-    """Stretches of the text as it stands; positions count the characters of all documents in a
+    """Cut stretches off the text as it stands; positions count the characters of all documents in a
     row.
     """
     total = sum(map(len, whole.texts))
     dev_size = int(total * dev_share)
     dev_end = _cut_near(whole.texts, dev_size, min(_NEAR_CHARS, dev_size))
-    test_start = max(
-        dev_end, _cut_near(whole.texts, int(total * (1 - test_share)), _NEAR_CHARS)
-    )
+    train_end = int(total * (1 - test_share))
+    test_start = max(dev_end, _cut_near(whole.texts, train_end, _NEAR_CHARS))
     return (
         _stretch(whole, dev_end, test_start),
         _stretch(whole, 0, dev_end),
@@ -289,8 +278,8 @@ def _cut_off(
 
 
 def _cut_near(texts: Sequence[str], position: int, near: int) -> int:
-    """Where a line or a document, but the last, ends less than `near` after a position; else
-    there.
+    """Find where a line or a document, but the last, ends less than `near` after a position; else
+    return the position.
     """
     start = 0
     for number, text in enumerate(texts, start=1):
@@ -298,9 +287,9 @@ def _cut_near(texts: Sequence[str], position: int, near: int) -> int:
         if inside <= 0:  # before the first character nothing is cut off
             return 0
         if inside <= len(text):
-            found = text.find("\n", inside - 1, inside + near)
-            if found >= 0:
-                return start + found + 1
+            line_end = text.find("\n", inside - 1, inside + near)
+            if line_end >= 0:
+                return start + line_end + 1
             ends_near = len(text) - inside < near and number < len(texts)
             return start + len(text) if ends_near else position
         start += len(text)
@@ -308,11 +297,14 @@ def _cut_near(texts: Sequence[str], position: int, near: int) -> int:
 
 
 def _stretch(whole: Documents, first: int, last: int) -> Documents | None:
-    """What stands between two positions, documents at its ends cut; None where that is no text."""
+    """Cut out the text between two positions, and the documents at its ends; return None where that
+    is no text.
+    """
     part = Documents([], [], whole.files, [], {})
     start = 0
     for text, line, file in zip(whole.texts, whole.lines, whole.file_of, strict=True):
-        begin, end = max(first - start, 0), max(last - start, 0)
+        begin = max(first - start, 0)
+        end = max(last - start, 0)
         piece = text[begin:end]
         if piece and not piece.isspace():
             part.texts.append(piece)

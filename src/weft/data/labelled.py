@@ -55,19 +55,19 @@ class LabelledText:
         return len(self.texts)
 
     def where(self, i: int) -> str:
-        """`file:line` of row i."""
+        """Say where row i begins: `file:line`."""
         return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Text and labels of each row."""
+        """Return the text and labels of each row."""
         return (
             (text, *labels)
             for text, labels in zip(self.texts, self.labels, strict=True)
         )
 
     def select(self, indices: Iterable[int]) -> "LabelledText":
-        """Return the rows at these indices, in this order; what reading dropped stays with the
-        whole.
+        """Return the rows at these indices, in this order; the count of what reading dropped is not
+        passed on.
         """
         order = list(indices)
         return LabelledText(
@@ -192,22 +192,19 @@ def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[st
 def from_rows(
     rows: Iterable[tuple[str, Sequence[str]]], name: str, multi_label: bool = False
 ) -> LabelledText:
-    """Texts with labels that come from no file, by the same rules; line n is the n-th row."""
+    """Make a text of labelled rows that come from no file, by the same rules; line n is the n-th
+    row.
+    """
     numbered = enumerate(rows, start=1)
     if multi_label:
-        return _keep(
-            name,
-            ((n, text, list(labels)) for n, (text, labels) in numbered),
-            Counter(),
-            [],
-            ",",
-        )
+        several = ((n, text, list(labels)) for n, (text, labels) in numbered)
+        return _keep(name, several, Counter(), [], ",")
     one = ((n, text, _only(f"{name}:{n}", labels)) for n, (text, labels) in numbered)
     return _keep(name, one, Counter(), [], None)
 
 
 def fingerprint_labelled(text: LabelledText) -> str:
-    """SHA-256 over texts, labels and their order; file names and line numbers do not count."""
+    """Hash texts, labels and their order (SHA-256); file names and line numbers do not count."""
     digest = sha256(f"{text.multi_label}\n{len(text)}\n".encode())
     for row, labels in zip(text.texts, text.labels, strict=True):
         digest.update(f"{json.dumps([row, *labels])}\n".encode())
@@ -217,42 +214,44 @@ def fingerprint_labelled(text: LabelledText) -> str:
 def split_labelled(
     text: LabelledText, dev_size: int | None, test_size: int | None, seed: int
 ) -> tuple[LabelledText, LabelledText | None, LabelledText | None]:
-    """Training, dev and test rows; None for a part without rows, and for both below 200 rows.
+    """Split the rows into training, dev and test; None for a part without rows, and for both below
+    200 rows.
 
     A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. Labels have in each
     part about the share that they have in the whole. Equal folded texts stay together; those with
     different labels, and whatever has a label that training would not see, train. So a part can be
-    smaller than asked. Depends on seed and content alone. Raises UsageError if nothing would be
+    smaller than its size. Depends on seed and content alone. Raises UsageError if nothing would be
     left to train on.
     """
     if len(text) < MIN_PAIRS:
         return text, None, None
     default = split.default_size(len(text))
-    dev_size, test_size = (
-        default if size is None else size for size in (dev_size, test_size)
-    )
+    dev_size = default if dev_size is None else dev_size
+    test_size = default if test_size is None else test_size
     if dev_size + test_size >= len(text):
         raise UsageError(
             f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} rows "
             "for training"
         )
-    held: tuple[set[int], set[int]] = (set(), set())
+    dev: set[int] = set()
+    test: set[int] = set()
     strata = _strata(text)
-    total, done = sum(map(len, strata)), 0
+    total = sum(map(len, strata))
+    done = 0
     for rows in strata:
-        dev_share, test_share = (
-            _share(size, done, len(rows), total) for size in (dev_size, test_size)
-        )
+        dev_share = _share(dev_size, done, len(rows), total)
+        test_share = _share(test_size, done, len(rows), total)
         texts = [text.texts[i] for i in rows]
-        _, *parts = split.hold_out(texts, texts, dev_share, test_share, seed)
-        for whole, part in zip(held, parts, strict=True):
-            whole.update(rows[i] for i in part)
+        held_out = split.hold_out(texts, texts, dev_share, test_share, seed)
+        _, dev_rows, test_rows = held_out
+        dev.update(rows[i] for i in dev_rows)
+        test.update(rows[i] for i in test_rows)
         done += len(rows)
-    return _cut(text, *held)
+    return _cut(text, dev, test)
 
 
 def label_counts(text: LabelledText) -> dict[str, int]:
-    """How many rows have each label, the labels sorted."""
+    """Count the rows of each label; the labels come sorted."""
     counts = Counter(label for labels in text.labels for label in labels)
     return {label: counts[label] for label in sorted(counts)}
 
@@ -313,8 +312,8 @@ def _keep(
 
 
 def _one_line(text: str) -> str:
-    """A text as models read it: no space at its ends, and one for each run of white space with a
-    line break.
+    """Return a text as models read it: no space at its ends, and one for each run of white space
+    with a line break.
     """
     if "\n" not in text and "\r" not in text:
         return text.strip()
@@ -337,9 +336,8 @@ def _as_text(where: str, value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    if value is None or (
-        isinstance(value, float) and math.isnan(value)
-    ):  # JSON has no NaN, but what writes JSON often does
+    # JSON has no NaN, but what writes JSON often does
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, dict | list):
         what = "a list" if isinstance(value, list) else "an object"
@@ -350,21 +348,20 @@ def _as_text(where: str, value: Any) -> str:
 def _labels(where: str, value: Any, separator: str | None) -> Labels:
     """Return the labels of a cell, each once and sorted.
 
-    Of single-label text one or, where it is missing, none.
+    A cell of single-label text has one, or none where it is missing.
     """
     if separator is None:
         if isinstance(value, list):
             raise DataError(
                 f"{where}: a list of labels; set data.label_separator for rows of several labels"
             )
-        found = [_label(where, value)]
+        items = [value]
     elif isinstance(value, list):
-        found = [_label(where, item) for item in value]
+        items = value
     else:
-        found = [
-            _label(where, item) for item in _as_text(where, value).split(separator)
-        ]
-    return tuple(sorted({label for label in found if label is not None}))
+        items = _as_text(where, value).split(separator)
+    labels = {_label(where, item) for item in items}
+    return tuple(sorted(label for label in labels if label is not None))
 
 
 def _label(where: str, value: Any) -> str | None:
@@ -378,22 +375,22 @@ def _label(where: str, value: Any) -> str | None:
 
 
 def _join(parts: Sequence[LabelledText]) -> LabelledText:
-    whole = LabelledText([], [], [], [], [], {}, [], parts[0].multi_label)
+    joined = LabelledText([], [], [], [], [], {}, [], parts[0].multi_label)
     dropped: Counter[str] = Counter()
     for part in parts:
-        whole.file_of.extend([len(whole.files)] * len(part))
-        whole.files.extend(part.files)
-        whole.texts.extend(part.texts)
-        whole.labels.extend(part.labels)
-        whole.lines.extend(part.lines)
-        whole.notes.extend(part.notes)
+        joined.file_of.extend([len(joined.files)] * len(part))
+        joined.files.extend(part.files)
+        joined.texts.extend(part.texts)
+        joined.labels.extend(part.labels)
+        joined.lines.extend(part.lines)
+        joined.notes.extend(part.notes)
         dropped.update(part.dropped)
-    whole.dropped.update(dropped)
-    return whole
+    joined.dropped.update(dropped)
+    return joined
 
 
 def _strata(text: LabelledText) -> list[list[int]]:
-    """Rows by their rarest label; a text that occurs with different labels belongs to none."""
+    """Group rows by their rarest label; a text that occurs with different labels is in no group."""
     counts = label_counts(text)
     folded = list(map(fold, text.texts))
     several = with_several_labels(folded, text.labels)
@@ -408,19 +405,19 @@ def _strata(text: LabelledText) -> list[list[int]]:
 def with_several_labels(
     folded: Sequence[str], labels: Sequence[Labels]
 ) -> dict[str, int]:
-    """Of the texts that occur with different labels, the first row that differs from the text's
-    first.
+    """Find the texts that occur with different labels; return for each the first row that differs
+    from the text's first.
     """
     first: dict[str, Labels] = {}
     several: dict[str, int] = {}
-    for index, (text, of) in enumerate(zip(folded, labels, strict=True)):
-        if first.setdefault(text, of) != of:
+    for index, (text, own) in enumerate(zip(folded, labels, strict=True)):
+        if first.setdefault(text, own) != own:
             several.setdefault(text, index)
     return several
 
 
 def _share(size: int, done: int, count: int, total: int) -> int:
-    """Of a part's size what falls to a stratum; over all strata these sum to the size."""
+    """Return a stratum's share of a part's size; over all strata the shares sum to the size."""
     return size * (done + count) // total - size * done // total
 
 
@@ -430,24 +427,23 @@ def _cut(
     """Return the three parts, without held-out rows whose labels training would never see."""
     kept = [i for i in range(len(text)) if i not in dev and i not in test]
     known = {label for i in kept for label in text.labels[i]}
-    parts = [
-        [i for i in sorted(part) if known.issuperset(text.labels[i])]
-        for part in (dev, test)
-    ]
-    held = {i for part in parts for i in part}
-    train = text.select(i for i in range(len(text)) if i not in held)
-    dev_text, test_text = (text.select(part) if part else None for part in parts)
-    return train, dev_text, test_text
+    dev_rows = [i for i in sorted(dev) if known.issuperset(text.labels[i])]
+    test_rows = [i for i in sorted(test) if known.issuperset(text.labels[i])]
+    held = {*dev_rows, *test_rows}
+    return (
+        text.select(i for i in range(len(text)) if i not in held),
+        text.select(dev_rows) if dev_rows else None,
+        text.select(test_rows) if test_rows else None,
+    )
 
 
 def named(labels: Sequence[str]) -> str:
     """Return the first few labels, quoted, and how many more there are."""
     more = f" and {len(labels) - _NUM_NAMED} more" if len(labels) > _NUM_NAMED else ""
-    return (
-        ", ".join(quoted(label) for label in labels[:_NUM_NAMED]) or "nothing"
-    ) + more
+    first = ", ".join(map(quoted, labels[:_NUM_NAMED]))
+    return (first or "nothing") + more
 
 
 def quoted(label: str) -> str:
-    """As Python writes it, so that nothing invisible stays unseen; long ones are cut."""
+    """Write a label as Python does, so that nothing invisible stays unseen; a long one is cut."""
     return repr(label if len(label) <= 40 else f"{label[:40]}…")

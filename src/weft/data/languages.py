@@ -57,12 +57,16 @@ def _known_codes() -> dict[str, str]:
     return known
 
 
+def _codes_by_name() -> dict[str, str]:
+    by_name: dict[str, str] = {}
+    for entry in _NAMES.split():
+        code, *names = entry.split(":")
+        by_name |= dict.fromkeys(names, code)
+    return by_name
+
+
 _KNOWN = _known_codes()
-_BY_NAME = {
-    name: code
-    for code, *names in (entry.split(":") for entry in _NAMES.split())
-    for name in names
-}
+_BY_NAME = _codes_by_name()
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
 _ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
 _NAMED = re.compile(_ONE)
@@ -72,19 +76,22 @@ _PLAIN_ENDINGS = {"gz", "tsv", "txt", "tab", "tmx", "tok", "raw", "xml"}
 
 @lru_cache(maxsize=4096)
 def canonical(tag: str) -> str | None:
-    """Return the tag as BCP-47 writes it (`en-US` for `EN_us`, `de` for `deu`); None if it has not
+    """Write the tag as BCP-47 does (`en-US` for `EN_us`, `de` for `deu`); return None if it has not
     that form.
     """
     if not _TAG.fullmatch(tag):
         return None
     first, *rest = tag.replace("_", "-").lower().split("-")
-    cased = [
-        part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part
-        for part in rest
-    ]
-    return "-".join(
-        [_KNOWN.get(first, first) if first not in _COUNTRIES else first, *cased]
-    )
+    if first not in _COUNTRIES:
+        first = _KNOWN.get(first, first)
+    return "-".join([first, *map(_cased, rest)])
+
+
+def _cased(subtag: str) -> str:
+    """Write a subtag in its usual case: a region `BR`, a script `Hant`, any other `small`."""
+    if len(subtag) == 2:
+        return subtag.upper()
+    return subtag.title() if len(subtag) == 4 else subtag
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +101,7 @@ def primary(tag: str) -> str:
 
 
 def direction(src: str, tgt: str) -> str:
-    """From which language into which, in words: `en to de`."""
+    """Say from which language into which: `en to de`."""
     if src == tgt == UNKNOWN:
         return "languages unknown"
     return " to ".join(
@@ -103,19 +110,18 @@ def direction(src: str, tgt: str) -> str:
 
 
 def how_to_name(src: str, tgt: str) -> str:
-    """What names the languages that are not known, in brackets behind a space; empty where both
-    are.
+    """Say how to name the languages that are not known, in brackets behind a space; return "" where
+    both are known.
     """
-    keys = [
-        f"--set data.{key}=..."
-        for key, tag in (("src_lang", src), ("tgt_lang", tgt))
-        if tag == UNKNOWN
-    ]
-    return (
-        f" (name {'them' if len(keys) == 2 else 'it'} by {' '.join(keys)})"
-        if keys
-        else ""
-    )
+    keys = []
+    if src == UNKNOWN:
+        keys.append("--set data.src_lang=...")
+    if tgt == UNKNOWN:
+        keys.append("--set data.tgt_lang=...")
+    if not keys:
+        return ""
+    them = "them" if len(keys) == 2 else "it"
+    return f" (name {them} by {' '.join(keys)})"
 
 
 def from_name(name: str) -> str | None:
@@ -131,13 +137,16 @@ def pair_from_name(name: str) -> tuple[str, str] | None:
     `en_zh.tmx`.
     """
     match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
-    src, tgt = (_known(match[1]), _known(match[2])) if match else (None, None)
+    if not match:
+        return None
+    src = _known(match[1])
+    tgt = _known(match[2])
     return (src, tgt) if src and tgt else None
 
 
 def from_header(cell: str) -> tuple[str, bool] | None:
-    """The language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a code,
-    not a name.
+    """Return the language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a
+    code, not a name.
     """
     word = cell.strip()
     if code := _BY_NAME.get(word.casefold()):
@@ -158,4 +167,6 @@ def _stem_parts(name: str) -> list[str]:
 
 def _known(tag: str) -> str | None:
     first, *rest = re.split("[-_]", tag)
-    return canonical("-".join([_KNOWN[first], *rest])) if first in _KNOWN else None
+    if first not in _KNOWN:
+        return None
+    return canonical("-".join([_KNOWN[first], *rest]))

@@ -1,5 +1,5 @@
-"""What training reads in the place of a row's plain ids: words cut into other pieces, and words
-blotted out.
+"""The noise that training reads in a row's plain ids: words cut into other pieces, and words
+masked.
 
 Drawn from (seed, epoch, row) alone, so that a batch is the same however the run came to it.
 Sources: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization"; Sennrich
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import log, log1p
+from operator import ne
 from random import Random
 
 import numpy as np
@@ -27,7 +28,7 @@ _UNMERGED = 2**62  # the rank of two pieces that are no merge
 
 
 class Noise:
-    """Draws the noise of a run's rows."""
+    """The noise of a run, drawn row by row."""
 
     def __init__(
         self,
@@ -38,8 +39,8 @@ class Noise:
         seed: int,
         max_len: int,
     ) -> None:
-        """`tokenizers`: one a side. A row that the noise would make longer than `max_len` ids keeps
-        its pieces.
+        """Set the noise; `tokenizers` are one a side. A row that would become longer than `max_len`
+        ids keeps its pieces.
         """
         cutters = {
             t: BpeCutter(t)
@@ -47,21 +48,23 @@ class Noise:
             if bpe_dropout and t.settings.kind == "bpe"
         }
         self._cutters = [cutters.get(tokenizer) for tokenizer in tokenizers]
-        self._bpe_dropout, self._word_dropout = bpe_dropout, word_dropout
-        self._seed, self.max_len = seed, max_len
+        self._bpe_dropout = bpe_dropout
+        self._word_dropout = word_dropout
+        self._seed = seed
+        self.max_len = max_len
 
     def of(
         self, epoch: int, row: int, *sides: Ids
     ) -> list[tuple[list[int], list[int]]]:
-        """For the ids of each side: all of them, in new pieces perhaps, and the same with some
-        blotted out.
+        """Draw the noise of a row; return for each side all its ids, perhaps in new pieces, and the
+        same with some masked.
         """
         draw = Random(((self._seed << 64 | epoch) << 64) | row).random
         cut = [
             self._cut(cutter, ids.tolist(), draw)
             for cutter, ids in zip(self._cutters, sides, strict=True)
         ]
-        return [(ids, self._blotted(ids, draw)) for ids in cut]
+        return [(ids, self._masked(ids, draw)) for ids in cut]
 
     def _cut(self, cutter: "BpeCutter | None", ids: list[int], draw: Draw) -> list[int]:
         if cutter is None:
@@ -69,17 +72,22 @@ class Noise:
         cut = cutter.cut(ids, self._bpe_dropout, draw)
         return ids if len(cut) > self.max_len else cut
 
-    def _blotted(self, ids: list[int], draw: Draw) -> list[int]:
+    def _masked(self, ids: list[int], draw: Draw) -> list[int]:
         share = self._word_dropout
-        return [UNK_ID if draw() < share else i for i in ids] if share else ids
+        if not share:
+            return ids
+        masked = list(ids)
+        for place in range(len(ids)):
+            if draw() < share:
+                masked[place] = UNK_ID
+        return masked
 
 
 class BpeCutter:
-    """Cuts text that a BPE tokenizer has cut already once more, each merge left out with some
-    probability.
+    """Cuts words anew as a BPE tokenizer does, but with each merge left out with some probability.
 
-    What words go through from letters to their usual pieces is remembered, for most merges go as
-    ever.
+    The pieces of a word after each merge, from letters to its usual ones, are remembered, for most
+    merges go as ever.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -96,26 +104,26 @@ class BpeCutter:
         self._known = lru_cache(REMEMBERED)(self._ways)
 
     def cut(self, ids: list[int], dropout: float, draw: Draw) -> list[int]:
-        """Ids that spell the same; with a dropout of 0 these very ids."""
+        """Cut the text of ids anew; with a dropout of 0 the same ids come back."""
         scale = 1 / log1p(-dropout) if dropout else 0.0
-        found: list[int] = []
+        pieces: list[int] = []
         for word in self._spaced(ids):
             for way in self._known(word):
                 # How many merges go as ever before one is left out: geometrically distributed.
                 merges = int(log(1 - draw()) * scale) if dropout else len(way)
-                found += (
-                    way[-1]
-                    if merges >= len(way) - 1
-                    else self._otherwise(way, merges, dropout, draw)
-                )
-        return found
+                if merges >= len(way) - 1:
+                    pieces += way[-1]
+                else:
+                    pieces += self._otherwise(way, merges, dropout, draw)
+        return pieces
 
     def _spaced(self, ids: list[int]) -> Iterator[tuple[int, ...]]:
         """Yield the ids from one piece that begins with a space to the next.
 
         No pre-token goes over such a place.
         """
-        start, begins = 0, self._begins
+        start = 0
+        begins = self._begins
         for i in range(1, len(ids)):
             if ids[i] in begins:
                 yield tuple(ids[start:i])
@@ -123,33 +131,34 @@ class BpeCutter:
         yield tuple(ids[start:])
 
     def _ways(self, ids: tuple[int, ...]) -> list[list[list[int]]]:
-        """For each word that the ids spell its pieces after none of its merges, one, two ... and
-        all of them.
+        """List for each word that the ids spell its pieces after none of its merges, one, two ...
+        and all of them.
 
-        What is no whole UTF-8, as where a text was cut off, has only its pieces.
+        Ids that are no whole UTF-8, as where a text was cut off, have only their own pieces.
         """
         try:
             words = self._tokenizer.words(ids)
         except UnicodeDecodeError:
             return [[list(ids)]]
-        return [self._way([self._ids[letter] for letter in word]) for word in words]
+        letters = self._ids.__getitem__
+        return [self._way(list(map(letters, word))) for word in words]
 
     def _way(self, pieces: list[int]) -> list[list[int]]:
         way = [pieces]
-        while len(
-            after := self._merged(list(way[-1]), -1, 0.0, float, once=True)
-        ) < len(way[-1]):
+        while True:
+            after = self._merged(list(way[-1]), -1, 0.0, float, once=True)
+            if len(after) == len(way[-1]):
+                return way
             way.append(after)
-        return way
 
     def _otherwise(
         self, way: list[list[int]], merges: int, dropout: float, draw: Draw
     ) -> list[int]:
-        """Return the pieces where so many merges went as ever and the next was left out, once."""
-        pieces, usual = way[merges], way[merges + 1]
-        left_out = next(
-            i for i, (a, b) in enumerate(zip(pieces, usual, strict=False)) if a != b
-        )
+        """Merge the pieces where so many merges went as ever and the next was left out, once."""
+        pieces = way[merges]
+        usual = way[merges + 1]
+        differing = map(ne, pieces, usual)
+        left_out = list(differing).index(True)
         return self._merged(list(pieces), left_out, dropout, draw)
 
     def _merged(
@@ -160,24 +169,25 @@ class BpeCutter:
         draw: Draw,
         once: bool = False,
     ) -> list[int]:
-        """Return the pieces with the earliest pair merged of those that are not left out, `once` or
-        until none is left.
+        """Merge the earliest pair of those that are not left out, `once` or until none is left.
 
         Provilkov et al. 2020, algorithm 1; only for a pair that would be the one to merge is
         anything drawn. The pair at `left_out` is left out of the first merge.
         """
         merges = self._merges
         while True:
-            first, place, into = _UNMERGED, 0, 0
+            first = _UNMERGED
+            place = into = 0
             for i, pair in enumerate(pairwise(pieces)):
-                found = merges.get(pair)
+                merge = merges.get(pair)
                 if (
-                    found is not None
-                    and found[0] < first
+                    merge is not None
+                    and merge[0] < first
                     and i != left_out
                     and draw() >= dropout
                 ):
-                    (first, into), place = found, i
+                    first, into = merge
+                    place = i
             if first == _UNMERGED:
                 return pieces
             pieces[place : place + 2] = [into]
@@ -187,15 +197,13 @@ class BpeCutter:
 
 
 def padded_rows(rows: Sequence[Sequence[int]], most: int) -> npt.NDArray[np.int64]:
-    """Rows of any length as a matrix, padded on the right to an even width, but to no more than
-    `most`.
+    """Pad rows of any length on the right to a matrix of an even width, but of no more than `most`
+    if they fit.
     """
     longest = max(map(len, rows))
-    padded = np.full(
-        (len(rows), max(longest, min(longest + longest % 2, most))),
-        PAD_ID,
-        dtype=np.int64,
-    )
+    even = min(longest + longest % 2, most)
+    shape = (len(rows), max(longest, even))
+    padded = np.full(shape, PAD_ID, dtype=np.int64)
     for line, row in zip(padded, rows, strict=True):
         line[: len(row)] = row
     return padded

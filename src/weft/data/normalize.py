@@ -1,4 +1,4 @@
-"""What is done to text before a tokenizer's own JSON pipeline sees it.
+"""The steps that change text before a tokenizer's own JSON pipeline sees it.
 
 Unicode normal forms and lower-casing are part of `tokenizer.json`. What that file cannot express is
 a named step here, and its package and version are kept beside the model.
@@ -43,7 +43,7 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
     """
     versions: dict[str, str] = {}
     functions: list[Step] = []
-    for key, step in _asked(settings):
+    for key, step in _chosen(settings):
         try:
             functions.append(step.load())
         except ImportError:
@@ -61,12 +61,12 @@ def has_spaced_words(settings: SideSection) -> bool:
 
 
 def replace_surrogates(text: str) -> str:
-    """Lone surrogates, which UTF-8 cannot hold, become U+FFFD; all other text is unchanged."""
+    """Replace lone surrogates, which UTF-8 cannot hold, by U+FFFD; all other text is unchanged."""
     return _SURROGATE.sub("\ufffd", text)
 
 
-def _asked(settings: SideSection) -> Iterator[tuple[str, _NamedStep]]:
-    """Each step with the setting that asks for it."""
+def _chosen(settings: SideSection) -> Iterator[tuple[str, _NamedStep]]:
+    """Yield each step with the setting that asks for it."""
     if settings.simplified:
         yield "simplified = true", _SIMPLIFIED
     if settings.words in _WORD_STEPS:

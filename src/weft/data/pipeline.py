@@ -31,13 +31,8 @@ MAX_PIECE_BYTES = 1024  # of UTF-8; a file with a longer piece is refused
 # Printable bytes of Latin-1 stand for themselves, the others in order for the letters from U+0100
 # on.
 _PLAIN = {letter for letter in BYTE_LETTERS if letter < "\u0100"}
-_LETTER_OF_BYTE = dict(
-    zip(
-        (byte for byte in range(256) if chr(byte) not in _PLAIN),
-        range(0x100, 0x200),
-        strict=False,
-    )
-)
+_OTHER_BYTES = [byte for byte in range(256) if chr(byte) not in _PLAIN]
+_LETTER_OF_BYTE = {byte: 0x100 + n for n, byte in enumerate(_OTHER_BYTES)}
 _BYTE_OF_LETTER = {letter: byte for byte, letter in _LETTER_OF_BYTE.items()}
 _BYTE_LEVEL = ("bpe", "unigram", "byte")
 SMALLEST = len(SPECIALS) + 256
@@ -66,7 +61,7 @@ _BEFORE_LINE_END = re.compile(r"(?<=\S)[ \t\r]*\n")
 def tokenizer_tree(
     settings: SideSection, vocab: Any, merges: list[list[str]] | None = None
 ) -> Tree:
-    """Return the whole file as a JSON tree.
+    """Build the whole file as a JSON tree.
 
     `vocab` is pieces to ids; for unigram, a list of [piece, log-probability].
     """
@@ -91,13 +86,15 @@ def without_leading_space(tree: Tree, settings: SideSection) -> Tree:
 
 
 def word_pattern(settings: SideSection) -> str:
-    """What the word kind takes for a word: by Unicode's classes, or any run between white space."""
+    """Return the pattern of a word of the word kind: by Unicode's classes, or any run between white
+    space.
+    """
     return _UNICODE_WORDS if settings.words == "unicode" else _RUN_WORDS
 
 
 def cut_text(text: str, length: int, at_line_ends: bool = False) -> Iterator[str]:
-    """Consecutive parts of a text, of `length` characters or little more, that can be tokenized one
-    by one.
+    """Cut a text into consecutive parts, of `length` characters or little more, that can be
+    tokenized one by one.
 
     Each part but the first begins with the white space that ends a word, or with `at_line_ends` a
     line; where there is none for long, a part is longer. The ids of the whole are those of its
@@ -115,12 +112,12 @@ def cut_text(text: str, length: int, at_line_ends: bool = False) -> Iterator[str
 
 
 def byte_letters(text: str) -> str:
-    """Text in the byte-level alphabet, one letter for each byte of its UTF-8."""
+    """Write a text in the byte-level alphabet, one letter for each byte of its UTF-8."""
     return text.encode("utf-8").decode("latin-1").translate(_LETTER_OF_BYTE)
 
 
 def piece_bytes(piece: str, kind: str) -> bytes:
-    """What a piece stands for; it need not be whole UTF-8."""
+    """Return the bytes that a piece stands for, which need not be whole UTF-8."""
     if is_byte_level(kind):
         return piece.translate(_BYTE_OF_LETTER).encode("latin-1")
     if len(piece) == 6 and piece in BYTE_PIECES:
@@ -147,11 +144,10 @@ def smallest_pieces(kind: str) -> list[str]:
     Those of `byte` are in the order of the bytes: the id of a byte is 4 more than its value.
     """
     if kind == "byte":
-        return [
-            *SPECIALS,
-            *(chr(_LETTER_OF_BYTE.get(byte, byte)) for byte in range(256)),
-        ]
-    return [*SPECIALS, *(BYTE_LETTERS if is_byte_level(kind) else BYTE_PIECES)]
+        letters = [chr(_LETTER_OF_BYTE.get(byte, byte)) for byte in range(256)]
+        return [*SPECIALS, *letters]
+    pieces = BYTE_LETTERS if is_byte_level(kind) else BYTE_PIECES
+    return [*SPECIALS, *pieces]
 
 
 def _normalizer(settings: SideSection, leading_space: bool) -> Tree | None:
@@ -174,16 +170,12 @@ def _pre_tokenizer(settings: SideSection) -> Tree | None:
 
 
 def _decoder(kind: str) -> Tree:
-    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    decoders: list[Tree] = (
-        [_byte_level()]
-        if is_byte_level(kind)
-        else [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    )
-    return {
-        "type": "Sequence",
-        "decoders": [*decoders, strip] if has_leading_space(kind) else decoders,
-    }
+    decoders: list[Tree] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    if is_byte_level(kind):
+        decoders = [_byte_level()]
+    if has_leading_space(kind):
+        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    return {"type": "Sequence", "decoders": decoders}
 
 
 def _model(kind: str, vocab: Any, merges: list[list[str]]) -> Tree:

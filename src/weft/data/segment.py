@@ -1,5 +1,6 @@
-"""Sentences of running text, by punctuation alone, for any language; used where a text is too long
-for a model.
+"""Sentences of running text, found by punctuation alone, for any language.
+
+Used where a text is too long for a model.
 """
 
 import re
@@ -38,7 +39,8 @@ def split_sentences(text: str) -> list[str]:
     A dot ends no sentence after an initial or a common abbreviation, within a number, or before a
     small letter.
     """
-    pieces, start = [], 0
+    pieces = []
+    start = 0
     for match in _END.finditer(text):
         stop = match.end()
         if (

@@ -55,21 +55,21 @@ class ParallelStore:
         return len(self.rows)
 
     def src(self, i: int) -> Ids:
-        """Source ids of pair i."""
+        """Return the source ids of pair i."""
         return self.src_ids[self.src_offsets[i] : self.src_offsets[i + 1]]
 
     def tgt(self, i: int) -> Ids:
-        """Target ids of pair i."""
+        """Return the target ids of pair i."""
         return self.tgt_ids[self.tgt_offsets[i] : self.tgt_offsets[i + 1]]
 
     @property
     def num_src_tokens(self) -> int:
-        """Source ids of all pairs, without bos and eos."""
+        """Count the source ids of all pairs, without bos and eos."""
         return len(self.src_ids)
 
     @property
     def num_tgt_tokens(self) -> int:
-        """Target ids of all pairs, without bos and eos."""
+        """Count the target ids of all pairs, without bos and eos."""
         return len(self.tgt_ids)
 
 
@@ -97,12 +97,12 @@ class TextStore:
         return len(self.rows)
 
     def ids_of(self, i: int) -> Ids:
-        """Ids of row i."""
+        """Return the ids of row i."""
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
     @property
     def num_tokens(self) -> int:
-        """Ids of all rows, without bos and eos."""
+        """Count the ids of all rows, without bos and eos."""
         return len(self.ids)
 
 
@@ -167,8 +167,8 @@ def prepare_text_store(
 class _Encoded:
     """Rows to be written: the numbers of their texts, and their ids by side."""
 
-    rows: Sequence[int]
-    sides: Sequence[Sequence[Sequence[int]]]
+    rows: list[int]
+    sides: list[list[Sequence[int]]]
 
 
 S = TypeVar("S", ParallelStore, TextStore)
@@ -182,8 +182,8 @@ def _prepare(
     encoded: Iterator[_Encoded],
     unit: str,
 ) -> S:
-    """Reuse or write a store. `facts` are completed while `encoded` is read, which happens only for
-    a new one.
+    """Open the store if it can be reused, else write it. `facts` are completed while `encoded` is
+    read, for a new one alone.
     """
     old = _reusable(kind, path, facts["key"])
     if old is not None:
@@ -236,7 +236,9 @@ def _make_room(folder: Path, path: Path) -> None:
 def _pair_chunks(
     src_texts: Iterable[str], tgt_texts: Iterable[str], name: str
 ) -> Iterator[list[tuple[str, str]]]:
-    """Pairs in lists of bounded length. Raises DataError where one side ends before the other."""
+    """Yield pairs in lists of bounded length. Raises DataError where one side ends before the
+    other.
+    """
     pairs = zip_longest(src_texts, tgt_texts)
     while chunk := list(islice(pairs, _CHUNK)):
         if None in chunk[-1]:
@@ -247,13 +249,16 @@ def _pair_chunks(
 
 
 def _text_chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists of bounded length and size; one of more than LONG_TEXT characters is alone."""
+    """Yield texts in lists of bounded length and size; one of more than LONG_TEXT characters is
+    alone.
+    """
     chunk: list[str] = []
     size = 0
     for text in texts:
         if chunk and (len(chunk) == _CHUNK or size + len(text) > LONG_TEXT):
             yield chunk
-            chunk, size = [], 0
+            chunk = []
+            size = 0
         chunk.append(text)
         size += len(text)
     if chunk:
@@ -271,19 +276,15 @@ def _encoded_pairs(
     num_seen = 0
     for chunk in chunks:
         sources, targets = zip(*chunk, strict=True)
-        src, tgt = (
-            src_tokenizer.encode_batch(sources),
-            tgt_tokenizer.encode_batch(targets),
-        )
-        kept = [
-            i
-            for i, texts in enumerate(chunk)
-            if _fits(texts, (src[i], tgt[i]), max_len, dropped)
-        ]
-        yield _Encoded(
-            [num_seen + i for i in kept],
-            [[src[i] for i in kept], [tgt[i] for i in kept]],
-        )
+        src = src_tokenizer.encode_batch(sources)
+        tgt = tgt_tokenizer.encode_batch(targets)
+        part = _Encoded([], [[], []])
+        for i, texts in enumerate(chunk):
+            if _fits(texts, (src[i], tgt[i]), max_len, dropped):
+                part.rows.append(num_seen + i)
+                part.sides[0].append(src[i])
+                part.sides[1].append(tgt[i])
+        yield part
         num_seen += len(chunk)
         stages.count(num_seen, "pairs")
 
@@ -338,7 +339,7 @@ def _encode(chunk: Sequence[str], tokenizer: Tokenizer) -> Sequence[Sequence[int
 def _pieces(
     ids: Sequence[int], limit: int | None, too_long: TooLong
 ) -> list[Sequence[int]]:
-    """Return the rows that a text's ids become.
+    """Cut a text's ids into the rows that they become.
 
     The first is shorter than the ids exactly where they do not fit.
     """
@@ -355,7 +356,8 @@ class _Writer:
 
     def __init__(self, folder: Path, tokenizers: Mapping[str, Tokenizer]) -> None:
         self._rows = _FlatArray(folder / "rows.npy", np.int64)
-        self._ids, self._offsets = [], []
+        self._ids: list[_FlatArray] = []
+        self._offsets: list[_FlatArray] = []
         for side, tokenizer in tokenizers.items():
             width = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
             self._ids.append(_FlatArray(folder / f"{side}ids.npy", width))
@@ -364,7 +366,7 @@ class _Writer:
 
     @property
     def num_rows(self) -> int:
-        """How many were written."""
+        """Return how many rows were written."""
         return self._rows.length
 
     def __enter__(self) -> Self:
@@ -377,18 +379,15 @@ class _Writer:
     def append(self, part: _Encoded) -> None:
         """Write rows behind those that are there."""
         self._rows.append(part.rows)
-        for ids, offsets, sequences in zip(
-            self._ids, self._offsets, part.sides, strict=True
-        ):
+        sides = zip(self._ids, self._offsets, part.sides, strict=True)
+        for ids, offsets, sequences in sides:
             ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.int64)
             offsets.append(ids.length + ends)
-            # A text of many megabytes comes alone: it is written from where it is, without another
-            # list.
-            ids.append(
-                sequences[0]
-                if len(sequences) == 1
-                else list(chain.from_iterable(sequences))
-            )
+            if len(sequences) == 1:
+                # A text of many megabytes comes alone: it is written without another list.
+                ids.append(sequences[0])
+            else:
+                ids.append(list(chain.from_iterable(sequences)))
 
 
 class _FlatArray:
@@ -397,7 +396,9 @@ class _FlatArray:
     """
 
     def __init__(self, path: Path, dtype: type[np.generic]) -> None:
-        self.file, self.dtype, self.length = path.open("wb"), np.dtype(dtype), 0
+        self.file = path.open("wb")
+        self.dtype = np.dtype(dtype)
+        self.length = 0
         self._write_header()
 
     def append(self, values: npt.ArrayLike) -> None:

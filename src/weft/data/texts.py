@@ -1,4 +1,4 @@
-"""The text of a run in its three parts: training, dev and test; given, generated, or split off by
+"""The text of a run in its three parts, training, dev and test: given, generated, or split off by
 seed.
 """
 
@@ -40,7 +40,7 @@ SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
 
 
 class Corpus(Protocol):
-    """What every kind of text knows of itself."""
+    """The facts that every kind of text has about itself."""
 
     @property
     def files(self) -> list[str]: ...
@@ -76,17 +76,16 @@ class Texts(Generic[C]):
     overridden: tuple[str, ...] = ()
 
     def accepted(self, in_spite_of_fatal: bool) -> "Texts[C]":
-        """Return the same, once nothing fatal stands against training, or the person trains in
-        spite of it: then noted.
+        """Return the same texts once nothing fatal stands against training, or the person trains in
+        spite of it, which is noted.
 
         Raises DataError with a line for each fatal finding.
         """
         fatal = [finding for finding in self.findings if finding.severity == "fatal"]
         if fatal and not in_spite_of_fatal:
             how = "to train all the same, and have it recorded, add --allow-bad-data; weft check shows more"
-            raise DataError(
-                "\n".join([*(f"{f.message}; {f.remedy}" for f in fatal), how])
-            )
+            lines = [f"{finding.message}; {finding.remedy}" for finding in fatal]
+            raise DataError("\n".join([*lines, how]))
         notes = tuple(
             f"trained all the same (--allow-bad-data): {finding.message}"
             for finding in fatal
@@ -95,7 +94,7 @@ class Texts(Generic[C]):
         return replace(self, notes=(*self.notes, *notes), overridden=codes)
 
     def facts(self) -> dict[str, Any]:
-        """Fingerprint, signature, size and files of each part; of training also what was
+        """List the fingerprint, signature, size and files of each part; of training also what was
         overridden.
         """
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
@@ -144,24 +143,18 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     given.refuse_beside(data.builtin)
     if data.builtin:
         return _builtin_pairs(data.builtin, data.src_lang, data.tgt_lang)
-    whole = read_pairs(given.train, data.src_lang, data.tgt_lang)
-    dev = read_pairs([given.dev], whole.src_lang, whole.tgt_lang) if given.dev else None
-    test = (
-        read_pairs([given.test], whole.src_lang, whole.tgt_lang) if given.test else None
+    train = read_pairs(given.train, data.src_lang, data.tgt_lang)
+    dev, test = _read_held_out(
+        given, lambda item: read_pairs(item, train.src_lang, train.tgt_lang)
     )
-    sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
-    kept, split_dev, split_test = split_off(whole, *sizes, data.seed)
+    dev_size = 0 if dev else data.dev_size
+    test_size = 0 if test else data.test_size
+    split = _Split(train, *split_off(train, dev_size, test_size, data.seed))
     stages.enter("looking the text over")
-    findings = examine_pairs(whole, dev, test)
-    notes = [
-        *_read_notes(whole.notes, whole.dropped, "pairs"),
-        *_split_notes(split_dev, split_test, "pairs", data.seed),
-        *_dev_notes(kept, dev or split_dev, test or split_test, "pairs"),
-        *_small_notes(kept),
-        *_finding_notes(findings),
-    ]
-    parts = (kept, dev or split_dev, test or split_test)
-    return Texts(*parts, "pairs", fingerprint, tuple(notes), tuple(findings))
+    findings = examine_pairs(train, dev, test)
+    how = _split_notes(split.dev, split.test, "pairs", data.seed)
+    small = _small_notes(split.train)
+    return split.texts(dev, test, "pairs", fingerprint, findings, (*how,), (*small,))
 
 
 def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]:
@@ -169,23 +162,17 @@ def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]
     given.refuse_beside(data.builtin)
     if data.builtin:
         return _builtin_documents(data.builtin, data.lang or "en")
-    whole = read_documents(given.train, data.documents, data.raw)
-    dev = read_documents(given.dev, data.documents, data.raw) if given.dev else None
-    test = read_documents(given.test, data.documents, data.raw) if given.test else None
-    shares = (0.0 if dev else data.dev_share, 0.0 if test else data.test_share)
-    kept, split_dev, split_test = split_documents(whole, *shares, data.seed)
-    stages.enter("looking the text over")
-    findings = examine_documents(whole, dev, test)
-    notes = [
-        *_read_notes(whole.notes, whole.dropped, "documents"),
-        *_share_notes(whole, split_dev, split_test),
-        *_dev_notes(kept, dev or split_dev, test or split_test, "documents"),
-        *_finding_notes(findings),
-    ]
-    parts = (kept, dev or split_dev, test or split_test)
-    return Texts(
-        *parts, "documents", fingerprint_documents, tuple(notes), tuple(findings)
+    train = read_documents(given.train, data.documents, data.raw)
+    dev, test = _read_held_out(
+        given, lambda item: read_documents(item, data.documents, data.raw)
     )
+    dev_share = 0.0 if dev else data.dev_share
+    test_share = 0.0 if test else data.test_share
+    split = _Split(train, *split_documents(train, dev_share, test_share, data.seed))
+    stages.enter("looking the text over")
+    findings = examine_documents(train, dev, test)
+    how = _share_notes(train, split.dev, split.test)
+    return split.texts(dev, test, "documents", fingerprint_documents, findings, (*how,))
 
 
 def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
@@ -194,21 +181,56 @@ def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     if data.builtin:
         return _builtin_rows(data.builtin, data.label_separator is not None)
     columns = (data.text_column, data.label_column, data.label_separator)
-    whole = read_labelled(given.train, *columns)
-    dev = read_labelled(given.dev, *columns) if given.dev else None
-    test = read_labelled(given.test, *columns) if given.test else None
-    sizes = (0 if dev else data.dev_size, 0 if test else data.test_size)
-    kept, split_dev, split_test = split_labelled(whole, *sizes, data.seed)
+    train = read_labelled(given.train, *columns)
+    dev, test = _read_held_out(given, lambda item: read_labelled(item, *columns))
+    dev_size = 0 if dev else data.dev_size
+    test_size = 0 if test else data.test_size
+    split = _Split(train, *split_labelled(train, dev_size, test_size, data.seed))
     stages.enter("looking the text over")
-    findings = examine_rows(whole, dev, test)
-    notes = [
-        *_read_notes(whole.notes, whole.dropped, "rows"),
-        *_split_notes(split_dev, split_test, "rows", data.seed),
-        *_dev_notes(kept, dev or split_dev, test or split_test, "rows"),
-        *_finding_notes(findings),
-    ]
-    parts = (kept, dev or split_dev, test or split_test)
-    return Texts(*parts, "rows", fingerprint_labelled, tuple(notes), tuple(findings))
+    findings = examine_rows(train, dev, test)
+    how = _split_notes(split.dev, split.test, "rows", data.seed)
+    return split.texts(dev, test, "rows", fingerprint_labelled, findings, (*how,))
+
+
+def _read_held_out(
+    given: Sources, read: Callable[[str], C]
+) -> tuple[C | None, C | None]:
+    """Read the dev and the test text that were named."""
+    dev = read(given.dev) if given.dev else None
+    test = read(given.test) if given.test else None
+    return dev, test
+
+
+@dataclass(frozen=True)
+class _Split(Generic[C]):
+    """A text that was read, and the parts into which it was split."""
+
+    text: C
+    train: C
+    dev: C | None
+    test: C | None
+
+    def texts(
+        self,
+        dev: C | None,
+        test: C | None,
+        unit: str,
+        fingerprint: Callable[[C], str],
+        findings: Sequence[Finding],
+        how_split: Sequence[str],
+        more: Sequence[str] = (),
+    ) -> Texts[C]:
+        """Join the parts, of which the `dev` and `test` that were named come first, with notes."""
+        dev = dev or self.dev
+        test = test or self.test
+        notes = (
+            *_read_notes(self.text.notes, self.text.dropped, unit),
+            *how_split,
+            *_dev_notes(self.train, dev, test, unit),
+            *more,
+            *_finding_notes(findings),
+        )
+        return Texts(self.train, dev, test, unit, fingerprint, notes, tuple(findings))
 
 
 def _builtin_pairs(
@@ -217,23 +239,15 @@ def _builtin_pairs(
     default = ("de", "en") if name == "toy-de-en" else ("en", "zh")
     langs = (src_lang or default[0], tgt_lang or default[1])
     splits = samples.pairs(name, *langs)
-    train, dev, test = (
-        from_pairs(part, f"{name}/{label}", *langs)
-        for label, part in (
-            ("train", splits.train),
-            ("dev", splits.dev),
-            ("test", splits.test),
-        )
+    parts = (
+        from_pairs(splits.train, f"{name}/train", *langs),
+        from_pairs(splits.dev, f"{name}/dev", *langs),
+        from_pairs(splits.test, f"{name}/test", *langs),
     )
-    alike = f"{name} is scored on the sentences that it learns from"
-    return Texts(
-        train,
-        dev,
-        test,
-        "pairs",
-        fingerprint,
-        (alike,) if splits.test == splits.train else (),
-    )
+    notes: tuple[str, ...] = ()
+    if splits.test == splits.train:
+        notes = (f"{name} is scored on the sentences that it learns from",)
+    return Texts(*parts, "pairs", fingerprint, notes)
 
 
 def _builtin_documents(name: str, lang: str) -> Texts[Documents]:
@@ -248,22 +262,22 @@ def _builtin_documents(name: str, lang: str) -> Texts[Documents]:
 def _builtin_rows(name: str, multi_label: bool) -> Texts[LabelledText]:
     """Return the sentences of every language, each labelled with its language."""
     langs = {lang: _builtin_sentences(name, lang) for lang in ("de", "en", "zh")}
-    rows = {
-        label: [
-            (text, [lang]) for lang, parts in langs.items() for text in parts[label]
-        ]
-        for label in ("train", "dev", "test")
-    }
-    train, dev, test = (
-        from_rows(part, f"{name}/{label}", multi_label) for label, part in rows.items()
-    )
-    return Texts(train, dev, test, "rows", fingerprint_labelled)
+
+    def part(label: str) -> LabelledText:
+        rows = [(text, [lang]) for lang in langs for text in langs[lang][label]]
+        return from_rows(rows, f"{name}/{label}", multi_label)
+
+    parts = (part("train"), part("dev"), part("test"))
+    return Texts(*parts, "rows", fingerprint_labelled)
 
 
 def _builtin_sentences(name: str, lang: str) -> dict[str, list[str]]:
     splits = samples.pairs(name, lang, "en" if lang == "de" else "de")
-    parts = {"train": splits.train, "dev": splits.dev, "test": splits.test}
-    return {label: [src for src, _ in part] for label, part in parts.items()}
+    return {
+        "train": [src for src, _ in splits.train],
+        "dev": [src for src, _ in splits.dev],
+        "test": [src for src, _ in splits.test],
+    }
 
 
 def _read_notes(
@@ -307,25 +321,22 @@ def _dev_notes(
 ) -> Iterator[str]:
     if dev is None:
         few = unit != "documents" and len(train) < MIN_PAIRS
-        why = (
-            f": {counted(len(train), unit)} are too few to hold some out" if few else ""
-        )
+        size = counted(len(train), unit)
+        why = f": {size} are too few to hold some out" if few else ""
         yield f"no dev set{why}; nothing says which step is the best, so the last is taken"
-    if test is None:
-        yield "no test set" + (
-            ": the score on dev is too hopeful, since dev chose the model"
-            if dev
-            else ""
-        )
+    if test is None and dev:
+        yield "no test set: the score on dev is too hopeful, since dev chose the model"
+    elif test is None:
+        yield "no test set"
 
 
 def _small_notes(train: ParallelText) -> Iterator[str]:
-    if MIN_PAIRS <= len(train) < SMALL:  # below it, the look at the text says so
+    if MIN_PAIRS <= len(train) < SMALL:  # below it, the check of the text says so
         yield f"small data: {len(train):,} pairs teach known phrases, not free translation; 10,000 or more help"
 
 
 def _finding_notes(findings: Sequence[Finding]) -> Iterator[str]:
-    """Return the warnings but those that are said already; what is fatal stops the run."""
+    """Yield the warnings but those that are said already; what is fatal stops the run."""
     said = ("dropped-", "missing-label")
     return (
         f"{f.message}; {f.remedy}"

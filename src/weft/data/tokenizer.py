@@ -96,40 +96,35 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without bos and eos; never a special id."""
-        ids: list[int] = self._inner.encode(
-            self._prepare(text), add_special_tokens=False
-        ).ids
+        prepared = self._prepare(text)
+        ids: list[int] = self._inner.encode(prepared, add_special_tokens=False).ids
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode` of each, in parallel."""
-        prepared = [self._prepare(text) for text in texts]
-        return [
-            e.ids
-            for e in self._inner.encode_batch_fast(prepared, add_special_tokens=False)
-        ]
+        """Encode each text as `encode` does, in parallel."""
+        prepared = list(map(self._prepare, texts))
+        encodings = self._inner.encode_batch_fast(prepared, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     def encode_long(self, text: str) -> list[int]:
-        """Return the ids that `encode` gives, for a text of many megabytes: part by part, in memory
-        for the ids alone.
+        """Encode a text of many megabytes as `encode` does, but part by part, in memory for the ids
+        alone.
 
         Only a text without any white space is one part; for words of nltk and spaCy, one without
         ends of lines.
         """
         parts = cut_text(text, _PART, at_line_ends=has_spaced_words(self.settings))
         ids = self.encode(next(parts))
+        encode = self._going_on.encode_batch_fast
         while batch := [self._prepare(part) for part in islice(parts, _PARTS_AT_ONCE)]:
-            for encoding in self._going_on.encode_batch_fast(
-                batch, add_special_tokens=False
-            ):
+            for encoding in encode(batch, add_special_tokens=False):
                 ids += encoding.ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
-        text: str = self._inner.decode(
-            [int(i) for i in ids if i >= len(SPECIALS)], skip_special_tokens=False
-        )
+        """Decode ids to text; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
+        ordinary = [int(i) for i in ids if i >= len(SPECIALS)]
+        text: str = self._inner.decode(ordinary, skip_special_tokens=False)
         return text
 
     def spell(self, ids: Sequence[int], *, begins: bool = True) -> bytes:
@@ -138,30 +133,26 @@ class Tokenizer:
         Where they go on from other text (not `begins`), the space before the first word belongs to
         them.
         """
-        pieces = (
-            self._inner.id_to_token(int(i)) or "" for i in ids if i >= len(SPECIALS)
-        )
-        spelled = b"".join(piece_bytes(piece, self.settings.kind) for piece in pieces)
-        return (
-            spelled.removeprefix(b" ")
-            if begins and has_leading_space(self.settings.kind)
-            else spelled
-        )
+        kind = self.settings.kind
+        ordinary = (int(i) for i in ids if i >= len(SPECIALS))
+        pieces = (self._inner.id_to_token(i) or "" for i in ordinary)
+        spelled = b"".join(piece_bytes(piece, kind) for piece in pieces)
+        if begins and has_leading_space(kind):
+            return spelled.removeprefix(b" ")
+        return spelled
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """What the ids spell as the pre-tokens that no piece goes beyond, in the tokenizer's own
-        alphabet.
+        """Split what the ids spell into the pre-tokens that no piece goes beyond, in the
+        tokenizer's own alphabet.
 
         Raises UnicodeDecodeError where they break off inside a character, as those of a text that
         was cut may.
         """
         text = self.spell(ids, begins=False).decode("utf-8")
         splitter = self._inner.pre_tokenizer
-        return (
-            [word for word, _ in splitter.pre_tokenize_str(text)]
-            if splitter
-            else [text]
-        )
+        if not splitter:
+            return [text]
+        return [word for word, _ in splitter.pre_tokenize_str(text)]
 
     def normalize(self, text: str) -> str:
         """Return the text as the model knows it: exactly what `decode(encode(text))` gives."""
@@ -172,16 +163,14 @@ class Tokenizer:
         return normal[1:] if has_leading_space(self.settings.kind) else normal
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """One readable label for each id: a space is shown as ▁, a special piece as <pad>, <unk>,
+        """Label each id for people to read: a space is shown as ▁, a special piece as <pad>, <unk>,
         <bos> or <eos>.
 
         A character that is spelled by several byte pieces is shown on each of them with its part,
         `語[1/3]`; bytes that spell no character are shown in hexadecimal, `\\xe8`.
         """
-        return readable_pieces(
-            [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids],
-            self.settings.kind,
-        )
+        pieces = [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids]
+        return readable_pieces(pieces, self.settings.kind)
 
     def to_json(self) -> str:
         """Return the content of `tokenizer.json`; the same text and settings always give the same
@@ -201,7 +190,7 @@ class Tokenizer:
     def from_json(
         cls, text: str | bytes, settings: SideSection, where: str
     ) -> "Tokenizer":
-        """As `load_tokenizer`."""
+        """Read a tokenizer as `load_tokenizer` does."""
         return load_tokenizer(text, settings, where)
 
     def _prepare(self, text: str) -> str:
@@ -209,8 +198,8 @@ class Tokenizer:
 
     @cached_property
     def _going_on(self) -> tokenizers.Tokenizer:
-        """The pipeline for text that goes on where other text stopped; spaced words go on with a
-        space.
+        """Build the pipeline for text that goes on where other text stopped; spaced words go on
+        with a space.
         """
         if has_spaced_words(self.settings) or not has_leading_space(self.settings.kind):
             return self._inner
@@ -244,8 +233,8 @@ def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
     """
     sample, total = sample_texts(texts)
     # a line alone counts as a pair
-    settled = _settle(settings, count_scripts(sample), total)
-    return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
+    chosen = _choose(settings, count_scripts(sample), total)
+    return _learn(sample, total, chosen, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
@@ -256,10 +245,9 @@ def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
     `train_tokenizer`.
     """
     sample, total = sample_texts(document_parts(texts))
-    settled = _settle(
-        settings, count_scripts(sample), sum(map(len, texts)) // _SENTENCE
-    )
-    return _learn(sample, total, settled, settings.vocab_size, "tokenizer")
+    num_sentences = sum(map(len, texts)) // _SENTENCE
+    chosen = _choose(settings, count_scripts(sample), num_sentences)
+    return _learn(sample, total, chosen, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizers(
@@ -271,11 +259,11 @@ def build_tokenizers(
     Raises as `train_tokenizer`, naming the side.
     """
     chosen = choose_settings(section, src, tgt)
-    src_size, tgt_size = section.src.vocab_size, section.tgt.vocab_size
+    src_size = section.src.vocab_size
+    tgt_size = section.tgt.vocab_size
     if chosen.joint:
-        joint = _learn(
-            *sample_texts(chain(src, tgt)), chosen.src, src_size, "tokenizer.src"
-        )
+        both = sample_texts(chain(src, tgt))
+        joint = _learn(*both, chosen.src, src_size, "tokenizer.src")
         return joint, joint
     return (
         _learn(*sample_texts(src), chosen.src, src_size, "tokenizer.src"),
@@ -287,12 +275,13 @@ def _learn(
     sample: Sequence[str],
     total: int,
     settings: SideSection,
-    asked: int | None,
+    requested: int | None,
     key: str,
 ) -> Tokenizer:
-    """Learn from a sample of `total` texts with settled settings.
+    """Learn from a sample of `total` texts with settings that leave nothing open.
 
-    `asked` is the vocabulary size that a person set, None if it was chosen here; `key` says where.
+    `requested` is the vocabulary size that a person set, None if it was chosen here; `key` says
+    where.
     """
     vocab_size = settings.vocab_size or SMALLEST
     if vocab_size < SMALLEST:
@@ -307,9 +296,9 @@ def _learn(
             f"{key}: there is no text to learn from, every line is empty; check the data"
         )
     tokenizer = Tokenizer(train_vocabulary(prepared, settings, vocab_size), settings)
-    if asked is not None and tokenizer.vocab_size < asked:
+    if requested is not None and tokenizer.vocab_size < requested:
         tokenizer.notes.append(
-            f"{key}.vocab_size = {asked:,}: the text gives only {tokenizer.vocab_size:,} pieces; they are used"
+            f"{key}.vocab_size = {requested:,}: the text gives only {tokenizer.vocab_size:,} pieces; they are used"
         )
     if len(sample) < total:
         tokenizer.notes.append(
@@ -321,33 +310,28 @@ def _learn(
 def choose_settings(
     section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
 ) -> TokenizerSection:
-    """Settle what the section leaves open, by script and size of the text: joint or not, kinds and
+    """Choose what the section leaves open, by script and size of the text: joint or not, kinds and
     sizes.
 
     A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share
     one subword tokenizer where they agree in all settings and in their main script.
     """
-    src_scripts, tgt_scripts = count_scripts(src), count_scripts(tgt)
+    src_scripts = count_scripts(src)
+    tgt_scripts = count_scripts(tgt)
     num_pairs = len(src)
     if section.joint is True:
-        both = _settle(section.src, src_scripts + tgt_scripts, num_pairs)
+        both = _choose(section.src, src_scripts + tgt_scripts, num_pairs)
         return TokenizerSection(joint=True, src=both, tgt=both)
-    sides = (
-        _settle(section.src, src_scripts, num_pairs),
-        _settle(section.tgt, tgt_scripts, num_pairs),
-    )
-    alike = sides[0] == sides[1] and main_script(src_scripts) == main_script(
-        tgt_scripts
-    )
-    joint = (
-        section.joint == "auto"
-        and alike
-        and sides[0].kind in ("bpe", "unigram", "byte")
-    )
-    return TokenizerSection(joint=joint, src=sides[0], tgt=sides[1])
+    src_side = _choose(section.src, src_scripts, num_pairs)
+    tgt_side = _choose(section.tgt, tgt_scripts, num_pairs)
+    same_script = main_script(src_scripts) == main_script(tgt_scripts)
+    are_alike = src_side == tgt_side and same_script
+    has_subwords = src_side.kind in ("bpe", "unigram", "byte")
+    joint = section.joint == "auto" and are_alike and has_subwords
+    return TokenizerSection(joint=joint, src=src_side, tgt=tgt_side)
 
 
-def _settle(side: SideSection, scripts: Counter[str], num_pairs: int) -> SideSection:
+def _choose(side: SideSection, scripts: Counter[str], num_pairs: int) -> SideSection:
     kind = side.kind
     if kind == "auto":
         kind = "character" if is_spaceless(scripts) else "bpe"

@@ -1,4 +1,4 @@
-"""Reading a `tokenizer.json` that may be damaged, or made by somebody else to do harm.
+"""The reading of a `tokenizer.json` that may be damaged, or made by somebody else to do harm.
 
 Only the vocabulary and the merges are data. All else, regular expressions above all, must equal
 what `pipeline` builds for the settings; so no foreign pattern ever runs, and the Rust library sees
@@ -36,16 +36,14 @@ def read_tokenizer_tree(text: str | bytes, settings: SideSection, where: str) ->
     if not isinstance(model, dict):
         raise _refusal(where, "it has no model")
     _check_vocab(_pieces(model, settings, where), settings, where)
-    vocab, merges = model["vocab"], model.get("merges", [])
+    vocab = model["vocab"]
+    merges = model.get("merges", [])
     if settings.kind != "unigram":
         _check_merges(vocab, merges, settings, where)
     expected = tokenizer_tree(settings, vocab, merges)
     for part in sorted(expected.keys() | tree.keys()):
-        if (
-            part not in tree
-            or part not in expected
-            or not _equal(_fixed(tree[part]), _fixed(expected[part]))
-        ):
+        is_in_both = part in tree and part in expected
+        if not is_in_both or not _equal(_fixed(tree[part]), _fixed(expected[part])):
             raise _refusal(
                 where,
                 f"{part[:40]!r} is not what Weft writes for a {settings.kind} tokenizer",
@@ -76,9 +74,7 @@ def _pieces(model: Tree, settings: SideSection, where: str) -> list[str]:
     """
     vocab = model.get("vocab")
     if settings.kind == "unigram":
-        if not isinstance(vocab, list) or not all(
-            _is_scored_piece(entry) for entry in vocab
-        ):
+        if not isinstance(vocab, list) or not all(map(_is_scored_piece, vocab)):
             raise _refusal(
                 where, "model.vocab is not a list of [piece, log-probability]"
             )
@@ -134,8 +130,8 @@ def _problem_of(piece: str, kind: str) -> str | None:
 def _check_merges(
     vocab: dict[str, int], merges: Any, settings: SideSection, where: str
 ) -> None:
-    """Each merge joins two pieces of the vocabulary into a third; so none can be cyclic or out of
-    range.
+    """Check that each merge joins two pieces of the vocabulary into a third; so none can be cyclic
+    or out of range.
     """
     if not isinstance(merges, list) or (merges and settings.kind != "bpe"):
         raise _refusal(
@@ -170,13 +166,13 @@ def _fixed(part: Any) -> Any:
     """Return a part of the tree without what was learned."""
     if not isinstance(part, dict):
         return part
-    return {
-        key: value for key, value in part.items() if key not in ("vocab", "merges")
-    } | {"keys": sorted(part)}
+    learned = ("vocab", "merges")
+    fixed = {key: value for key, value in part.items() if key not in learned}
+    return fixed | {"keys": sorted(part)}
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Equality of JSON values, where 1, 1.0 and true are three different things."""
+    """Compare JSON values, where 1, 1.0 and true are three different things."""
     try:
         return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
     except RecursionError:

@@ -162,8 +162,10 @@ def _seed(
 def _maximize(
     parts: Counter[str], pieces: list[str], num_singles: int, num_seeds_kept: int
 ) -> tuple[Floats, Mask]:
-    """Alternate expectation, maximization and pruning until few enough seeds live; single
-    characters always do.
+    """Learn the scores of the pieces, and which of them live.
+
+    Expectation, maximization and pruning alternate until few enough seeds live; single characters
+    always do.
     """
     number = {piece: i for i, piece in enumerate(pieces)}
     lattice = _lattice(list(parts), number)

@@ -1,5 +1,5 @@
-"""Which pieces a tokenizer knows, learned from text. Every step is deterministic: ties go by code
-point order.
+"""The pieces that a tokenizer knows, learned from text. Every step is deterministic: ties go by
+code point order.
 """
 
 import json
@@ -46,17 +46,20 @@ def sample_texts(
     *,
     characters: int = MAX_TRAINING_CHARACTERS,
 ) -> tuple[list[str], int]:
-    """At most `limit` evenly spaced texts, in one pass and flat memory, and how many there were.
+    """Sample at most `limit` evenly spaced texts, in one pass and flat memory; return them, and how
+    many there were.
 
     They have hardly more `characters` than that together: one text that is larger is kept all the
     same.
     """
     kept: list[str] = []
-    stride, total, size = 1, 0, 0
+    stride = 1
+    total = size = 0
     for text in texts:
         if total % stride == 0:
             if len(kept) == limit or (kept and size + len(text) > characters):
-                kept, stride = kept[::2], stride * 2
+                kept = kept[::2]
+                stride *= 2
                 size = sum(map(len, kept))
             if total % stride == 0:
                 kept.append(text)
@@ -66,13 +69,14 @@ def sample_texts(
 
 
 def document_parts(texts: Iterable[str]) -> Iterator[str]:
-    """The texts, long ones in parts of at most LONGEST_PART characters, cut before white space
-    where possible.
+    """Yield the texts, long ones in parts of at most LONGEST_PART characters, cut before white
+    space where possible.
     """
     for text in texts:
-        for part in (
-            cut_text(text, LONGEST_PART // 2) if len(text) > LONGEST_PART else (text,)
-        ):
+        parts: Iterable[str] = (text,)
+        if len(text) > LONGEST_PART:
+            parts = cut_text(text, LONGEST_PART // 2)
+        for part in parts:
             for start in range(0, len(part) or 1, LONGEST_PART):
                 yield part[start : start + LONGEST_PART]
 
@@ -80,8 +84,8 @@ def document_parts(texts: Iterable[str]) -> Iterator[str]:
 def train_vocabulary(
     texts: Sequence[str], settings: SideSection, vocab_size: int
 ) -> Tree:
-    """Learn at most `vocab_size` pieces from texts that went through the steps; the tree of the
-    whole file.
+    """Learn at most `vocab_size` pieces from texts that went through the steps; return the tree of
+    the whole file.
     """
     by_kind = {
         "bpe": _bpe,
@@ -112,8 +116,9 @@ def without_panics(error: Callable[[str], Exception], where: str) -> Iterator[No
 
 
 def _bpe(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Sennrich et al. 2016 over bytes. A pair seen once is never merged: it would learn the text by
-    heart.
+    """Learn merges over bytes (Sennrich et al. 2016).
+
+    A pair seen once is never merged: it would learn the text by heart.
     """
     tokenizer = _untrained(settings)
     trainer = trainers.BpeTrainer(
@@ -143,16 +148,17 @@ def _characters(texts: Sequence[str], settings: SideSection, vocab_size: int) ->
 
 
 def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """Characters may take half of the room, or what the words leave: they spell the words that are
-    not known.
+    """Learn words and characters.
+
+    Characters may take half of the room, or what the words leave: they spell the words that are not
+    known.
     """
     characters = _ranked_characters(texts, settings)
     known = set(characters)
+    counter = _counter(settings, word_pattern(settings))
     words = [
         word
-        for word in _ranked(
-            texts, _counter(settings, word_pattern(settings)), settings.min_frequency
-        )
+        for word in _ranked(texts, counter, settings.min_frequency)
         if word not in known and len(word.encode()) <= MAX_PIECE_BYTES
     ]
     room = vocab_size - SMALLEST
@@ -161,7 +167,7 @@ def _words(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree
 
 
 def _bytes(texts: Sequence[str], settings: SideSection, vocab_size: int) -> Tree:
-    """There is nothing to learn."""
+    """Return the bytes alone: there is nothing to learn."""
     return _numbered(settings, [])
 
 
@@ -180,7 +186,7 @@ def _untrained(settings: SideSection) -> tokenizers.Tokenizer:
 
 
 def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
-    """Return a tokenizer that normalizes as the settings say and takes each match of the pattern as
+    """Build a tokenizer that normalizes as the settings say and takes each match of the pattern as
     a whole.
     """
     tokenizer = _untrained(settings)
@@ -193,7 +199,7 @@ def _counter(settings: SideSection, pattern: str) -> tokenizers.Tokenizer:
 
 
 def _ranked_characters(texts: Sequence[str], settings: SideSection) -> list[str]:
-    """Return the characters of the normalized texts, most frequent first, then in code point
+    """Rank the characters of the normalized texts, most frequent first, then in code point
     order.
     """
     normalizer = _untrained(settings).normalizer
@@ -211,7 +217,7 @@ def _ranked_characters(texts: Sequence[str], settings: SideSection) -> list[str]
 def _ranked(
     texts: Sequence[str], counter: tokenizers.Tokenizer, min_frequency: int
 ) -> list[str]:
-    """What the counter's pattern matches, most frequent first, then in code point order."""
+    """Rank the matches of the counter's pattern, most frequent first, then in code point order."""
     trainer = trainers.WordLevelTrainer(
         vocab_size=2**31,
         min_frequency=min_frequency,
@@ -226,25 +232,24 @@ def _ranked(
 def _count(
     texts: Sequence[str], counter: tokenizers.Tokenizer, num_words: int
 ) -> npt.NDArray[np.int64]:
-    """How often each word of a trained counter occurs."""
+    """Count how often each word of a trained counter occurs."""
     counts = np.zeros(num_words, dtype=np.int64)
     for chunk in _chunks(texts):
         encodings = counter.encode_batch_fast(chunk, add_special_tokens=False)
-        ids = np.array(
-            list(chain.from_iterable(e.ids for e in encodings)), dtype=np.int64
-        )
-        counts += np.bincount(ids, minlength=num_words)
+        ids = list(chain.from_iterable(encoding.ids for encoding in encodings))
+        counts += np.bincount(np.array(ids, dtype=np.int64), minlength=num_words)
     return counts
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """All texts in lists that the library may take into memory at once."""
+    """Yield all texts in lists that the library may take into memory at once."""
     chunk: list[str] = []
     size = 0
     for text in texts:
         if chunk and (len(chunk) == _CHUNK or size + len(text) > _CHUNK_CHARACTERS):
             yield chunk
-            chunk, size = [], 0
+            chunk = []
+            size = 0
         chunk.append(text)
         size += len(text)
     if chunk:

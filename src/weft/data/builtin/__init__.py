@@ -35,7 +35,7 @@ TOY = [
 
 @dataclass(frozen=True)
 class Triple:
-    """One sentence in English, Chinese and German, and the pattern it was made from."""
+    """A sentence in English, Chinese and German, and the pattern it was made from."""
 
     en: str
     zh: str
@@ -62,7 +62,9 @@ def _patterns() -> list[Pattern]:
 
 @lru_cache(maxsize=1)
 def _sentences() -> list[Sentence]:
-    """All derivations, none of which shares its English, Chinese or German text with another."""
+    """Generate all sentences, none of which shares its English, Chinese or German text with
+    another.
+    """
     random = Random(SEED)
     seen: set[str] = set()
     sentences = []
@@ -82,14 +84,12 @@ def _sentences() -> list[Sentence]:
 
 @lru_cache(maxsize=1)
 def _split_indices() -> tuple[list[int], list[int], list[int]]:
-    """Indices into `_sentences` of train (shuffled), dev and test."""
-    sentences, random = _sentences(), Random(SEED + 1)
+    """Split `_sentences`: return the indices of train (shuffled), dev and test."""
+    sentences = _sentences()
+    random = Random(SEED + 1)
     dev, test = held_out(sentences, HELD_OUT, random)
-    train = [
-        index
-        for index in range(len(sentences))
-        if index not in dev and index not in test
-    ]
+    held = dev | test
+    train = [index for index in range(len(sentences)) if index not in held]
     return (
         shuffled(train, random),
         shuffled(sorted(dev), random),
@@ -98,7 +98,7 @@ def _split_indices() -> tuple[list[int], list[int], list[int]]:
 
 
 def everyday() -> list[Triple]:
-    """Every triple of the everyday corpus, in the order of its patterns.
+    """List every triple of the everyday corpus, in the order of its patterns.
 
     No English, Chinese or German text occurs twice.
     """
@@ -130,12 +130,14 @@ def pairs(name: str, src_lang: str = "en", tgt_lang: str = "zh") -> Splits:
     if name == "toy-de-en":
         toy = [(row[src_lang], row[tgt_lang]) for row in TOY]
         return Splits(toy, list(toy), list(toy))
-    sentences = _sentences()
-    train, dev, test = (
-        [
-            (getattr(sentences[i], src_lang), getattr(sentences[i], tgt_lang))
-            for i in part
-        ]
-        for part in _split_indices()
+    train, dev, test = _split_indices()
+    return Splits(
+        train=_pairs(train, src_lang, tgt_lang),
+        dev=_pairs(dev, src_lang, tgt_lang),
+        test=_pairs(test, src_lang, tgt_lang),
     )
-    return Splits(train, dev, test)
+
+
+def _pairs(indices: list[int], src_lang: str, tgt_lang: str) -> list[tuple[str, str]]:
+    sentences = [_sentences()[i] for i in indices]
+    return [(getattr(each, src_lang), getattr(each, tgt_lang)) for each in sentences]

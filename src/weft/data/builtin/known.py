@@ -1,14 +1,15 @@
-"""Some of the words that the everyday corpus teaches in one language, by kind."""
+"""The words that the everyday corpus teaches in one language, by kind: a choice of them."""
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from weft.data.builtin.lexicon import WORD_FILES, read_tables
 
 MOST = 12  # words of a kind that are shown
 
-# A kind: the tables of the word lists, and which of their classes it is made of.
-KINDS: dict[str, tuple[tuple[str, str], ...]] = {
+Part = tuple[str, str]  # a table of the word lists, and some of its classes
+KINDS: dict[str, tuple[Part, ...]] = {
     "people": (("people", "role name"), ("relations", "relative acquaintance")),
     "food": (("nouns", "drink food produce dish"),),
     "things": (("nouns", "reading writing clothes furniture_top device small own"),),
@@ -21,24 +22,21 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def words_by_kind(lang: str, is_known: Callable[[str], bool]) -> dict[str, list[str]]:
-    """Some of the words of the lists that are known, by kind."""
-    tables = {
-        key: rows for name in WORD_FILES for key, rows in read_tables(name).items()
-    }
-    found = {}
+    """Choose words of the lists that are known, by kind."""
+    tables: dict[str, Any] = {}
+    for name in WORD_FILES:
+        tables |= read_tables(name)
+    by_kind = {}
     for kind, parts in KINDS.items():
-        listed = list(
-            dict.fromkeys(
-                word for part in parts for word in _listed(tables, *part, lang)
-            )
-        )
-        known = list(filter(is_known, listed))
-        found[kind] = known[:: -(-len(known) // MOST) or 1]
-    return found
+        listed = [word for part in parts for word in _listed(tables, *part, lang)]
+        known = list(filter(is_known, dict.fromkeys(listed)))
+        stride = -(-len(known) // MOST) or 1
+        by_kind[kind] = known[::stride]
+    return by_kind
 
 
 def _listed(
-    tables: dict[str, dict[str, object]], table: str, classes: str, lang: str
+    tables: dict[str, Any], table: str, classes: str, lang: str
 ) -> Iterator[str]:
     """Yield the words of some classes of a table, as a dictionary has them."""
     for name in classes.split():
@@ -46,16 +44,16 @@ def _listed(
         rows = entry["rows"] if isinstance(entry, dict) else entry
         assert isinstance(rows, list)
         for row in rows:
-            english, chinese, german = [
-                column.strip()
-                for column in row.split("|")
-                if column.strip() not in AGREES
-            ][:3]
-            yield {
+            columns = [column.strip() for column in row.split("|")]
+            if columns[0] in AGREES:
+                del columns[0]
+            english, chinese, german = columns[:3]
+            words = {
                 "en": _english(english),
                 "zh": _chinese(chinese, table),
                 "de": _german(german, table),
-            }[lang]
+            }
+            yield words[lang]
 
 
 AGREES = {"1s", "2s", "m", "f", "1p", "3p"}  # the first column of people
@@ -63,16 +61,18 @@ AGREES = {"1s", "2s", "m", "f", "1p", "3p"}  # the first column of people
 
 def _english(text: str) -> str:
     head, _, rest = text.partition(" ")
-    return (
-        f"{head.partition('/')[0]} {rest.partition('/')[0]}".strip()
-        .removeprefix("+")
-        .removeprefix("the ")
-    )
+    head = head.partition("/")[0]
+    rest = rest.partition("/")[0]
+    words = f"{head} {rest}".strip()
+    return words.removeprefix("+").removeprefix("the ")
 
 
 def _chinese(text: str, table: str) -> str:
-    text = text.partition("/")[0].replace("+", "").replace("_", "…")
-    return text.partition(" ")[0] if table in ("nouns", "relations") else text
+    text = text.partition("/")[0]
+    text = text.replace("+", "").replace("_", "…")
+    if table in ("nouns", "relations"):
+        return text.partition(" ")[0]
+    return text
 
 
 def _german(text: str, table: str) -> str:

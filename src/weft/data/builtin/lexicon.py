@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from weft.data.builtin.words import Filler, adjective, noun, person, phrase, verb_phrase
@@ -18,18 +19,17 @@ PATTERN_FILES = ("daily.toml", "things.toml", "clauses.toml")
 
 
 def read_tables(name: str) -> dict[str, Any]:
-    """One TOML file of this package."""
-    return tomllib.loads(
-        (files("weft.data.builtin") / name).read_text(encoding="utf-8")
-    )
+    """Read a TOML file of this package."""
+    path = files("weft.data.builtin") / name
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 class Lexicon:
     """Every class of fillers by name; a slot names one class or several, separated by spaces."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
-        """`tables` holds the TOML tables people, relations, nouns, groups, adjectives, phrases,
-        verbs, unions.
+        """Build all classes from the TOML tables people, relations, nouns, groups, adjectives,
+        phrases, verbs, unions.
         """
         self.classes: dict[str, list[Filler]] = {}
         self.unions: dict[str, str] = tables["unions"]
@@ -49,12 +49,12 @@ class Lexicon:
         for name, rows in tables["adjectives"].items():
             self._add(name, [adjective(row) for row in rows])
         for name, table in tables["phrases"].items():
-            columns, content = table["columns"], table["content"]
+            columns = table["columns"]
+            content = table["content"]
             self._add(name, [phrase(row, columns, content) for row in table["rows"]])
         for name, rows in tables["verbs"].items():
-            self._add(
-                name, [filler for row in rows for filler in self._verb_phrases(row)]
-            )
+            phrases = map(self._verb_phrases, rows)
+            self._add(name, list(chain.from_iterable(phrases)))
 
     def _add(self, name: str, fillers: list[Filler]) -> None:
         if name in self.classes:
@@ -62,8 +62,8 @@ class Lexicon:
         self.classes[name] = fillers
 
     def _verb_phrases(self, row: str) -> Iterator[Filler]:
-        """The verb alone, or with every object of the classes in its fourth column ("drink:bare
-        fruit:def").
+        """Yield the verb alone, or with every object of the classes in its fourth column
+        ("drink:bare fruit:def").
         """
         objects = row.split("|")[3].split() if row.count("|") == 3 else []
         if not objects:
@@ -77,19 +77,17 @@ class Lexicon:
         """Return the fillers of the classes and unions in `names`, each once, in order."""
         chosen: dict[str, Filler] = {}
         for name in names.split():
-            members = (
-                self.select(self.unions[name])
-                if name in self.unions
-                else self.classes[name]
-            )
-            chosen |= {
-                filler.key: filler for filler in members if filler.key not in chosen
-            }
+            if name in self.unions:
+                members = self.select(self.unions[name])
+            else:
+                members = self.classes[name]
+            for filler in members:
+                chosen.setdefault(filler.key, filler)
         return list(chosen.values())
 
 
 def load_lexicon() -> Lexicon:
-    """Return the lexicon of the everyday corpus."""
+    """Load the lexicon of the everyday corpus."""
     tables: dict[str, Any] = {}
     for name in WORD_FILES:
         tables |= read_tables(name)

@@ -24,7 +24,7 @@ ATTEMPTS = 40
 
 @dataclass(frozen=True)
 class Sentence:
-    """One derivation: its text in three languages and the content words of its slots."""
+    """A derivation: its text in three languages and the content words of its slots."""
 
     en: str
     zh: str
@@ -82,8 +82,8 @@ def compile_pattern(
     paradigms: dict[str, dict[str, str]],
     count: int,
 ) -> Pattern:
-    """A pattern from its TOML table: `id`, `slots`, one template a language and, if not `count`,
-    its own.
+    """Build a pattern from its TOML table: `id`, `slots`, one template a language and, if not
+    `count`, its own.
     """
     templates: dict[str, list[str | Render]] = {}
     for lang in LANGUAGES:
@@ -93,20 +93,22 @@ def compile_pattern(
             for index, piece in enumerate(pieces)
         ]
     slots = {name: lexicon.select(names) for name, names in table["slots"].items()}
-    literal = frozenset(
-        re.sub(r"[^a-z' ]", "", FIELD.sub(" ", table["en"]).lower()).split()
+    literal = re.sub(r"[^a-z' ]", "", FIELD.sub(" ", table["en"]).lower())
+    return Pattern(
+        name=table["id"],
+        slots=slots,
+        templates=templates,
+        count=table.get("count", count),
+        words=frozenset(literal.split()),
     )
-    return Pattern(table["id"], slots, templates, table.get("count", count), literal)
 
 
 def render(pattern: Pattern, lang: str, slots: Slots) -> str:
-    """Return the sentence that `slots` make in `lang`, tidied: one space, a capital first."""
-    text = "".join(
-        [
-            part if isinstance(part, str) else part(slots)
-            for part in pattern.templates[lang]
-        ]
-    )
+    """Write the sentence that `slots` make in `lang`, tidied: one space, a capital first."""
+    parts = []
+    for part in pattern.templates[lang]:
+        parts.append(part if isinstance(part, str) else part(slots))
+    text = "".join(parts)
     if lang == "zh":
         return text
     text = " ".join(text.split())
@@ -119,8 +121,10 @@ class Deck:
     """Deals the items of a list in random order, every item once before any comes again."""
 
     def __init__(self, items: list[Filler], random: Random) -> None:
-        """`items` is not changed."""
-        self._items, self._random, self._left = items, random, list[Filler]()
+        """Take the items, which stay as they are."""
+        self._items = items
+        self._random = random
+        self._left: list[Filler] = []
 
     def deal(self) -> Filler:
         """Return the next item."""
@@ -152,7 +156,9 @@ def _compatible(fillers: list[Filler]) -> bool:
 
 
 def derive(pattern: Pattern, random: Random) -> Iterator[Sentence]:
-    """Distinct derivations of `pattern` without end, or until its combinations seem used up."""
+    """Yield distinct derivations of `pattern` without end, or until its combinations seem used
+    up.
+    """
     decks = {name: Deck(fillers, random) for name, fillers in pattern.slots.items()}
     seen: set[tuple[str, ...]] = set()
     failures = 0

@@ -1,9 +1,10 @@
-"""Held-out combinations: which sentences are kept from training, so that a score on them has to be
-earned.
+"""The combinations of words that are held out: sentences kept from training, so that a score on
+them has to be earned.
 """
 
 from collections import Counter, defaultdict
-from itertools import combinations
+from collections.abc import Iterable
+from itertools import combinations, product
 from random import Random
 
 from weft.data.builtin.patterns import Sentence, shuffled
@@ -20,27 +21,38 @@ LEAST_IN_TRAINING = 6
 
 
 def tokens(text: str, lang: str) -> list[str]:
-    """Lower-cased words without their punctuation, or the characters of a Chinese text."""
+    """Split a text into lower-cased words without their punctuation, or Chinese into its
+    characters.
+    """
     for mark in PUNCTUATION:
         text = text.replace(mark, "")
-    return list(text.replace(" ", "")) if lang == "zh" else text.lower().split()
+    if lang == "zh":
+        return list(text.replace(" ", ""))
+    return text.lower().split()
 
 
 def word_pairs(sentence: Sentence) -> set[Pair]:
-    """Every two content words of the sentence that different parts of the grammar chose."""
+    """Return every two content words of the sentence that different parts of the grammar chose."""
     pairs: set[Pair] = set()
     for one, other in combinations(sentence.units[:-1], 2):
-        pairs |= {(min(a, b), max(a, b)) for a in one for b in other if a != b}
+        for first, second in product(one, other):
+            if first < second:
+                pairs.add((first, second))
+            elif second < first:
+                pairs.add((second, first))
     return pairs
 
 
 class _Index:
-    """Which sentences hold a word, and how often every word or character is left in training."""
+    """The sentences that hold each word, and how often every word or character is left in
+    training.
+    """
 
     def __init__(self, sentences: list[Sentence]) -> None:
         self.where: dict[str, set[int]] = defaultdict(set)
         for index, sentence in enumerate(sentences):
-            for word in set(tokens(sentence.en, "en")).union(*sentence.units):
+            words = set(tokens(sentence.en, "en"))
+            for word in words.union(*sentence.units):
                 self.where[word].add(index)
         self.sentences = sentences
         capitals = {
@@ -50,58 +62,49 @@ class _Index:
             if word[0].isupper()
         }
         self.names = {word.strip(PUNCTUATION).lower() for word in capitals}
-        self.left = {
-            lang: Counter(
-                tokens(" ".join([getattr(item, lang) for item in sentences]), lang)
-            )
-            for lang in LANGUAGES
-        }
+        self.left: dict[str, Counter[str]] = {}
+        everything = range(len(sentences))
+        for lang in LANGUAGES:
+            self.left[lang] = self._count(everything, lang)
+
+    def _count(self, indices: Iterable[int], lang: str) -> Counter[str]:
+        """Count the words or characters of some sentences."""
+        counts: Counter[str] = Counter()
+        for i in indices:
+            text = getattr(self.sentences[i], lang)
+            counts.update(tokens(text, lang))
+        return counts
 
     def together(self, pair: Pair) -> set[int]:
         """Return the sentences that hold both words, in whatever form and place."""
-        return self.where[pair[0]] & self.where[pair[1]]
+        one, other = pair
+        return self.where[one] & self.where[other]
 
     def is_new(self, sentence: Sentence, group: set[int]) -> bool:
         """Return whether two content words of the sentence, as they are written, meet nowhere
         outside `group`.
         """
-        words = (
-            set(tokens(sentence.en, "en"))
-            - FUNCTION_WORDS
-            - self.names
-            - sentence.units[-1]
-        )
-        return any(
-            self.where[one] & self.where[other] <= group
-            for one, other in combinations(words, 2)
-        )
+        words = set(tokens(sentence.en, "en"))
+        words -= FUNCTION_WORDS | self.names | sentence.units[-1]
+        return any(self.together(pair) <= group for pair in combinations(words, 2))
 
     def remove(self, indices: set[int]) -> bool:
-        """Take sentences out of training; False, and nothing done, if a word or character got too
-        rare.
+        """Take sentences out of training; return False, and do nothing, if a word or character
+        would get too rare.
         """
-        for lang, left in self.left.items():
-            loss = Counter(
-                token
-                for i in indices
-                for token in tokens(getattr(self.sentences[i], lang), lang)
-            )
-            if any(
-                left[token] - count < LEAST_IN_TRAINING for token, count in loss.items()
-            ):
+        losses = {lang: self._count(indices, lang) for lang in LANGUAGES}
+        for lang, loss in losses.items():
+            left = self.left[lang]
+            if any(left[token] - loss[token] < LEAST_IN_TRAINING for token in loss):
                 return False
-        for lang, left in self.left.items():
-            left.subtract(
-                token
-                for i in indices
-                for token in tokens(getattr(self.sentences[i], lang), lang)
-            )
+        for lang, loss in losses.items():
+            self.left[lang].subtract(loss)
         return True
 
 
 def held_out(sentences: list[Sentence], size: int, random: Random) -> list[set[int]]:
-    """Two disjoint sets of about `size` indices, every sentence of a set with a pair of words found
-    nowhere else.
+    """Choose two disjoint sets of about `size` indices, every sentence of a set with a pair of
+    words found nowhere else.
 
     A pair is taken only if every word and character of its sentences stays often enough in the
     rest.
@@ -118,17 +121,14 @@ def held_out(sentences: list[Sentence], size: int, random: Random) -> list[set[i
         if len(target) >= size:
             break
         group = index.together(pair)
-        free = group.isdisjoint(sets[0]) and group.isdisjoint(sets[1])
-        rare = (
-            2 <= len(group) <= LARGEST_GROUP
-            and max(used[word] for word in pair) < PAIRS_A_WORD
-        )
-        new = (
-            free
-            and rare
-            and all(index.is_new(sentences[member], group) for member in group)
-        )
-        if new and index.remove(group):
+        if not all(map(group.isdisjoint, sets)):
+            continue
+        if not 2 <= len(group) <= LARGEST_GROUP:
+            continue
+        if max(used[word] for word in pair) >= PAIRS_A_WORD:
+            continue
+        is_new = all(index.is_new(sentences[member], group) for member in group)
+        if is_new and index.remove(group):
             used.update(pair)
             target.update(group)
     return sets

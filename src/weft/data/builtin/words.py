@@ -1,4 +1,4 @@
-"""Inflected words of three languages: what a slot of a sentence pattern can be filled with.
+"""Inflected words of three languages, which fill the slots of a sentence pattern.
 
 Every filler keeps, for each language, a table from the name of a form to its text. A form that
 depends on the person it agrees with ("his coat", "trinkst") is a tuple with one text for each entry
@@ -106,7 +106,7 @@ FUNCTION_WORDS = frozenset(  # words whose combinations are not worth holding ou
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """One thing that a slot can hold.
+    """A word or phrase that a slot can hold.
 
     `units` are its content words, grouped by the part of the grammar that chose them (verb,
     object): two words of different units make a combination that can be held out. `agr` indexes
@@ -147,15 +147,15 @@ def english_s(word: str) -> str:
 
 
 def english_verb(text: str) -> Forms:
-    """Forms of "base/ing/past/participle rest"; what is left out follows the regular rules."""
+    """Return the forms of "base/ing/past/participle rest"; what is left out follows the regular
+    rules.
+    """
     head, _, rest = text.partition(" ")
     base, *given = head.split("/")
     stem = base[:-1] if base.endswith("e") else base
-    regular_past = (
-        base[:-1] + "ied"
-        if base.endswith("y") and base[-2] not in "aeiou"
-        else stem + "ed"
-    )
+    regular_past = stem + "ed"
+    if base.endswith("y") and base[-2] not in "aeiou":
+        regular_past = base[:-1] + "ied"
     ing = given[0] if given else stem + "ing"
     past = given[1] if len(given) > 1 else regular_past
     participle = given[2] if len(given) > 2 else past
@@ -230,7 +230,9 @@ def german_imperative(first: str, tokens: list[str]) -> str:
 
 
 def german_verb(text: str) -> Forms:
-    """Forms of "pre-infinitive du-form er-form [ist] participle"; the participle stands last."""
+    """Return the forms of "pre-infinitive du-form er-form [ist] participle"; the participle stands
+    last.
+    """
     tokens = text.split()
     prefix = tokens[0].partition("-")[0] if "-" in tokens[0] else ""
     present = german_present(tokens)
@@ -385,7 +387,7 @@ def _german_noun(
 
 
 def adjective(row: str) -> Filler:
-    """An adjective of "english | predicate/attribute | german/stem [| comparative | german
+    """Return an adjective of "english | predicate/attribute | german/stem [| comparative | german
     comparative]".
     """
     english, chinese, german, *comparative = (
@@ -488,12 +490,11 @@ def _english_phrase(verb: Forms, thing: Filler | None, kind: str) -> Forms:
         for name, form in verb.items()
     }
     base, third = forms[""], forms["s"]
-    texts = [
-        [value] * 6 if isinstance(value, str) else list(value)
-        for value in (base, third)
-    ]
-    present = tuple(texts[1 if index in (2, 3) else 0][index] for index in range(6))
-    return forms | {"pres": present}
+    present = []
+    for index in range(6):
+        value = third if index in (2, 3) else base
+        present.append(value if isinstance(value, str) else value[index])
+    return forms | {"pres": tuple(present)}
 
 
 def _chinese_phrase(text: str, thing: Filler | None, kind: str) -> Forms:
@@ -520,7 +521,7 @@ def _placed(frame: str, obj: Form) -> Form:
 
 
 def _not_yet(negative: Form) -> Form:
-    """ "nicht" and "kein" turned into "noch nicht" and "noch kein"."""
+    """Turn "nicht" and "kein" into "noch nicht" and "noch kein"."""
     if isinstance(negative, tuple):
         return tuple(NEGATION.sub(r"noch \1", text, count=1) for text in negative)
     return NEGATION.sub(r"noch \1", negative, count=1)

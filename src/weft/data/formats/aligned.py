@@ -13,10 +13,14 @@ from weft.errors import DataError
 def read_aligned(
     src_path: Path, tgt_path: Path, dropped: Counter[str]
 ) -> Iterator[Row]:
-    """Line number and both lines. Raises DataError with both counts where one file is longer."""
-    sources, targets = read_lines_within(src_path), read_lines_within(tgt_path)
+    """Yield the number of each line, and the line of both files. Raises DataError with both counts
+    where one file is longer.
+    """
+    sources = read_lines_within(src_path)
+    targets = read_lines_within(tgt_path)
     for number in count(1):
-        src, tgt = next(sources, _END), next(targets, _END)
+        src = next(sources, _END)
+        tgt = next(targets, _END)
         if _END in (src, tgt):
             src_count = number - (src == _END) + sum(1 for _ in sources)
             tgt_count = number - (tgt == _END) + sum(1 for _ in targets)

@@ -111,12 +111,10 @@ class CellReader:
         delimiter: str,
         is_strict: bool = False,
     ) -> None:
-        self._path, self._lines, self._delimiter, self._is_strict = (
-            path,
-            numbered,
-            delimiter,
-            is_strict,
-        )
+        self._path = path
+        self._lines = numbered
+        self._delimiter = delimiter
+        self._is_strict = is_strict
         self.num_empty = 0  # lines between rows
         self._end = "\n"  # of the line that is read, within a cell
         # a line too long to be read, as long as no quote has shown that it left no cell open
@@ -140,14 +138,16 @@ class CellReader:
         return line.removesuffix("\r")
 
     def _cells(self, number: int, line: str) -> list[str]:
-        cells, at = [], 0
+        cells = []
+        at = 0
         while at <= len(line):
             if line.startswith('"', at):
                 cell, number, line, at = self._quoted(number, line, at + 1)
             else:
                 end = line.find(self._delimiter, at)
                 end = len(line) if end < 0 else end
-                cell, at = line[at:end], end
+                cell = line[at:end]
+                at = end
                 if self._is_strict and '"' in cell:
                     self._refuse(number, "a quote within a cell that is not quoted")
                 if self._skipped and '"' in cell:
@@ -160,17 +160,21 @@ class CellReader:
         return cells
 
     def _quoted(self, number: int, line: str, at: int) -> tuple[str, int, str, int]:
-        """Return a cell from behind its first quote; the line that it ends in, by number and text,
-        and where.
+        """Read a cell from behind its first quote, over as many lines as it has.
+
+        Returns the cell; the line that it ends in, by number and text; and where in that line.
         """
-        opened, pieces, length = number, [], 0
+        opened = number
+        pieces: list[str] = []
+        length = 0
         self._skipped = 0
         while (end := line.find('"', at)) < 0 or line.startswith('""', end):
             pieces.append(f"{line[at:]}{self._end}" if end < 0 else line[at : end + 1])
             length += len(pieces[-1])
             at = end + 2
             if end < 0:
-                (number, line), at = self._next(opened, length), 0
+                number, line = self._next(opened, length)
+                at = 0
         if end + 1 < len(line) and line[end + 1] != self._delimiter:
             self._refuse(
                 number,
@@ -197,7 +201,7 @@ class CellReader:
 
 @dataclass(frozen=True)
 class Quoting:
-    """How the cells of a TSV file are quoted, and what is to be said of it.
+    """The quoting of the cells of a TSV file, and notes on it.
 
     none: quotes are text. cells: a cell that is quoted as a whole is read without, and stays in its
     line. rows: as in CSV, cells may hold TABs and line ends. csv: the file is CSV itself.
@@ -231,25 +235,25 @@ def read_tab_separated(
 
 def find_quoting(path: Path) -> Quoting:
     """Decide by all cells of a file. Raises DataError where it cannot be read."""
-    found = _CellCounts()
+    counts = _CellCounts()
     for line in lines.read_lines_within(path):
         if line:
-            found.add(line)
+            counts.add(line)
     read = f"{path}: cells are quoted, as spreadsheets write TSV; they are read without their quotes"
-    if found.strange and _reads_as_rows(path):
+    if counts.strange and _reads_as_rows(path):
         return Quoting("rows", [f"{read} (some go over several lines)"])
-    if found.quoted and found.are_of_a_spreadsheet:
-        return Quoting("cells", [f"{read} (cells: {found.quoted:,})"])
-    if found.doubled * _DOUBTED <= found.strange:
+    if counts.quoted and counts.are_of_a_spreadsheet:
+        return Quoting("cells", [f"{read} (cells: {counts.quoted:,})"])
+    if counts.doubled * _DOUBTED <= counts.strange:
         return Quoting()
-    many = "1 cell is" if found.doubled == 1 else f"{found.doubled:,} cells are"
-    note = f"{path}: quotes stay part of the text: {many} quoted as spreadsheets do it, but {found.strange:,} not so"
+    many = "1 cell is" if counts.doubled == 1 else f"{counts.doubled:,} cells are"
+    note = f"{path}: quotes stay part of the text: {many} quoted as spreadsheets do it, but {counts.strange:,} not so"
     return Quoting("none", [note])
 
 
 @dataclass
 class _CellCounts:
-    """What speaks for and against quoting, over the cells of a file."""
+    """Counts of the cells of a file that speak for and against quoting."""
 
     rows: int = 0
     quoted: int = 0  # as a whole, with every quote within doubled
@@ -275,8 +279,8 @@ class _CellCounts:
 
     @property
     def are_of_a_spreadsheet(self) -> bool:
-        """Whether cells are quoted that hold quotes; or all those that hold commas, and no others;
-        or all.
+        """Return whether cells are quoted that hold quotes; or all those that hold commas, and no
+        others; or all.
         """
         if self.doubled:
             return self.strange * _EXCEPTIONS <= self.doubled

@@ -1,4 +1,6 @@
-"""Which encoding bytes are probably in that are not UTF-8, and the command that converts them."""
+"""The encoding that bytes are probably in that are not UTF-8, and the command that converts
+them.
+"""
 
 import re
 import shlex
@@ -18,10 +20,9 @@ _SYMBOLS = "“”‘’„‚–—…•€£§°«»©®™·ºª¿¡´´×"
 
 
 def probable_encoding(data: bytes) -> str:
-    """Return the name, as iconv knows it, of the encoding that bytes of text which are not UTF-8
-    are probably in.
+    """Guess the encoding of bytes of text that are not UTF-8, by the name that iconv has for it.
 
-    "" where nothing speaks for any.
+    Returns "" where nothing speaks for any.
     """
     sample = _whole_lines(data)
     num_high = sum(map(len, _HIGH.findall(sample)))
@@ -32,19 +33,18 @@ def probable_encoding(data: bytes) -> str:
         if _share(sample, codec, is_usual) >= fewest:
             return name
     if not is_latin:
-        found = {
+        shares = {
             name: _alphabet_share(sample, codec, script)
             for name, codec, script in _ALPHABETS
         }
-        best = max(found, key=found.__getitem__)
-        return best if found[best] >= _FEWEST else ""
-    shares = {name: _latin_share(sample, codec) for name, codec in _LATIN}
+    else:
+        shares = {name: _latin_share(sample, codec) for name, codec in _LATIN}
     best = max(shares, key=shares.__getitem__)
     return best if shares[best] >= _FEWEST else ""
 
 
 def conversion(path: Path | None, encoding: str) -> str:
-    """Return the command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by
+    """Write the command that makes UTF-8 of a file, plain or packed with gzip, or of what comes by
     a pipe.
     """
     convert = f"iconv -f {encoding or 'ENCODING'} -t UTF-8"
@@ -52,19 +52,18 @@ def conversion(path: Path | None, encoding: str) -> str:
         return convert
     name = path.name.removesuffix(".gz")
     stem, dot, suffix = name.rpartition(".")
-    new = shlex.quote(
-        str(path.with_name(f"{stem}.utf8.{suffix}" if dot and stem else f"{name}.utf8"))
-    )
+    new_name = f"{stem}.utf8.{suffix}" if dot and stem else f"{name}.utf8"
+    new = shlex.quote(str(path.with_name(new_name)))
     old = shlex.quote(str(path))
-    return (
-        f"zcat {old} | {convert} > {new}"
-        if path.name.endswith(".gz")
-        else f"{convert} {old} > {new}"
-    )
+    if path.name.endswith(".gz"):
+        return f"zcat {old} | {convert} > {new}"
+    return f"{convert} {old} > {new}"
 
 
 def saving(path: Path | None, encoding: str) -> str:
-    """What makes UTF-8 of text in another encoding: the program that wrote it, or a command."""
+    """Say how text in another encoding becomes UTF-8: by the program that wrote it, or by a
+    command.
+    """
     if path is None or path.name.endswith(".gz"):
         return f"convert it: {conversion(path, encoding)}"
     return (
@@ -74,23 +73,22 @@ def saving(path: Path | None, encoding: str) -> str:
 
 
 def remedy(path: Path | None, data: bytes) -> str:
-    """What to do about text that is not UTF-8."""
+    """Say what to do about text that is not UTF-8."""
     encoding = probable_encoding(data)
-    probably = (
-        f"it looks like {encoding}; "
-        if encoding
-        else "it is in another encoding (iconv -l lists them); "
-    )
-    return f"{probably}{saving(path, encoding)}"
+    probably = "it is in another encoding (iconv -l lists them)"
+    if encoding:
+        probably = f"it looks like {encoding}"
+    return f"{probably}; {saving(path, encoding)}"
 
 
 def _whole_lines(data: bytes) -> bytes:
     """Return the first of the lines that are not ASCII, so that no character is cut."""
-    lines = [
-        line for line in data.split(b"\n")[:-1] if not line.isascii()
-    ] or data.split(b"\n")
-    size, kept = 0, []
-    for line in lines:
+    lines = data.split(b"\n")
+    # the last one may be cut off
+    foreign = [line for line in lines[:-1] if not line.isascii()]
+    size = 0
+    kept = []
+    for line in foreign or lines:
         size += len(line) + 1
         kept.append(line)
         if size > _SAMPLE_BYTES:
@@ -99,13 +97,15 @@ def _whole_lines(data: bytes) -> bytes:
 
 
 def _num_ascii_letters(sample: bytes) -> int:
-    """Letters of ASCII, which are more than the other bytes together where the script is Latin."""
+    """Count the letters of ASCII, which are more than the other bytes together where the script is
+    Latin.
+    """
     return sum(bytes([byte]).isalpha() * sample.count(byte) for byte in range(128))
 
 
 def _share(sample: bytes, codec: str, is_usual: Callable[[str], bool]) -> float:
-    """Of the characters that are not ASCII, those that are usual in the encoding; 0 where it is
-    another.
+    """Return the share of characters beyond ASCII that are usual in the encoding; 0 where the bytes
+    are not in it.
     """
     try:
         text = sample.decode(codec)
@@ -116,7 +116,9 @@ def _share(sample: bytes, codec: str, is_usual: Callable[[str], bool]) -> float:
 
 
 def _alphabet_share(sample: bytes, codec: str, script: str) -> float:
-    """Letters of a script that stand as words have them: small, or the first of a word."""
+    """Return the share of characters beyond ASCII that are letters of a script as words have them:
+    small, or the first of a word.
+    """
     text = sample.decode(codec, "replace")
     foreign = [i for i, letter in enumerate(text) if not letter.isascii()]
     good = 0
@@ -129,7 +131,9 @@ def _alphabet_share(sample: bytes, codec: str, script: str) -> float:
 
 
 def _latin_share(sample: bytes, codec: str) -> float:
-    """Characters that Latin text has: letters, and marks that do not stand between two letters."""
+    """Return the share of characters beyond ASCII that Latin text has: letters, and marks that do
+    not stand between two letters.
+    """
     text = f" {sample.decode(codec, 'replace')} "
     foreign = [i for i, letter in enumerate(text) if not letter.isascii()]
     good = 0
@@ -144,15 +148,14 @@ def _latin_share(sample: bytes, codec: str) -> float:
 
 
 def _is_common(codec: str, rows: tuple[int, int]) -> Callable[[str], bool]:
-    """Return whether a character stands in the rows of the encoding's commoner ones, or is
+    """Return a test whether a character stands in the rows of the encoding's commoner ones, or is
     punctuation.
     """
 
     def is_common(letter: str) -> bool:
         raw = letter.encode(codec, "ignore")
-        return (
-            len(raw) == 2 and rows[0] <= raw[0] <= rows[1]
-        ) or letter in "，。、！？；：（）「」『』《》"
+        is_in_rows = len(raw) == 2 and rows[0] <= raw[0] <= rows[1]
+        return is_in_rows or letter in "，。、！？；：（）「」『』《》"
 
     return is_common
 
@@ -171,11 +174,8 @@ _WIDE = (
     ("BIG5", "big5", _is_common("big5", _TAIWANESE), 0.8),
 )
 _ALPHABETS = (
-    (
-        "WINDOWS-1255",
-        "cp1255",
-        "HEBREW",
-    ),  # its letters are letters by the next one as well, not the other way round
+    # its letters are letters by the next one as well, not the other way round
+    ("WINDOWS-1255", "cp1255", "HEBREW"),
     ("WINDOWS-1251", "cp1251", "CYRILLIC"),
     ("KOI8-R", "koi8-r", "CYRILLIC"),
     ("CP866", "cp866", "CYRILLIC"),

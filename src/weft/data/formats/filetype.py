@@ -1,5 +1,5 @@
-"""Which type of file it is, by its content where that is certain, else by its name; and how it
-becomes text.
+"""The type of a file, by its content where that is certain, else by its name; and how it becomes
+text.
 """
 
 import codecs
@@ -211,7 +211,7 @@ def _decoded(head: bytes) -> str:
 
 
 def _tagged(text: str) -> str:
-    """XML by its root, HTML also by its document type."""
+    """Find the type of tagged text: XML by its root, HTML also by its document type."""
     start = text[:14].lower()
     if start == "<!doctype html":
         return "html"
@@ -222,7 +222,7 @@ def _tagged(text: str) -> str:
 
 
 def _messages(text: str) -> str:
-    """PO, by the first line that is no comment."""
+    """Return "po" for PO, which shows in the first line that is no comment."""
     for line in text.split("\n"):
         if line.strip() and not line.startswith("#"):
             return "po" if line.startswith(('msgid "', 'msgctxt "', 'domain "')) else ""
@@ -236,7 +236,9 @@ def _subtitles(text: str) -> str:
 
 
 def _json(text: str) -> str:
-    """One object in the first line, or an array or object that goes over several."""
+    """Return "jsonl" for one object in the first line, "json" for an array or object that goes over
+    several.
+    """
     if not _OBJECT.match(text):
         return ""
     first, _, rest = text.partition("\n")

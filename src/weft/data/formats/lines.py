@@ -16,14 +16,15 @@ MAX_LINE_CHARS = 1_000_000
 
 
 def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None]:
-    """Each line without its end; None stands for one longer than MAX_LINE_CHARS, which is never
-    held whole.
+    """Yield each line without its end; None stands for one longer than MAX_LINE_CHARS, which is
+    never held whole.
 
     A final line end opens no further line. With `keeps_cr` a line that CR LF ends keeps its CR.
     Raises DataError with the byte offset (from 0) where the text is not UTF-8.
     """
     # the beginning of a line whose end has not been read yet
-    held, skipping = "", False
+    held = ""
+    skipping = False
     for text in read_text(path):
         pieces = (held + text).split("\n")
         held = pieces.pop()
@@ -34,7 +35,8 @@ def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None
             else:
                 yield piece if keeps_cr else piece.removesuffix("\r")
         if skipping or len(held) > MAX_LINE_CHARS:
-            held, skipping = "", True
+            held = ""
+            skipping = True
     if skipping:
         yield None
     elif held:
@@ -55,8 +57,8 @@ def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str |
 
 
 def read_lines(path: Path | str) -> Iterator[str]:
-    """Each line of a plain or gzip file without its end, otherwise untouched; a byte-order mark is
-    dropped.
+    """Yield each line of a plain or gzip file without its end, otherwise untouched; a byte-order
+    mark is dropped.
 
     Raises DataError where the text is not UTF-8, holds NUL, or a line is longer than
     MAX_LINE_CHARS.
@@ -99,7 +101,9 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def _refuse_wide_encoding(head: bytes, path: Path) -> None:
-    """UTF-16 and UTF-32 by their byte-order mark, or by NUL in every other byte."""
+    """Refuse UTF-16 and UTF-32, which show by their byte-order mark, or by NUL in every other
+    byte.
+    """
     marks = (
         codecs.BOM_UTF32_LE,
         codecs.BOM_UTF32_BE,

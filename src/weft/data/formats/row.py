@@ -1,4 +1,4 @@
-"""What every format hands on: a number for finding the pair again, and its two sides."""
+"""The row that every format yields: a number for finding the pair again, and its two sides."""
 
 Row = tuple[int, str, str]
 """Line (or TMX unit) from 1, source, target."""

@@ -95,11 +95,10 @@ def _near_names(path: Path) -> str:
     except OSError:
         return f"; the folder {path.parent} does not exist or cannot be read"
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return (
-        f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?"
-        if near
-        else ""
-    )
+    if not near:
+        return ""
+    listing = " or ".join(str(path.parent / name) for name in near)
+    return f"; did you mean {listing}?"
 
 
 def _pieces(stream: BufferedReader | gzip.GzipFile) -> Iterator[bytes]:

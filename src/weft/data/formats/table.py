@@ -9,7 +9,7 @@ line.
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -70,19 +70,19 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
 
     Raises DataError as `read_table` does.
     """
-    kind, dropped = _kind(path), Counter[str]()
+    kind = _kind(path)
+    dropped = Counter[str]()
     if kind == "json":
         numbered = lines.filled_lines(path, dropped)
-        number, line = next(
-            ((n, line) for n, line in numbered if line is not None), (1, "{}")
-        )
+        readable = ((n, line) for n, line in numbered if line is not None)
+        number, line = next(readable, (1, "{}"))
         return list(_parse(f"{path}:{number}", line))
     _, names = next(_rows(path, kind, wanted, dropped, []), (1, []))
     return [name.strip() for name in names or ()]
 
 
 def _kind(path: Path) -> str:
-    """`csv`, `tsv` or `json` by the name, after refusing what cannot be a table."""
+    """Return `csv`, `tsv` or `json` by the name, after refusing what cannot be a table."""
     with open_file(path) as file:
         if not path.is_file():
             raise DataError(
@@ -167,9 +167,8 @@ def _read_cells(
     rows = read_cells(path, columns, dropped, notes, keys)
     _, header = next(rows)
     names = [name.strip() for name in header]
-    places = {
-        name: names.index(name) for name in (filter(None, names) if whole else columns)
-    }
+    kept = filter(None, names) if whole else columns
+    places = {name: names.index(name) for name in kept}
     for number, cells in rows:
         yield number, {column: cells[place] for column, place in places.items()}
 
@@ -179,9 +178,7 @@ def _refuse_names(
 ) -> None:
     """Raise DataError if a wanted column is missing, or any name stands twice."""
     names = [name.strip() for name in header]
-    again = next(
-        (name for name, count in Counter(names).items() if name and count > 1), None
-    )
+    again = _first_repeated(filter(None, names))
     if again is not None:
         raise DataError(
             f"{where}: two columns are named {_shown(again)}; rename one of them"
@@ -215,14 +212,14 @@ def _remedy(
     names: Sequence[str],
     keys: Mapping[str, str],
 ) -> str:
-    """What to do about missing names; where none is like another, the names may be a row."""
+    """Say what to do about missing names; where none is like another, the names may be a row."""
     near = {column: _near(column, names) for column in missing}
     named = _named(near, keys)
     if what == "key" or len(missing) < len(columns) or any(near.values()):
         return named
-    header = "add a first line that names the columns" + (
-        f" ({','.join(columns)})" if len(columns) > 1 else ""
-    )
+    header = "add a first line that names the columns"
+    if len(columns) > 1:
+        header += f" ({','.join(columns)})"
     if any(_is_of_a_row(name) for name in names):
         return f"this looks like a row: {header}"
     return f"if this is a row, {header}; if it names them, {named}"
@@ -242,9 +239,8 @@ def _near(wanted: str, names: Sequence[str]) -> str:
     none.
     """
     same = [name for name in names if name.casefold() == wanted.casefold()]
-    return next(
-        iter(same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)), ""
-    )
+    near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
+    return near[0] if near else ""
 
 
 def _named(near: Mapping[str, str], keys: Mapping[str, str]) -> str:
@@ -295,7 +291,9 @@ def _read_json(
         where = f"{path}:{number}"
         row = _parse(where, line)
         _refuse_missing(where, "key", columns, list(row), keys)
-        yield number, row if whole else {column: row[column] for column in columns}
+        if not whole:
+            row = {column: row[column] for column in columns}
+        yield number, row
 
 
 def _parse(where: str, line: str) -> dict[str, Any]:
@@ -320,10 +318,15 @@ def _parse(where: str, line: str) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        again = next(
-            key for key, count in Counter(key for key, _ in pairs).items() if count > 1
-        )
+    again = _first_repeated(key for key, _ in pairs)
+    if again is not None:
         raise ValueError(f"the key {again[:_MOST_CHARS]!r} stands twice in one object")
-    return found
+    return dict(pairs)
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    """Return the first of the names that stand more than once; None where there is none."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            return name
+    return None

@@ -1,5 +1,5 @@
-"""How the cells of a table are written, so that a table with further columns can be written
-alike.
+"""The form in which the cells of a table are written, so that a table with further columns can be
+written alike.
 """
 
 import codecs
@@ -53,13 +53,13 @@ class TableForm:
 
 
 def cells_kind(path: Path) -> str:
-    """ "csv" or "tsv" for a file that is named so, else ""."""
+    """Return "csv" or "tsv" for a file that is named so, else ""."""
     kind = type_of_name(path)
     return kind.name if kind is not None and kind.name in ("csv", "tsv") else ""
 
 
 def form_of(path: Path, columns: Sequence[str]) -> TableForm:
-    """How a CSV or TSV file with these columns is written. Raises DataError as `read_cells`
+    """Find the form of a CSV or TSV file with these columns. Raises DataError as `read_cells`
     does.
     """
     _, header = next(read_cells(path, columns, Counter(), []))
@@ -67,12 +67,10 @@ def form_of(path: Path, columns: Sequence[str]) -> TableForm:
     line_end = "\r\n" if head.partition(b"\n")[0].endswith(b"\r") else "\n"
     mark = MARK if head.startswith(codecs.BOM_UTF8) else ""
     if cells_kind(path) == "tsv":
-        return TableForm(
-            header, "\t", find_quoting(path).kind != "none", line_end, mark
-        )
+        is_quoted = find_quoting(path).kind != "none"
+        return TableForm(header, "\t", is_quoted, line_end, mark)
     delimiter, named = find_delimiter(path, columns)
     if len(header) == 1 and not named:  # none stands there
         delimiter = ","
-    return TableForm(
-        header, delimiter, True, line_end, mark + (named + line_end if named else "")
-    )
+    lead = mark + named + line_end if named else mark
+    return TableForm(header, delimiter, True, line_end, lead)

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 from xml.parsers import expat
@@ -48,8 +48,8 @@ _LINE_END = re.compile(r"\r?\n")
 
 
 class Contents(NamedTuple):
-    """What a file holds: how often each language occurs, the header's source language if it names
-    one, and whether two units begin on one line, so that a line's number would not find a unit.
+    """The languages of a file and how often each occurs; the header's source language if it names
+    one; and whether two units begin on one line, so that a line's number would not find a unit.
     """
 
     languages: Counter[str]
@@ -58,7 +58,7 @@ class Contents(NamedTuple):
 
 
 def read_contents(path: Path) -> Contents:
-    """Walk over the whole file. Raises DataError as `read_tmx` does."""
+    """Read the whole file, for its languages alone. Raises DataError as `read_tmx` does."""
     walk = _LanguageWalk(path)
     for _ in walk.steps():
         pass
@@ -72,7 +72,7 @@ def choose_languages(
     src: str | None,
     tgt: str | None,
 ) -> tuple[str, str]:
-    """Return the two languages to read: those asked for, or the only two there are, the header's
+    """Choose the two languages to read: those asked for, or the only two there are, the header's
     source first.
 
     A language asked for matches by its primary subtag if not exactly. Raises DataError listing what
@@ -82,7 +82,7 @@ def choose_languages(
     listing = ", ".join(f"{tag} ({n})" for tag, n in sorted(found.items())) or "none"
     for asked in (src, tgt):
         if asked is not None:
-            match = asked if asked in free else _same_primary(asked, free)
+            match = _matching(asked, free)
             if match is None:
                 raise DataError(
                     f"{path}: no segments in {asked}; the languages are {listing}"
@@ -92,12 +92,7 @@ def choose_languages(
         raise DataError(
             f"{path}: choose two languages with data.src_lang and data.tgt_lang from {listing}"
         )
-    if (
-        src is None
-        and tgt is None
-        and header
-        and (header if header in free else _same_primary(header, free)) == free[1]
-    ):
+    if src is None and tgt is None and header and _matching(header, free) == free[1]:
         free.reverse()
     return src or free.pop(0), tgt or free.pop(0)
 
@@ -105,17 +100,17 @@ def choose_languages(
 def against_header(
     contents: Contents, src: str, tgt: str, is_asked: bool
 ) -> str | None:
-    """In words, how the direction that is read differs from the source language that the header
-    names, if it does.
+    """Say how the direction that is read differs from the source language that the header names, if
+    it does.
 
     Where no language is asked for the header decides: then, how the units differ from it.
     """
-    header, key = (
-        contents.header,
-        str if languages.primary(src) == languages.primary(tgt) else languages.primary,
-    )
+    header = contents.header
     if header is None:
         return None
+    key: Callable[[str], str] = languages.primary
+    if key(src) == key(tgt):
+        key = str
     named = f"its header names {header} as the source language"
     if key(header) != key(src):
         return f"{named}, but it is read as {src} to {tgt}"
@@ -147,20 +142,13 @@ def read_tmx(
     walk = _UnitWalk(path, by_unit)
     for _ in walk.steps():
         for number, unit in walk.take():
-            src_tag = (
-                src
-                if src in unit
-                else _same_primary(src, [tag for tag in unit if tag != tgt])
-            )
-            tgt_tag = (
-                tgt
-                if tgt in unit
-                else _same_primary(tgt, [tag for tag in unit if tag != src_tag])
-            )
+            src_tag = _matching(src, unit, without=tgt)
+            tgt_tag = _matching(tgt, unit, without=src_tag)
             if src_tag is None or tgt_tag is None:
                 dropped[LANGUAGE_MISSING] += 1
                 continue
-            src_text, tgt_text = unit[src_tag], unit[tgt_tag]
+            src_text = unit[src_tag]
+            tgt_text = unit[tgt_tag]
             if src_text is None or tgt_text is None:
                 dropped[TOO_LONG] += 1
             else:
@@ -170,33 +158,41 @@ def read_tmx(
 
 
 def _labels(found: Mapping[str, int]) -> list[str]:
-    """Languages to choose from, in file order: full tags if there are two, else one a primary
-    subtag.
+    """List the languages to choose from, in file order: full tags if there are two, else one a
+    primary subtag.
     """
     if len(found) == 2:
         return list(found)
     groups: dict[str, list[str]] = {}
     for tag in found:
         groups.setdefault(languages.primary(tag), []).append(tag)
-    return [tags[0] if len(tags) == 1 else primary for primary, tags in groups.items()]
+    labels = []
+    for primary, tags in groups.items():
+        labels.append(tags[0] if len(tags) == 1 else primary)
+    return labels
 
 
-def _same_primary(tag: str, others: list[str]) -> str | None:
-    return next(
-        (
-            other
-            for other in others
-            if languages.primary(other) == languages.primary(tag)
-        ),
-        None,
-    )
+def _matching(
+    tag: str, tags: Collection[str], without: str | None = None
+) -> str | None:
+    """Return the tag itself if it is among the tags, else the first of the same primary subtag.
+
+    That one is not `without`.
+    """
+    if tag in tags:
+        return tag
+    for other in tags:
+        if other != without and languages.primary(other) == languages.primary(tag):
+            return other
+    return None
 
 
 class _Walk(ABC):
     """A walk over the tags of one TMX file, safe against declarations, depth and size."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.depth = path, 0
+        self.path = path
+        self.depth = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.XmlDeclHandler = self._declare
@@ -229,11 +225,11 @@ class _Walk(ABC):
 
     @abstractmethod
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Called at each start tag."""
+        """Take a start tag."""
 
     @abstractmethod
     def close_tag(self, name: str) -> None:
-        """Called at each end tag."""
+        """Take an end tag."""
 
     def _open(self, name: str, attributes: Mapping[str, str]) -> None:
         if self.depth == 0 and name != "tmx":
@@ -276,13 +272,11 @@ class _Walk(ABC):
 
 
 def _language(attributes: Mapping[str, str]) -> str:
-    """`xml:lang` since TMX 1.4, `lang` before; `und` where there is none or it is no language
-    code.
+    """Return `xml:lang` as it is since TMX 1.4, or `lang` as before; `und` where there is none or
+    it is no language code.
     """
-    return (
-        languages.canonical(attributes.get("xml:lang") or attributes.get("lang") or "")
-        or languages.UNKNOWN
-    )
+    tag = attributes.get("xml:lang") or attributes.get("lang") or ""
+    return languages.canonical(tag) or languages.UNKNOWN
 
 
 class _LanguageWalk(_Walk):
@@ -306,7 +300,7 @@ class _LanguageWalk(_Walk):
             self.header = languages.canonical(attributes.get("srclang", ""))
 
     def close_tag(self, name: str) -> None:
-        """Languages stand in start tags alone."""
+        """Skip end tags: languages stand in start tags alone."""
 
 
 class _Segment(NamedTuple):
@@ -332,27 +326,34 @@ class _UnitWalk(_Walk):
         self.tag = languages.UNKNOWN
         self.inside = 0  # tags open within a segment, and the segment itself
         # the outermost code that is open, and how deep it stands
-        self.code_name, self.code_from = "", 0
+        self.code_name = ""
+        self.code_from = 0
         self.code: list[str] = []  # its own text
         self.pieces: list[str] = []
         self.length = 0
 
     def take(self) -> list[tuple[int, dict[str, _Segment | None]]]:
         """Return the units completed since the last call."""
-        ready, self.ready = self.ready, []
+        ready = self.ready
+        self.ready = []
         return ready
 
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
         if self.inside:
             self.inside += 1
             if not self.code_from and (name in _PAIRED or name in _SINGLE):
-                self.code_name, self.code_from, self.code = name, self.inside, []
+                self.code_name = name
+                self.code_from = self.inside
+                self.code = []
         elif name == "seg":
-            self.inside, self.pieces, self.length = 1, [], 0
+            self.inside = 1
+            self.pieces = []
+            self.length = 0
         elif name == "tuv":
             self.tag = _language(attributes)
         elif name == "tu":
-            self.count, self.unit = self.count + 1, {}
+            self.count += 1
+            self.unit = {}
             self.number = self.count if self.by_unit else self.parser.CurrentLineNumber
 
     def close_tag(self, name: str) -> None:
@@ -377,25 +378,23 @@ class _UnitWalk(_Walk):
             self.code.append(data[: _MOST_CODE_CHARS + 1])
 
     def _code(self) -> str:
-        """What stays of the code that closes: a placeholder, or the mark of one that goes."""
+        """Return the text that stays of the code that closes: a placeholder, or the mark of one
+        that goes.
+        """
         if self.code_name in _PAIRED:
             return _PAIR_MARK
         text = "".join(self.code).strip()
-        return (
-            text
-            if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text)
-            else _SINGLE_MARK
-        )
+        if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text):
+            return text
+        return _SINGLE_MARK
 
     def _segment(self) -> _Segment | None:
         if self.length > lines.MAX_LINE_CHARS:
             return None
         text = _LINE_END.sub(" ", "".join(self.pieces))
-        return (
-            _Segment(_without_marks(text), True)
-            if _MARKS.search(text)
-            else _Segment(text, False)
-        )
+        if _MARKS.search(text):
+            return _Segment(_without_marks(text), True)
+        return _Segment(text, False)
 
 
 def _without_marks(text: str) -> str:
@@ -410,11 +409,8 @@ def _in_place_of(marks: re.Match[str]) -> str:
     """Return a space for codes of which one stood by itself, in the midst of letters and digits;
     else nothing.
     """
-    return (
-        " "
-        if _SINGLE_MARK in marks[0] and all(map(_is_of_a_word, marks.groups()))
-        else ""
-    )
+    is_within_word = all(map(_is_of_a_word, marks.groups()))
+    return " " if _SINGLE_MARK in marks[0] and is_within_word else ""
 
 
 def _is_of_a_word(character: str) -> bool:

@@ -1,5 +1,5 @@
-"""One file of pairs, `source<TAB>target` on each line; a spreadsheet's quotes and a row of names
-are known.
+"""A file of pairs, `source<TAB>target` on each line; a spreadsheet's quotes and a row of names are
+known.
 """
 
 import re
@@ -14,10 +14,8 @@ from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
 from weft.errors import DataError
 
 # Of what words the head of a column is made, beside a language.
-_SOURCE, _TARGET = (
-    {"source", "src", "original"},
-    {"target", "tgt", "trg", "translation"},
-)
+_SOURCE = {"source", "src", "original"}
+_TARGET = {"target", "tgt", "trg", "translation"}
 _WORDS = {"text", "sentence", "sentences", "segment", "string", "language", "lang"}
 
 
@@ -34,12 +32,12 @@ class Header(NamedTuple):
 
     @property
     def is_turned(self) -> bool:
-        """Whether the target stands before the source."""
+        """Return whether the target stands before the source."""
         return self.src > self.tgt
 
 
 class Heading(NamedTuple):
-    """What the head of one column says."""
+    """The meaning of the head of one column."""
 
     place: int
     role: str  # source, target or ""
@@ -57,21 +55,21 @@ def first_row(path: Path, quoting: Quoting) -> list[str]:
 def find_header(
     cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
 ) -> Header | None:
-    """What a first row says of the columns, if it names them; the languages are those asked for, or
-    None.
+    """Find out whether a first row names the columns, and how; the languages are those asked for,
+    or None.
 
     A column is named by a language (`en`, `yor`, `English`), or as `source`, `target` and the like,
     or by both (`source_en`). Of more than two such columns those of the languages asked for are
     read.
     """
-    found = [
+    headings = [
         heading
         for place, cell in enumerate(cells)
         if (heading := _heading(place, cell, len(cells))) is not None
     ]
-    if len(found) < 2 or (len(cells) == 2 and cells[0].strip() == cells[1].strip()):
+    if len(headings) < 2 or (len(cells) == 2 and cells[0].strip() == cells[1].strip()):
         return None
-    src, tgt = _chosen(found, src_lang, tgt_lang)
+    src, tgt = _chosen(headings, src_lang, tgt_lang)
     if (src.role, src.lang) == (tgt.role, tgt.lang):
         return None
     asked = {languages.primary(lang) for lang in (src_lang, tgt_lang) if lang}
@@ -100,7 +98,8 @@ def read_tsv(
         notes.append(
             f"{path}: the first row names the columns ({shown}) and is no pair"
         )
-    columns, blank = 0, Counter[str]()
+    columns = 0
+    blank = Counter[str]()
     for count, (number, cells) in enumerate(read_tab_separated(path, quoting, blank)):
         if cells is None:
             dropped[TOO_LONG] += 1
@@ -112,31 +111,30 @@ def read_tsv(
     if blank[EMPTY_LINE]:
         dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
-        which = (
-            "the first two are used"
-            if (src, tgt) == (0, 1)
-            else f"columns {src + 1} and {tgt + 1} are used"
-        )
+        which = f"columns {src + 1} and {tgt + 1} are used"
+        if (src, tgt) == (0, 1):
+            which = "the first two are used"
         notes.append(f"{path}: {columns} columns in every line; {which}")
 
 
 def _on_one_line(cell: str) -> str:
     """Return a cell that goes over several lines, with a space for each of their ends."""
-    return (
-        " ".join(part.strip() for part in cell.split("\n") if part.strip())
-        if "\n" in cell
-        else cell
-    )
+    if "\n" not in cell:
+        return cell
+    return " ".join(part.strip() for part in cell.split("\n") if part.strip())
 
 
 def _heading(place: int, cell: str, width: int) -> Heading | None:
-    """What one cell says, if every word of it is a language or one that heads columns."""
+    """Return the meaning of one cell, if every word of it is a language or one that heads
+    columns.
+    """
     if width > 2 and cell.strip().casefold() == "id":  # rather a number than Indonesian
         return None
-    whole = languages.from_header(cell)
-    if whole is not None:
-        return Heading(place, "", *whole)
-    role, lang = "", None
+    by_language = languages.from_header(cell)
+    if by_language is not None:
+        return Heading(place, "", *by_language)
+    role = ""
+    lang = None
     words = [word for word in re.split(r"[\W_]+", cell.casefold()) if word]
     for word in words:
         if word in _SOURCE | _TARGET and not role:
@@ -149,29 +147,39 @@ def _heading(place: int, cell: str, width: int) -> Heading | None:
 
 
 def _chosen(
-    found: Sequence[Heading], src_lang: str | None, tgt_lang: str | None
+    headings: Sequence[Heading], src_lang: str | None, tgt_lang: str | None
 ) -> tuple[Heading, Heading]:
-    """Return the columns of the languages that are asked for; else source before target, else as
+    """Choose the columns of the languages that are asked for; else source before target, else as
     they stand.
     """
-    src = _of_language(found, src_lang)
-    tgt = _of_language([one for one in found if one is not src], tgt_lang)
-    rest = [one for one in found if one not in (src, tgt)]
+    src = _of_language(headings, src_lang)
+    others = [heading for heading in headings if heading is not src]
+    tgt = _of_language(others, tgt_lang)
+    rest = [heading for heading in headings if heading not in (src, tgt)]
     if src is None:
-        src = next((one for one in rest if one.role == "source"), rest[0])
+        src = _with_role(rest, "source")
         rest.remove(src)
     if tgt is None:
-        tgt = next((one for one in rest if one.role == "target"), rest[0])
+        tgt = _with_role(rest, "target")
     return src, tgt
 
 
-def _of_language(found: Sequence[Heading], lang: str | None) -> Heading | None:
+def _with_role(headings: Sequence[Heading], role: str) -> Heading:
+    """Return the first column that has the role, else the first of all."""
+    named = (heading for heading in headings if heading.role == role)
+    return next(named, headings[0])
+
+
+def _of_language(headings: Sequence[Heading], lang: str | None) -> Heading | None:
+    if not lang:
+        return None
     same = [
-        one
-        for one in found
-        if lang and one.lang and languages.primary(one.lang) == languages.primary(lang)
+        heading
+        for heading in headings
+        if heading.lang and languages.primary(heading.lang) == languages.primary(lang)
     ]
-    return next((one for one in same if one.lang == lang), same[0] if same else None)
+    exact = [heading for heading in same if heading.lang == lang]
+    return next(iter(exact or same), None)
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
