@@ -28,7 +28,7 @@ PUBLISHING = 2.0  # seconds, for files
 
 @dataclass(frozen=True)
 class Costs:
-    """What is foreseen, in seconds: a step, an evaluation on dev, and what comes after the last
+    """The seconds that are foreseen: of a step, of an evaluation on dev, and behind the last
     step.
     """
 
@@ -74,8 +74,9 @@ class TimePlan:
 
     @property
     def repeats(self) -> bool:
-        """Whether a run without a clock comes to the same: its length is fixed, and the decay was
-        for it.
+        """Return whether a run without a clock comes to the same.
+
+        So it is where the length is fixed, and the decay was for it.
         """
         decided = [one["max_steps"] for one in self.decisions if one["max_steps"]]
         return self.max_steps is not None and all(
@@ -83,7 +84,7 @@ class TimePlan:
         )
 
     def as_settings(self, recipe: TrainingSection) -> str:
-        """What repeats the run without a clock."""
+        """Return the settings that repeat the run without a clock."""
         wanted = {
             "schedule": "wsd",
             "warmup_steps": self.warmup_steps,
@@ -99,8 +100,9 @@ class TimePlan:
 
 
 def read_time_plan(path: Path) -> TimePlan | None:
-    """What an earlier start planned by the clock; None where none did. Raises FolderError where it
-    is damaged.
+    """Read the plan by the clock of an earlier start; None where there was none.
+
+    Raises FolderError where it is damaged.
     """
     if not path.is_file():
         return None
@@ -113,8 +115,9 @@ def read_time_plan(path: Path) -> TimePlan | None:
 
 
 def more_steps(plan: TimePlan | None, steps: int) -> int:
-    """Twice as many; not what the recipe said when a run by the clock began, for that leaves it to
-    the clock.
+    """Return twice as many steps.
+
+    Not what the recipe said when a run by the clock began: that would leave it to the clock.
     """
     twice = 2 * steps
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
@@ -203,7 +206,10 @@ class Budget:
         evaluates: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`began` is when the command began, by `clock`; `settings` are those of the plan."""
+        """Begin with a plan; `began` is when the command began, by `clock`.
+
+        `settings` are those of the plan.
+        """
         self.path, self.plan, self.settings, self.costs = path, plan, settings, costs
         self._clock, self._began, self._evaluates = clock, began, evaluates
         self._marks: list[float] = []
@@ -219,7 +225,7 @@ class Budget:
         self._marks = [self._clock()]
 
     def evaluated(self, seconds: float) -> None:
-        """An evaluation has taken so long."""
+        """Note that an evaluation has taken so many seconds."""
         self._evaluations.append(seconds)
         self._paused += seconds
 
@@ -237,27 +243,28 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of the time that are used."""
+        """Return the seconds of the time that are used."""
         return self._clock() - self._began
 
     def time_left(self) -> float:
-        """Seconds of the time that are left."""
+        """Return the seconds of the time that are left."""
         return max(60 * self.plan.minutes - self.elapsed, 0.0)
 
     def expected(self, step: int) -> int:
-        """How many steps there will be in all, by the speed so far."""
+        """Return how many steps there will be in all, by the speed so far."""
         rest = self.time_left() - self._ending()
         return step + max(int(rest / max(self._seconds_a_step(), 1e-9)), 1)
 
     def reconsider(self, step: int) -> int:
-        """How many steps there will be in all, as is foreseen now; written down."""
+        """Estimate anew how many steps there will be in all, and write it down."""
         steps = self.expected(step)
         self._note(step, None, None, expected_steps=steps)
         return steps
 
     def _steps_if_now(self, step: int) -> int:
-        """So many that the plateau reaches `step` and no further, and the rate of all steps so far
-        is its own.
+        """Return the steps in all if the decay began at `step`.
+
+        The plateau then reaches `step` and no further, and the rate of all steps so far is its own.
         """
         steps = max(math.ceil(step / (1 - self.settings.decay_fraction)), step + 1)
         while self._rate(step, steps) != self._rate(step, OPEN):
@@ -268,7 +275,7 @@ class Budget:
         return learning_rate(self.settings, 1, step, max_steps)
 
     def _seconds_a_step(self) -> float:
-        """Of the latest steps; the first ones lean on what was foreseen."""
+        """Return the seconds of the latest steps; the first ones lean on what was foreseen."""
         count = len(self._marks) - 1
         window = min(count, max(WINDOW, int(WINDOW_SHARE * count)))
         foreseen = max(WINDOW - count, 0)

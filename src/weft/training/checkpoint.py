@@ -36,7 +36,7 @@ LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 @dataclass
 class Progress:
-    """Where a run stands: what a checkpoint keeps beside weights and optimizer.
+    """The state of a run that a checkpoint keeps beside weights and optimizer.
 
     `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation
     that belongs to `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is
@@ -73,7 +73,9 @@ class State:
 
     @property
     def best_weights(self) -> Mapping[str, Tensor]:
-        """What was scored, and is to be used: the average where there is one."""
+        """Return the weights that were scored and are to be used: the average where there is
+        one.
+        """
         return self.average or self.model
 
 
@@ -131,12 +133,12 @@ class Checkpoints:
 
     @property
     def newest_step(self) -> int:
-        """The step of the newest checkpoint; 0 where there is none."""
+        """Return the step of the newest checkpoint; 0 where there is none."""
         return next((_step_of(path) or 0 for path in self.newest_first()), 0)
 
     @property
     def holds_any(self) -> bool:
-        """Whether there is a checkpoint, sound or not."""
+        """Return whether there is a checkpoint, sound or not."""
         return bool(self.newest_first()) or any(self.folder.glob(f"{DAMAGED}*"))
 
     def keep_failure(self, facts: Mapping[str, Any]) -> None:

@@ -50,19 +50,19 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes and speaks."""
+        """Return whether this process is the one that writes and speaks."""
         return self.rank == 0
 
     def describe(self) -> str:
-        """What to say of it after a run's length: nothing of one process alone."""
+        """Say behind a run's length how many processes there are; "" of one alone."""
         return f", by {self.size} processes ({self.parallel})" if self.size > 1 else ""
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
-        """This process's part of what all of them share."""
+        """Return this process's part of what all of them share."""
         return items[self.rank :: self.size]
 
     def sums(self, *numbers: float) -> list[float]:
-        """Each number summed over all processes."""
+        """Sum each number over all processes."""
         if self.size == 1:
             return list(numbers)
         added = torch.tensor(numbers, dtype=torch.float64, device=_device())
@@ -85,7 +85,7 @@ class World:
             dist.barrier()
 
     def shard(self, model: nn.Module) -> None:
-        """With `fsdp`, leave each process a part of every parameter; before an optimizer is built
+        """Shard every parameter over the processes, with `fsdp`; before an optimizer is built
         over them.
         """
         if self.size == 1 or self.parallel == "ddp":
@@ -107,7 +107,7 @@ class World:
     def joined(
         self, model: nn.Module, compute_loss: Callable[[B], LossSums]
     ) -> Callable[[B], LossSums]:
-        """`compute_loss` such that its backward pass leaves the mean of all processes' gradients in
+        """Wrap `compute_loss` so that backward leaves the mean of all processes' gradients in
         each.
         """
         if self.size == 1 or self.parallel == "fsdp":
@@ -120,8 +120,8 @@ class World:
 
     @contextlib.contextmanager
     def adding_up(self, last: bool) -> Iterator[None]:
-        """Around the forward and backward pass of one micro-batch: gradients meet at the `last` of
-        an update.
+        """Wrap forward and backward of one micro-batch: gradients meet at the `last` of an
+        update.
         """
         if self.size == 1 or last:
             self._meet(True)
@@ -152,7 +152,7 @@ class World:
 
 @contextlib.contextmanager
 def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
-    """The world that torchrun's environment describes; one process alone where it describes
+    """Join the world that torchrun's environment describes; one process alone where there is
     none.
     """
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
@@ -198,8 +198,9 @@ def refuse_shares(grad_accum_steps: int, world: World) -> None:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor, on the processor or GPU where it is; of a sharded one, each process must
-    ask.
+    """Gather a tensor, sharded or not, on its device.
+
+    Collective: every process must call it.
     """
     full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
     return full.detach().contiguous()

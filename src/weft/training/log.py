@@ -1,6 +1,4 @@
-"""What a run says while it runs: a live bar on a terminal, plain lines elsewhere, metrics.jsonl
-always.
-"""
+"""The log of a run: a live bar on a terminal, plain lines elsewhere, metrics.jsonl always."""
 
 import contextlib
 import json
@@ -31,8 +29,7 @@ _LATEST = 3
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One optimizer step: mean loss in nats a token, and its source and target tokens without
-    padding.
+    """The facts of an optimizer step: mean loss in nats a token, and its tokens without padding.
 
     `waited` is the part of its seconds in which batches were made; `at_peak` the seconds that this
     process's part of its products would take at the machine's matrix peak, 0 where that is unknown.
@@ -59,9 +56,7 @@ class Foreseen(Protocol):
 
 
 class _Sums:
-    """What the steps since the last line, or this start, took; their losses stand in the
-    progress.
-    """
+    """The sums over the steps since the last line, or this start; losses stand in the progress."""
 
     def __init__(self) -> None:
         self.seconds = self.waited = self.at_peak = 0.0
@@ -74,7 +69,7 @@ class _Sums:
         self.tokens += facts.tokens
 
     def line(self, facts: StepFacts) -> dict[str, float]:
-        """Means, and of the last step `facts` what has none; the share of the peak only where it is
+        """Return the means, and of the last step `facts`; the share of the peak only where it is
         known.
 
         Where it would be above 1, the peak was measured beside other work, and is not known.
@@ -164,7 +159,7 @@ class Log:
         self._began = self._evaluating = self._last_line = 0.0
 
     def note(self, text: str) -> None:
-        """One line for the person who waits; a terminal breaks it between words."""
+        """Say a line to the person who waits; a terminal breaks it between words."""
         width = min(self.console.width, WIDEST) if self.console.is_terminal else None
         with stages.aside():
             for part in wrapped(text, width):
@@ -273,8 +268,8 @@ class Log:
         )
 
     def expected(self, step: int, max_steps: int) -> None:
-        """There will be so many steps in all, as is foreseen after `step`; said where it differs by
-        a tenth.
+        """Note how many steps are foreseen in all after `step`; said where it differs by a
+        tenth.
         """
         before = self._max_steps
         if abs(max_steps - before) > _NEWS * before:
@@ -290,12 +285,13 @@ class Log:
 
     @property
     def evaluations(self) -> list[float]:
-        """How long each evaluation so far took, in seconds."""
+        """Return how long each evaluation so far took, in seconds."""
         return [*self._evaluations]
 
     def _seconds_left(self, step: int) -> float:
-        """By the clock since this start, so that what a step costs beside itself (saving, say) is
-        in it.
+        """Estimate the seconds left by the clock since this start.
+
+        What a step costs beside itself (saving, say) is then in it.
 
         The first steps lean on what was foreseen: they are slower than others.
         """
@@ -345,7 +341,9 @@ class Log:
         self._to_trackers(lambda tracker: tracker.line(line))
 
     def _to_trackers(self, act: Callable[[Tracker], None]) -> None:
-        """A tracker that fails is left out from there on: it must not end a run."""
+        """Send a line to the trackers; one that fails is left out from there on: it must not end
+        a run.
+        """
         for tracker in [*self.trackers]:
             try:
                 act(tracker)
@@ -363,7 +361,9 @@ def seconds_left(
     eval_every: int | None = None,
     evaluations: Sequence[float] = (),
 ) -> float:
-    """What a run still takes after `step`, whose own evaluation is still to come where one is due.
+    """Estimate the seconds that a run still takes after `step`.
+
+    An evaluation that is due after it is still to come.
 
     Evaluations are taken to last as long as the latest of those made; with none made, theirs is
     left out.
@@ -382,7 +382,7 @@ def seconds_left(
 
 
 def evaluation_seconds(path: Path) -> list[float]:
-    """How long the evaluations lasted that a metrics file tells of; it may be missing."""
+    """Read the seconds of the evaluations from a metrics file, which may be missing."""
     if not path.is_file():
         return []
     lines = (_object(line) for line in path.read_bytes().split(b"\n"))
@@ -416,8 +416,8 @@ def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[s
 
 
 def fitting(parts: Sequence[str], width: int) -> str:
-    """As many of the parts, from the first on, as a line of so many columns holds; the first one
-    always.
+    """Join as many of the parts, from the first on, as a line of so many columns holds; one at
+    least.
     """
     fit = (
         count
@@ -428,8 +428,8 @@ def fitting(parts: Sequence[str], width: int) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """A time to wait, for a person, as exactly as one foresees it: "40 seconds", "25 minutes", "4 h
-    55 min".
+    """Say a time to wait as exactly as one foresees it: "40 seconds", "25 minutes", "4 h 55
+    min".
     """
     if seconds < 55:
         return (
@@ -461,7 +461,7 @@ def in_words(number: int) -> str:
 
 
 def _coloured(text: str) -> Text:
-    """On a terminal, what a person looks for stands out."""
+    """Mark what a person looks for on a terminal, in colour."""
     line = Text(text)
     line.highlight_regex(r"^note:", "yellow")
     line.highlight_regex(r"\(best so far\)$", "green")
@@ -474,12 +474,12 @@ def _percent(share: float) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Two decimals of a score out of a hundred, more of a loss or a fraction."""
+    """Return two decimals of a score out of a hundred, more of a loss or a fraction."""
     return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Say one line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How wrong the logits are: cross-entropy with label smoothing, summed over real target tokens.
+"""The loss: cross-entropy with label smoothing, summed over real target tokens.
 
 Sums, never means: the trainer divides once, by the tokens of the whole update.
 """
@@ -54,8 +54,9 @@ class CrossEntropy:
         tgt_out: Int[Tensor, "B T"],
         projection: nn.Linear | None = None,
     ) -> LossSums:
-        """Over the logits that `output` makes of the states; where it does no more than
-        `projection`, say so.
+        """Compute the loss of the logits that `output` makes of the states.
+
+        Where it does no more than `projection`, say so.
         """
         labels, share = tgt_out.flatten(), self.label_smoothing
         num_tokens = int((tgt_out != self.pad_id).sum())
@@ -80,9 +81,7 @@ class CrossEntropy:
 
 
 def twice(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Each with all its rows once more behind them, so that dropout leaves out other things of
-    either copy.
-    """
+    """Repeat the rows of each tensor behind themselves, so that dropout differs in either copy."""
     return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
 
 
@@ -102,8 +101,9 @@ def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
 def divergence(
     first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]
 ) -> Float[Tensor, "*N"]:
-    """KL(P || Q) + KL(Q || P) of the distributions that logits stand for: sum of (p - q)(log p -
-    log q).
+    """Compute KL(P
+
+    Q) + KL(Q || P) of the distributions of logits: sum of (p - q)(log p - log q).
     """
     p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
     return ((p.exp() - q.exp()) * (p - q)).sum(-1)
@@ -184,8 +184,8 @@ def _chunk(
     gradient: Tensor | None,
     rows: slice,
 ) -> Tensor:
-    """Loss and unsmoothed loss of some rows; where asked, the gradient: probabilities less the
-    target.
+    """Compute loss and unsmoothed loss of some rows; where asked, the gradient: probabilities
+    less target.
     """
     share = label_smoothing / (logits.shape[-1] - 2)
     real = (labels != pad_id).float()
@@ -271,8 +271,9 @@ class ClassLoss:
         )
 
     def _apart(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, ""]:
-        """How far both copies of the texts differ; of a yes or no, the logits are those of yes
-        against no's 0.
+        """Compute how far both copies of the texts differ.
+
+        Of a yes or no, the logits are those of yes against no's 0.
         """
         if self.multi_label:
             logits = torch.stack([logits, torch.zeros_like(logits)], dim=-1)

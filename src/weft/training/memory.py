@@ -1,5 +1,5 @@
-"""How much memory a step takes, and how it fits into what is free: a batch in parts, layers
-computed twice.
+"""The memory of a step, and how it fits into what is free: a batch in parts, layers computed
+twice.
 """
 
 import math
@@ -27,8 +27,9 @@ OF_WEIGHTS = 18
 def parts_to_fit(
     model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float
 ) -> int:
-    """Into how many parts to cut batches like this one; as many as it has rows where nothing would
-    suffice.
+    """Return into how many parts to cut batches like this one.
+
+    As many as it has rows where nothing would suffice.
 
     The forward pass of an eighth of it is run, and what it keeps taken eight times. What the
     threads of native kernels have for themselves is there once, into however many parts a batch is
@@ -54,8 +55,9 @@ def parts_to_fit(
 def kept_bytes(
     forward: Callable[[], object], parameters: Iterable[nn.Parameter]
 ) -> int:
-    """What a forward pass keeps for the way back, in bytes, each piece of memory once, parameters
-    not counted.
+    """Measure what a forward pass keeps for backward, in bytes.
+
+    Each piece of memory counts once, parameters do not.
     """
     known = {p.untyped_storage().data_ptr() for p in parameters}
     sizes: dict[int, int] = {}
@@ -84,7 +86,7 @@ def recompute_layers(model: nn.Module) -> None:
 
 
 def free_bytes(device: torch.device) -> float:
-    """Memory that this process may still take: of the GPU, else of the machine or its control
+    """Return the bytes that this process may still take: of the GPU, else of machine or control
     group.
     """
     if device.type == "cuda":
@@ -93,7 +95,7 @@ def free_bytes(device: torch.device) -> float:
 
 
 def _machine_bytes() -> float:
-    """What Linux says is available without swapping; elsewhere infinity: it is not known."""
+    """Return what Linux says is available without swapping; elsewhere infinity: it is not known."""
     try:
         lines = Path("/proc/meminfo").read_text("utf-8").split("\n")
         return next(
@@ -106,9 +108,7 @@ def _machine_bytes() -> float:
 
 
 def _process_bytes(own: Path = Path("/proc/self")) -> float:
-    """What is left of this process's own limit of address space (ulimit -v); infinity where none is
-    known.
-    """
+    """Return what is left of this process's limit of address space (ulimit -v); else infinity."""
     try:
         limits = (
             (own / "limits")
@@ -129,8 +129,8 @@ def _process_bytes(own: Path = Path("/proc/self")) -> float:
 def _group_bytes(
     root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> float:
-    """What the control groups around this process leave, of either version; infinity where none has
-    a limit.
+    """Return what the control groups around this process leave, of either version; else
+    infinity.
 
     In a container the path of its group may begin outside, and its own group is the root.
     """
@@ -173,8 +173,9 @@ def _group_bytes(
 
 
 def _left_in(limit: Path, taken: Path, stat: Path, cached: str) -> float:
-    """Of one group: its limit without what is taken; files that are only kept for a next reading do
-    not count.
+    """Return what one group leaves: its limit without what is taken.
+
+    Files that are only kept for a next reading do not count.
     """
     try:
         most = float(limit.read_text("ascii").replace("max", "inf"))

@@ -21,7 +21,7 @@ class MovingAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        """Of the model's weights as they are now, sharded where they are."""
+        """Begin with the model's weights as they are now, sharded where they are."""
         self._model = model
         self._names = [name for name, _ in model.named_parameters()]
         self._weights: list[Tensor] = list(model.parameters())
@@ -36,7 +36,7 @@ class MovingAverage:
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model has the averaged weights inside the block, and its own, bit for bit, behind
+        """Give the model the averaged weights inside the block, and its own, bit for bit, behind
         it.
         """
         self._swap()
@@ -53,7 +53,10 @@ class MovingAverage:
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Stand where `tensors` were taken. Raises FolderError where they are not of this model."""
+        """Reset the average to where `tensors` were taken.
+
+        Raises FolderError where they are not of this model.
+        """
         if {n: t.shape for n, t in tensors.items()} != {
             n: t.shape for n, t in zip(self._names, self._average, strict=True)
         }:

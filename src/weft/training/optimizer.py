@@ -15,8 +15,7 @@ from weft.training.distributed import like, whole
 def build_optimizer(
     model: nn.Module, settings: TrainingSection
 ) -> torch.optim.Optimizer:
-    """Adam, AdamW, SGD or Muon over what is learned; weight decay touches matrices, never biases
-    and norms.
+    """Build Adam, AdamW, SGD or Muon; weight decay touches matrices, never biases and norms.
 
     Adam with betas 0.9 and 0.98 and eps 1e-9, the defaults, is that of Vaswani et al. 2017, section
     5.3.
@@ -77,7 +76,7 @@ class MuonAdamW(torch.optim.Optimizer):
         self._share()
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step of both; a closure is not taken."""
+        """Step both; a closure is not taken."""
         for part in self.parts:
             part.step(closure)  # type: ignore[no-untyped-call]
 
@@ -86,7 +85,7 @@ class MuonAdamW(torch.optim.Optimizer):
         self._share()
 
     def _share(self) -> None:
-        """The parts work on this optimizer's groups and state."""
+        """Let the parts work on this optimizer's groups and state."""
         count = len(self.parts[0].param_groups)
         for part, groups in zip(
             self.parts,
@@ -97,7 +96,7 @@ class MuonAdamW(torch.optim.Optimizer):
 
 
 def _hidden_weights(model: nn.Module) -> set[int]:
-    """Of linear layers but the output, each known by its identity."""
+    """Return the weights of linear layers but the output, each by its identity."""
     linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
     return {id(m.weight) for name, m in linear.items() if name != "projection"}
 
@@ -112,8 +111,9 @@ def _decayed(
 
 
 def fill_gradients(model: nn.Module) -> None:
-    """Zeros where a layer was left out of all of an update, so that its moments go on like the
-    others'.
+    """Fill gradients with zeros where a layer was left out of all of an update.
+
+    So its moments go on like the others'.
     """
     for parameter in model.parameters():
         if parameter.grad is None and parameter.requires_grad:
@@ -167,7 +167,7 @@ def load_optimizer_tensors(
 
 
 def _state_names(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Every name that `optimizer_tensors` gives after a step, with its parameter."""
+    """Map every name that `optimizer_tensors` gives after a step to its parameter."""
     numbered = enumerate(
         (group, p) for group in optimizer.param_groups for p in group["params"]
     )
@@ -175,7 +175,7 @@ def _state_names(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _kept(group: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is kept of each parameter of a group: moments for Adam, momentum, if any, for SGD and
+    """Return what is kept of each parameter of a group: moments for Adam, momentum for SGD and
     Muon.
     """
     if "betas" in group:

@@ -47,7 +47,7 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
 
 
 def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
-    """What to say of a warm-up that takes more than half of a run; nothing of a shorter one."""
+    """Say that a warm-up takes more than half of a run; "" for a shorter one."""
     if 2 * warmup_steps <= max_steps:
         return ""
     taken = f"{min(warmup_steps, max_steps):,} of the {max_steps:,} steps"

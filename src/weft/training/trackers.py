@@ -43,8 +43,8 @@ def refuse_missing(project: str | None) -> None:
 
 
 def find_trackers(tensorboard: Path, project: str | None, run: str) -> list[Tracker]:
-    """TensorBoard's event files in a folder, where it is installed; and a run in a trackio project,
-    if any.
+    """Find what draws curves: TensorBoard's files in a folder, where installed, and a trackio
+    project.
     """
     found: list[Tracker] = (
         [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
@@ -82,7 +82,7 @@ class TensorBoard:
         self._writer: Any = None
 
     def describe(self) -> str:
-        """How to see it."""
+        """Say how to see it."""
         return f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder))}"
 
     def rewind(self, step: int) -> None:
@@ -102,7 +102,7 @@ class TensorBoard:
         self._write(step=line["step"], summary={"value": values})
 
     def close(self) -> None:
-        """The next line, if there is one, begins another file."""
+        """Close the file; the next line, if there is one, begins another."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -145,11 +145,11 @@ class Trackio:
         self._run: Any = None
 
     def describe(self) -> str:
-        """How to see it."""
+        """Say how to see it."""
         return f"trackio: trackio show --project {shlex.quote(self.project)} (run {self.run})"
 
     def rewind(self, step: int) -> None:
-        """trackio takes no line back."""
+        """Leave everything as it is: trackio takes no line back."""
 
     def line(self, line: Mapping[str, Any]) -> None:
         """Hand a line over; trackio's own thread stores it."""
@@ -175,6 +175,6 @@ class Trackio:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """trackio talks on standard output, which belongs to results."""
+    """Keep trackio silent: it talks on standard output, which belongs to results."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

@@ -44,7 +44,7 @@ CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher t
 
 
 class Batch(Protocol):
-    """One micro-batch; its tokens are counted without padding."""
+    """A micro-batch; its tokens are counted without padding."""
 
     @property
     def num_src_tokens(self) -> int: ...
@@ -76,12 +76,12 @@ class Plan:
 
     @property
     def last(self) -> int:
-        """The last step; while that is open, one that is never reached."""
+        """Return the last step; while that is open, one that is never reached."""
         return OPEN if self.is_open else self.max_steps
 
 
 class Timekeeper(Protocol):
-    """What decides by the clock when an open plan ends (`weft.training.budget`)."""
+    """A keeper of the time, which decides when an open plan ends (`weft.training.budget`)."""
 
     def begin(self, used: float, evaluations: list[float]) -> None: ...
     def evaluated(self, seconds: float) -> None: ...
@@ -118,8 +118,8 @@ class Trainer(Generic[B]):
         scales_loss: bool = False,
         timekeeper: Timekeeper | None = None,
     ) -> None:
-        """`parts` is into how many each micro-batch is cut, one after the other, where memory asks
-        for it.
+        """Set up the trainer; `parts` is into how many each micro-batch is cut, where memory
+        asks for it.
 
         `scales_loss`, for products in float16: gradients are made of a multiple of the loss, or
         small ones would be 0; it is halved, and the update made again, where large ones overflow
@@ -178,14 +178,15 @@ class Trainer(Generic[B]):
         return STOPPED_EARLY if self._out_of_patience() else DONE
 
     def state(self) -> State:
-        """What a checkpoint holds now; of several processes, each must ask."""
+        """Return what a checkpoint holds now; of several processes, each must ask."""
         weights = {name: whole(p) for name, p in self.model.named_parameters()}
         average = self.average.tensors() if self.average else {}
         return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
 
     def restore(self, state: State) -> None:
-        """Stand where `state` was taken. Raises FolderError where it is not this model's, or not
-        whole.
+        """Reset everything to where `state` was taken.
+
+        Raises FolderError where it is not this model's, or not whole.
         """
         shapes = {name: p.shape for name, p in self.model.named_parameters()}
         if {name: t.shape for name, t in state.model.items()} != shapes:
@@ -205,7 +206,7 @@ class Trainer(Generic[B]):
         return self.progress.step >= self.plan.last or self._out_of_patience()
 
     def _conclude(self) -> None:
-        """What follows a step: evaluate and save where due; leave where that was asked for."""
+        """Finish a step: evaluate and save where due; leave where that was asked for."""
         stopping = self.world.any(self._stop_asked)
         if self.plan.is_open:
             self._ask_the_clock()
@@ -223,7 +224,7 @@ class Trainer(Generic[B]):
             )
 
     def _ask_the_clock(self) -> None:
-        """Whether the decay begins now; the first process decides for all."""
+        """Decide whether the decay begins now; the first process decides for all."""
         keeper, step = self.timekeeper, self.progress.step
         decided = (
             keeper.decide(step) if keeper is not None and self.world.is_first else 0
@@ -313,7 +314,9 @@ class Trainer(Generic[B]):
     def _make_gradients(
         self, work: Sequence[tuple[tuple[int, ...], B]], num_tgt_tokens: float
     ) -> tuple[float, float]:
-        """Gradients of an update, clipped; its loss a token, and their norm before."""
+        """Compute the gradients of an update, clipped; return its loss a token, and their norm
+        before.
+        """
         loss_sum = 0.0
         for number, (place, part) in enumerate(work, start=1):
             with self.world.adding_up(last=number == len(work)):
@@ -339,7 +342,7 @@ class Trainer(Generic[B]):
         return float(sums.loss_sum.detach())
 
     def _next_place(self) -> tuple[int, int]:
-        """Epoch and position of the next micro-batch, which counts as taken."""
+        """Return epoch and position of the next micro-batch, which counts as taken."""
         here = self.progress
         while here.position >= self.batches.num_batches(here.epoch):
             here.epoch, here.position = here.epoch + 1, 0
@@ -430,7 +433,7 @@ class Trainer(Generic[B]):
 
     @contextlib.contextmanager
     def _asking_signals(self) -> Iterator[None]:
-        """The first SIGINT or SIGTERM asks to stop after the step; a second SIGINT leaves at
+        """Let the first SIGINT or SIGTERM ask to stop after the step; a second SIGINT leaves at
         once.
         """
         if threading.current_thread() is not threading.main_thread():
@@ -479,7 +482,8 @@ def seed_random(seed: int, *place: int) -> None:
 
 
 def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
-    """Of two evaluations the better has the greater; of equal ones the first is kept.
+    """Rank an evaluation; of two the better has the greater rank, of equal ones the first is
+    kept.
 
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
