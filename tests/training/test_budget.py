@@ -255,9 +255,22 @@ def test_a_run_begun_without_a_clock_is_not_ended_by_one(
         by_clock("run", "training.max_steps=60")
 
 
-def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
-    by_clock: Callable[..., Any], said: list[str]
+def test_after_a_run_that_is_flat_no_more_steps_are_proposed(
+    by_clock: Callable[..., Any], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("weft.run.judging.verdict.has_room", lambda *curve: False)
+    held = ("data.dev_size=24", "data.test_size=0")
+    by_clock(
+        "run", *held, pairs=216, command="weft train text --minutes 1 --output run"
+    )
+    assert [line for line in said if line.startswith("verdict: not usable yet")]
+    assert not [line for line in said if line.startswith("try next")]
+
+
+def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
+    by_clock: Callable[..., Any], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.run.judging.verdict.has_room", lambda *curve: True)
     text: Any = {"pairs": 216}
     held = ("data.dev_size=24", "data.test_size=0")
     ended = by_clock(
