@@ -95,7 +95,7 @@ PAGES = {
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
     "finish": "docs/translation.md",
     "translate": "docs/translation.md#translating",
-    "generate": "docs/language-modelling.md#writing",
+    "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
     "evaluate": "docs/translation.md, docs/classification.md#scoring, docs/language-modelling.md#scoring",
     "compare": "docs/translation.md#comparing-two-models",
