@@ -514,7 +514,7 @@ def run(
 
 def read_pairs(path: str) -> Pairs:
     """Read lines of source, tab, target. data/corpus.py: read_pairs"""
-    lines = Path(path).read_text("utf-8").splitlines()
+    lines = Path(path).read_text("utf-8").rstrip("\n").split("\n")
     return [(src, tgt) for src, tgt in (line.split("\t") for line in lines)]
 
 

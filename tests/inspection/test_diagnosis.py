@@ -2,6 +2,7 @@
 them.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -15,6 +16,7 @@ from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection import diagnosis
 from weft.inspection.diagnosis import Cause, Run, diagnose
+from weft.inspection.history import History
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
@@ -693,3 +695,21 @@ def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
         '{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}'
     )
     assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}
+
+
+def test_a_run_of_55_steps_that_has_learned_little_had_too_few(tmp_path: Path) -> None:
+    """As of 3,000 pairs in two minutes: a loss that fell slowly, far from guessing and from use."""
+    settings = {"training": {"warmup_steps": 11}}
+    losses = {13: 6.9, 27: 6.35, 41: 6.26, 55: 6.2}
+
+    def causes(scale: float, steps: int) -> list[str]:
+        lines = [
+            {"step": step, "dev_loss": loss * scale} for step, loss in losses.items()
+        ]
+        lines[-1]["step"] = steps
+        run = Run({"step": steps}, settings, History(tmp_path, [], lines), None)
+        return [cause.code for cause in diagnosis._of_haste(run, math.log(6000), 7.0)]
+
+    assert causes(1.0, 55) == ["too-few-steps"]
+    assert causes(0.5, 55) == []  # it has learned much
+    assert causes(1.0, 500) == []  # it had time

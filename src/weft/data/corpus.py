@@ -263,11 +263,8 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         named = languages.pair_from_name(paths[0].name) or (None, None)
         asked = (src_lang or named[0], tgt_lang or named[1])
         header = find_header(first_row(paths[0], quoting), *asked)
-        if kind == "csv" and header is None:
-            raise DataError(
-                f"{item}: is a comma-separated table, not {_FORMS}; name two columns of its first row by languages, "
-                "or source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
-            )
+        if kind == "csv":
+            _refuse_unnamed(item, header)
         if header and named == (None, None):
             named = (header.src_lang, header.tgt_lang)
         rows = read_tsv(paths[0], quoting, header, dropped, notes)
@@ -275,25 +272,10 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
         src_lang or named[0] or languages.UNKNOWN,
         tgt_lang or named[1] or languages.UNKNOWN,
     )
-    if _swapped(pair, named):
-        notes.append(
-            f"{item}: named {named[0]} to {named[1]}, but read as {pair[0]} to {pair[1]}; is that right?"
-        )
-    if (
-        header
-        and header.src_lang
-        and header.tgt_lang
-        and (header.is_turned or not (src_lang or tgt_lang))
-    ):
-        turned = "its columns are turned round and " if header.is_turned else ""
-        notes.append(
-            f"{item}: {turned}read as {pair[0]} to {pair[1]}; {_other_way(pair)}"
-        )
-    if header and _differ(pair, header):
-        shown = f"{header.src_lang} to {header.tgt_lang}"
-        notes.append(
-            f"{item}: its columns are named {shown}, but read as {pair[0]} to {pair[1]}; is that right?"
-        )
+    is_asked = bool(src_lang or tgt_lang)
+    notes += [
+        f"{item}: {said}" for said in _on_direction(pair, named, header, is_asked)
+    ]
     text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
     num_coded = len(coded.intersection(text.lines))
     if num_coded:
@@ -302,6 +284,36 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
             f"{item}: inline codes (tags of the original document) were taken out of {of}"
         )
     return replace(text, by_unit=frozenset({0} if by_unit else ()), num_coded=num_coded)
+
+
+def _refuse_unnamed(item: str, header: Header | None) -> None:
+    """Raise DataError for CSV whose first row does not say which columns are the two sides."""
+    if header is None:
+        raise DataError(
+            f"{item}: is a comma-separated table, not {_FORMS}; name two columns of its first row by languages, "
+            "or source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+        )
+
+
+def _on_direction(
+    pair: tuple[str, str],
+    named: tuple[str | None, str | None],
+    header: Header | None,
+    is_asked: bool,
+) -> Iterator[str]:
+    """Say in which direction a file is read, where its name or its columns leave a doubt."""
+    read = f"read as {pair[0]} to {pair[1]}"
+    if _swapped(pair, named):
+        yield f"named {named[0]} to {named[1]}, but {read}; is that right?"
+    if header is None:
+        return
+    has_languages = header.src_lang and header.tgt_lang
+    if has_languages and (header.is_turned or not is_asked):
+        turned = "its columns are turned round and " if header.is_turned else ""
+        yield f"{turned}{read}; {_other_way(pair)}"
+    if _differ(pair, header):
+        shown = f"{header.src_lang} to {header.tgt_lang}"
+        yield f"its columns are named {shown}, but {read}; is that right?"
 
 
 def split_at_comma(item: str) -> list[Path]:

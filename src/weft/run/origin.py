@@ -106,14 +106,23 @@ def begin_or_go_on(
     kept = _with_data_seed(read_record(folder))
     changed_texts = [*_text_lines(kept["texts"], origin["texts"])]
     refused_texts = [] if allow_data_change else changed_texts
-    differences = _differences(folder, recipe, kept, facts, refused_texts)
+    begun = build_recipe(kept["recipe"], str(folder.model_folder))
+    # Another recipe (another seed, say) can hold out other pairs: then the texts differ for that
+    # reason alone, and it is not said.
+    differences = [*_recipe_lines(begun, recipe)]
+    if not differences:
+        differences = [*refused_texts, *_start_lines(kept, facts)]
     has_saved = Checkpoints(folder.checkpoints, 1).holds_any
     if differences and not has_saved and not is_finished(folder.model_folder):
         # nothing is lost: it has never saved a step
         _begin(folder, {**facts, "overrides": [*overrides]})
         return False
+    if begun.task != recipe.task:
+        raise UsageError(
+            f"{folder.model_folder} holds a run of {begun.task}, and this is {recipe.task}; give another --output"
+        )
     may_allow = differences == changed_texts and not origin.get("teacher")
-    _refuse_another_run(folder, recipe, kept, differences, may_allow)
+    _refuse_differences(folder.model_folder, differences, may_allow)
     is_over = _is_over(folder) and facts["recipe"] == kept["recipe"]
     if changed_texts and is_over:
         raise UsageError(
@@ -133,40 +142,11 @@ def begin_or_go_on(
     return True
 
 
-def _differences(
-    folder: RunFolder,
-    recipe: Recipe,
-    kept: Mapping[str, Any],
-    facts: Mapping[str, Any],
-    refused_texts: Sequence[str],
-) -> list[str]:
-    """Return in words what a run was begun from and is not asked for now.
-
-    Another recipe (another seed, say) can hold out other pairs: then the texts differ for that
-    reason alone, and it is not said.
-    """
-    begun = build_recipe(kept["recipe"], str(folder.model_folder))
-    lines = [*_recipe_lines(begun, recipe)]
-    return lines or [*refused_texts, *_start_lines(kept, facts)]
-
-
-def _refuse_another_run(
-    folder: RunFolder,
-    recipe: Recipe,
-    kept: Mapping[str, Any],
-    differences: Sequence[str],
-    may_allow: bool,
-) -> None:
+def _refuse_differences(out: Path, differences: Sequence[str], may_allow: bool) -> None:
     """Raise UsageError where the folder's run was begun from something else.
 
     `may_allow` says that --allow-data-change would go on.
     """
-    out = folder.model_folder
-    begun = build_recipe(kept["recipe"], str(out))
-    if begun.task != recipe.task:
-        raise UsageError(
-            f"{out} holds a run of {begun.task}, and this is {recipe.task}; give another --output"
-        )
     if not differences:
         return
     shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])

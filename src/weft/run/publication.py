@@ -155,8 +155,8 @@ def _advice(
 ) -> Iterator[str]:
     """Say what to try next, and what not to hand on."""
     is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
-    may_help = judged.still_improves or goes_on or not judged.is_flat
-    if may_help and (judged.still_improves or is_poor):
+    may_help = goes_on or not judged.is_flat
+    if judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
         is_known = seconds and (verdict.max_steps or not goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"

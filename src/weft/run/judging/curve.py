@@ -33,15 +33,16 @@ def has_room(evaluations: Evaluations, rates: Sequence[tuple[int, float]]) -> bo
 
     Where dev got no better while the rate fell, the model has learned what it can.
     """
-    values, is_loss = deciding(evaluations)
-    stay = len(before_decay(evaluations, rates))
-    if not still_improves(values[:stay], is_loss):
+    key = _deciding_key(evaluations)
+    stayed = before_decay(evaluations, rates)
+    before = _values(stayed, key)
+    after = _values(evaluations[len(stayed) :], key)
+    is_loss = key.endswith("loss")
+    if not still_improves(before, is_loss):
         return False
-    if stay == len(values):
+    if not after:
         return True
-    if is_loss:
-        return min(values[stay:]) <= min(values[:stay])
-    return max(values[stay:]) >= max(values[:stay])
+    return min(after) <= min(before) if is_loss else max(after) >= max(before)
 
 
 def before_decay(
@@ -74,20 +75,24 @@ def learned_by_heart(dev: Sequence[float], train: Sequence[float]) -> bool:
 
 
 def deciding(evaluations: Evaluations) -> tuple[list[float], bool]:
-    """Return the values that choose the best step, and whether they are losses.
+    """Return the values that choose the best step, and whether they are losses."""
+    key = _deciding_key(evaluations)
+    return _values(evaluations, key), key.endswith("loss")
 
-    They are the first after the step's number. BLEU below `LEAST_BLEU` is chance: the loss decides.
+
+def _deciding_key(evaluations: Evaluations) -> str:
+    """Return what chooses the best step: the first score after the step's number, "" for none.
+
+    BLEU below `LEAST_BLEU` is chance: the loss decides.
     """
     keys = [key for line in evaluations for key in line if key != "step"]
     if not keys:
-        return [], False
+        return ""
     key = keys[0]
-    values = _values(evaluations, key)
-    if key == "dev_bleu" and max(values) < LEAST_BLEU:
+    if key == "dev_bleu" and max(_values(evaluations, key)) < LEAST_BLEU:
         losses = [other for other in keys if other.endswith("loss")]
-        key = losses[0] if losses else key
-        values = _values(evaluations, key)
-    return values, key.endswith("loss")
+        return losses[0] if losses else key
+    return key
 
 
 def _values(evaluations: Evaluations, key: str) -> list[float]:
