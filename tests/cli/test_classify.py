@@ -754,7 +754,7 @@ def test_several_labels_stand_in_a_table_as_in_that_of_training(
     assert rows[2][:3] == ["a bird, was merry", "", "0.0000"]
 
 
-@pytest.mark.parametrize(("name", "more"), [("out.txt", []), ("out.csv", ["--json"])])
+@pytest.mark.parametrize(("name", "more"), [("out.txt", []), ("out.jsonl", ["--json"])])
 def test_other_names_and_json_are_lines_as_ever(
     command: Command, folder: Path, tmp_path: Path, name: str, more: list[str]
 ) -> None:

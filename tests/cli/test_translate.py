@@ -204,6 +204,97 @@ def test_a_column_is_of_a_table_alone(command: Command, tiny_folder: Path) -> No
     assert (ended.code, "give the table by --input FILE" in ended.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "column", "output", "wanted"),
+    [
+        (
+            "in.csv",
+            "id;text\r\n1;{0}\r\n2;{1}\r\n",
+            "text",
+            "out.csv",
+            "id;text;translation;note\r\n1;{0};{2};{4}\r\n2;{1};{3};{5}\r\n",
+        ),
+        (
+            "in.csv",
+            "text,Note\n{0},x\n{1},y\n",
+            "1",
+            "out.tsv",
+            "text\tNote\tmodel_translation\tmodel_note\n{0}\tx\t{2}\t{4}\n{1}\ty\t{3}\t{5}\n",
+        ),
+        (
+            "in.tsv",
+            "en\tde\n{0}\teins\n{1}\tzwei\n",
+            "1",
+            "out.tsv",
+            "en\tde\ttranslation\tnote\n{0}\teins\t{2}\t{4}\n{1}\tzwei\t{3}\t{5}\n",
+        ),
+    ],
+)
+def test_a_table_is_written_as_a_table(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    source: str,
+    text: str,
+    column: str,
+    output: str,
+    wanted: str,
+) -> None:
+    (tmp_path / source).write_text(text.format(*SENTENCES), newline="")
+    predictions = weft.load(tiny_folder).translate(SENTENCES[:2])
+    translated = [prediction.text for prediction in predictions]
+    notes = [note_of(prediction) for prediction in predictions]
+    asked = ("--input", tmp_path / source, "--column", column)
+    ended = command("translate", tiny_folder, *asked, "--output", tmp_path / output)
+    assert (ended.code, ended.out) == (0, b"")
+    whole = wanted.format(*SENTENCES[:2], *translated, *notes)
+    assert (tmp_path / output).read_bytes().decode() == whole
+
+
+def note_of(prediction: Prediction) -> str:
+    doubts = {
+        "truncated": prediction.truncated,
+        "repetition": prediction.repetition,
+        "short": prediction.short,
+        "unsure": prediction.unsure,
+    }
+    return "; ".join(name for name, is_so in doubts.items() if is_so)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("x.csv", (), "lines of text are written, not a comma-separated table; name it .txt"),
+        ("x.xlsx", (), "lines of text are written, not a spreadsheet; name it .txt"),
+        ("x.html", (), "lines of text are written, not an HTML page; name it .txt"),
+        ("x.jsonl", (), "lines of text are written, not JSON, an object a line; give --json too"),
+        ("x.csv", ("--json",), "lines of JSON are written, not a comma-separated table; name it .jsonl"),
+        ("x.txt.gz", (), "it is not compressed; leave .gz out"),
+    ],
+)  # fmt: skip
+def test_an_output_named_as_what_is_not_written(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    name: str,
+    more: tuple[str, ...],
+    message: str,
+) -> None:
+    output = tmp_path / name
+    ended = command("translate", tiny_folder, SENTENCES[0], "--output", output, *more)
+    assert (ended.code, ended.messages) == (2, [f"weft: --output {output}: {message}"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_n_are_no_table(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_text(f"id,text\n1,{SENTENCES[0]}\n")
+    asked = ("--input", tmp_path / "in.csv", "--column", "text", "--n-best", 2)
+    ended = command("translate", tiny_folder, *asked, "--output", tmp_path / "out.csv")
+    assert (ended.code, "a table gets one translation a row" in ended.err) == (2, True)
+
+
 def test_lines_with_tabs_are_told_from_text(
     command: Command, tiny_folder: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from weft.data.known import KnownWords, words_of
         ("猫好 abc。", ["猫", "好", "abc"]),
         ("हिन्दी में।", ["हिन्दी", "में"]),
         ("e\u0301te\u0301 ọ̀rẹ́", ["\u00e9t\u00e9", "ọ̀rẹ́"]),
+        ("Press <b>OK</b> <x id='1'/>now, 3<4 a<b", ["press", "ok", "now", "a<b"]),
         ("... 12 !", []),
         ("", []),
     ],

@@ -104,6 +104,15 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     )
 
 
+def test_text_that_all_may_see_is_not_called_yours(
+    tmp_path: Path, tiny_settings: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    short = ("data.builtin=toy-de-en", "training.max_steps=2", "data.test_size=0")
+    weft.train(out=tmp_path / "m", settings=(*tiny_settings, *short))
+    said = " ".join(capfd.readouterr().err.split())
+    assert "m/run holds the checkpoints: delete it before you hand" in said
+
+
 def files_of(folder: Path) -> str:
     """All text that whoever gets the folder can read."""
     kept = (

@@ -1,4 +1,4 @@
-"""The table that `weft classify` writes: the columns of the input, then those of the answers."""
+"""The table that a verb writes: the columns of the input, then those of the answers."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -6,49 +6,111 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.data.check.finding import excerpt
+from weft.data.formats.filetype import type_of_name
 from weft.data.formats.table_form import TableForm, cells_kind, form_of
+from weft.errors import UsageError
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
+    from weft.predict.prediction import Prediction
 
 _MOST_CHARS = 40  # of an id in a message
-COLUMNS = ("label", "probability", "note")
+LABEL_COLUMNS = ("label", "probability", "note")
+TRANSLATION_COLUMNS = ("translation", "note")
+_JSON = ("json", "jsonl")
+_TEXTS = ("tsv", "markdown")
 
 
 class AnswerTable:
-    """The rows of a table, each with its answer in new columns.
+    """The rows of a table, each with its answer in new columns, which `names` name."""
 
-    `labels` get a column with their probability each; `separator` joins the labels of one row.
-    """
-
-    def __init__(self, form: TableForm, labels: Sequence[str], separator: str) -> None:
+    def __init__(self, form: TableForm, names: Sequence[str]) -> None:
         self.form = form
-        self.labels = labels
-        self.separator = separator
-        names = [*COLUMNS, *(f"probability of {label}" for label in labels)]
         self.columns = _new_names(form.header, names)
 
     def head(self) -> str:
         """Return what precedes the rows: the table's lead and its header with the new columns."""
         return self.form.lead + self.form.row([*self.form.header, *self.columns])
 
-    def row(self, cells: Sequence[str], answer: "Classification", text: str) -> str:
-        """Return a row of the input with the answer to its text."""
-        labels = self.separator.join(answer.labels)
-        cells = [*cells, labels, f"{answer.probability:.4f}", note_on(answer, text)]
-        for label in self.labels:
-            cells.append(f"{answer.probabilities[label]:.4f}")
-        return self.form.row(cells)
+    def row(self, cells: Sequence[str], answers: Sequence[str]) -> str:
+        """Return a row of the input with its answers."""
+        return self.form.row([*cells, *answers])
 
 
 def answer_form(table: Path, output: Path | None, column: str) -> TableForm | None:
-    """Return the form of the output table; None where the file names do not ask for a table."""
+    """Return the form of the output table; None where the file names do not ask for a table.
+
+    The column is named, or numbered from 1; None also for a number of rows without names.
+    """
+    from weft.data.labelled import name_of_column
+
     if output is None or not cells_kind(table) or not cells_kind(output):
         return None
-    form = form_of(table, (column,))
+    name = name_of_column(table, column)
+    if name is None:
+        return None
+    form = form_of(table, (name,))
     if cells_kind(table) == cells_kind(output):
         return form
     return form.as_kind(cells_kind(output))
+
+
+def label_columns(labels: Sequence[str]) -> list[str]:
+    """Return the names of the columns of `label_cells`, with one for each of the labels."""
+    return [*LABEL_COLUMNS, *(f"probability of {label}" for label in labels)]
+
+
+def label_cells(
+    answer: "Classification", text: str, labels: Sequence[str], separator: str
+) -> list[str]:
+    """Return the cells of the answer to a text: its labels, their probability, a note.
+
+    `labels` get a cell with their probability each; `separator` joins the labels of one row.
+    """
+    joined = separator.join(answer.labels)
+    probabilities = [f"{answer.probabilities[label]:.4f}" for label in labels]
+    first = f"{answer.probability:.4f}"
+    return [joined, first, note_on(answer, text), *probabilities]
+
+
+def translation_cells(prediction: "Prediction", doubts: Sequence[str]) -> list[str]:
+    """Return the cells of a translation: the text, and its doubts in a word each."""
+    notes = [doubt.partition(":")[0] for doubt in doubts]
+    if prediction.unsure:
+        notes.append("unsure")
+    return [prediction.text, "; ".join(notes)]
+
+
+def refuse_other_form(
+    output: Path | None, source: Path | None, is_json: bool, is_table: bool
+) -> None:
+    """Raise UsageError where the name of the output says a format that is not written.
+
+    Written are lines of JSON, a table, or else lines of text: also cells between TABs, or the lines
+    of a source of the same type.
+    """
+    if output is None:
+        return
+    if output.suffix.lower() == ".gz":
+        raise UsageError(f"--output {output}: it is not compressed; leave .gz out")
+    kind = type_of_name(output)
+    if kind is None or is_table:
+        return
+    written, name = "lines of text", ".txt"
+    accepted = set(_TEXTS)
+    if is_json:
+        written, name = "lines of JSON", ".jsonl"
+        accepted = set(_JSON)
+    elif source is not None and (source_kind := type_of_name(source)):
+        accepted |= {source_kind.name} if source_kind.is_text else set()
+    if kind.name in accepted:
+        return
+    remedy = f"name it {name}"
+    if kind.name in _JSON:
+        remedy = "give --json too"
+    raise UsageError(
+        f"--output {output}: {written} are written, not {kind.words}; {remedy}"
+    )
 
 
 def note_on(answer: "Classification", text: str) -> str:

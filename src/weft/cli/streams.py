@@ -96,12 +96,17 @@ def reading_rows(
 
 @contextlib.contextmanager
 def reading_column(
-    input_file: Path, output_file: Path | None, column: str
+    input_file: Path, output_file: Path | None, column: str, as_cells: bool = False
 ) -> Iterator[Lines]:
     """Yield the texts of a table's column, which is named or numbered; raise as `reading_rows`."""
-    from weft.data.labelled import read_column
+    from weft.data.labelled import name_of_column, read_column
 
     _refuse_no_input(input_file)
+    name = name_of_column(input_file, column)
+    if as_cells and name is not None:
+        with reading_rows(input_file, output_file, name, as_cells) as source:
+            yield source
+        return
     _refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
     notes: list[str] = []

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.answers import AnswerTable, answer_form, named_row
+from weft.cli.answers import (
+    TRANSLATION_COLUMNS,
+    AnswerTable,
+    answer_form,
+    label_cells,
+    label_columns,
+    named_row,
+    refuse_other_form,
+    translation_cells,
+)
 from weft.cli.guesses import GuessedLabels, Guesses
 from weft.cli.options import (
     Alignments,
@@ -56,6 +65,7 @@ from weft.errors import UsageError
 from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
+    from weft.data.formats.table_form import TableForm
     from weft.predict.classifier import Classification
     from weft.predict.language_model import LanguageModel
     from weft.predict.prediction import Prediction
@@ -122,8 +132,9 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
+    form = _table_form(input_file, output_file, column, n_best, as_json)
     if input_file is not None and column is not None:
-        reading = reading_column(input_file, output_file, column)
+        reading = reading_column(input_file, output_file, column, form is not None)
     else:
         reading = reading_lines(text, input_file, output_file, has_columns=True)
     with reading as source:
@@ -136,25 +147,36 @@ def translate(
         if reason := task.why_no_engine():
             remark(f"weft: without native kernels ({reason}) this takes longer")
         facts: dict[str, Any] = {}
-        if input_file is not None and (n_best == 1 or as_json):
+        table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
+        # an interrupted table cannot be continued: its lines are not its rows
+        if input_file is not None and table is None and (n_best == 1 or as_json):
             facts = _facts(folder, source) | asdict(settings)
-            facts["json"] = as_json
-            facts["engine"] = model.engine is not None
-            facts["ensemble"] = [_digest(other) for other in others]
-            facts["precision"] = task.machine.precision
-        guesses = Guesses()
+            facts |= {
+                "json": as_json,
+                "engine": model.engine is not None,
+                "ensemble": [_digest(other) for other in others],
+                "precision": task.machine.precision,
+            }
+        guesses = Guesses(source.unit)
 
         def answers(first: int) -> Iterator[tuple[str, list[str]]]:
             rest, texts = tee(islice(source.lines, first, None))
+            rows: Iterator[Any] = source.rows or repeat(None)
             with naming_options(DecodingSettings.__dataclass_fields__):
                 predictions = model.translate_stream(rest, settings, chunk=source.chunk)
-            pairs = zip(predictions, texts, strict=False)
-            for number, (prediction, line) in enumerate(pairs, start=first + 1):
-                guesses.see(prediction, number)
-                output = _translated(number, prediction, n_best, as_json)
-                yield output, _doubts(prediction, line)
+            triples = zip(predictions, texts, rows, strict=False)
+            for number, (prediction, line, row) in enumerate(triples, start=first + 1):
+                guesses.see(prediction, number, named_row(number, row, form))
+                doubts = _doubts(prediction, line)
+                if table is not None:
+                    cells = translation_cells(prediction, doubts)
+                    output = table.row(row, cells)
+                else:
+                    output = _translated(number, prediction, n_best, as_json)
+                yield output, doubts
 
-        _write(answers, source, output_file, as_json, facts, guesses)
+        head = table.head() if table is not None else ""
+        _write(answers, source, output_file, as_json, facts, guesses, head)
 
 
 def classify(
@@ -188,6 +210,7 @@ def classify(
         reading = reading_rows(input_file, output_file, column, form is not None)
     else:
         reading = reading_lines(text, input_file, output_file)
+    refuse_other_form(output_file, input_file, as_json, form is not None)
     with reading as source:
         task = task or load()
         model = task.predictor()
@@ -196,10 +219,11 @@ def classify(
         if input_file is not None and form is None:
             facts = _facts(folder, source)
             facts |= {"all": all_labels, "json": as_json}
+        labels = model.labels if all_labels else []
+        separator = task.config.label_separator or ""
         table = None
         if form is not None:
-            labels = model.labels if all_labels else []
-            table = AnswerTable(form, labels, task.config.label_separator or "")
+            table = AnswerTable(form, label_columns(labels))
         guesses = GuessedLabels(source.unit)
 
         def answers(first: int) -> Iterator[tuple[str, list[str]]]:
@@ -212,7 +236,8 @@ def classify(
             for number, (answer, line, row) in enumerate(triples, start=first + 1):
                 guesses.see_label(answer, number, line, named_row(number, row, form))
                 if table is not None:
-                    output = table.row(row, answer, line)
+                    cells = label_cells(answer, line, labels, separator)
+                    output = table.row(row, cells)
                 else:
                     output = _classified(answer, all_labels, as_json, row)
                 yield output, _doubts_of_label(answer, source.chunk == 1)
@@ -450,6 +475,26 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
             "short: far fewer words than translations have in training; it may have left something out"
         )
     return doubts
+
+
+def _table_form(
+    input_file: Path | None,
+    output_file: Path | None,
+    column: str | None,
+    n_best: int,
+    as_json: bool,
+) -> "TableForm | None":
+    """Return the form of the table to write; None for lines. Raises UsageError."""
+    form = None
+    if input_file is not None and input_file.is_file() and column and not as_json:
+        form = answer_form(input_file, output_file, column)
+    refuse_other_form(output_file, input_file, as_json, form is not None)
+    if form is not None and n_best > 1:
+        raise UsageError(
+            f"--n-best {n_best}: a table gets one translation a row; "
+            f"with --json and an --output .jsonl all are written"
+        )
+    return form
 
 
 def _translated(

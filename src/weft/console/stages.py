@@ -138,7 +138,9 @@ def enter(stage: str) -> None:
 
 
 def count(number: int, unit: str) -> None:
-    """Show how many items the stage has done."""
+    """Show how many items of a unit, a plural, the stage has done."""
+    if number == 1:
+        unit = unit.removesuffix("es" if unit.endswith("ches") else "s")
     for line in _shown:
         line.count(f"{number:,} {unit}")
 

@@ -278,11 +278,6 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     ]
     text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
     num_coded = len(coded.intersection(text.lines))
-    if num_coded:
-        of = f"{num_coded:,} of {len(text):,} units"
-        notes.append(
-            f"{item}: inline codes (tags of the original document) were taken out of {of}"
-        )
     return replace(text, by_unit=frozenset({0} if by_unit else ()), num_coded=num_coded)
 
 

@@ -21,6 +21,7 @@ _CACHED = 100_000  # answers that are remembered
 _ALONE = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
+_TAG = re.compile("</?[a-z][^<>]{0,200}>")
 _BETWEEN = re.compile(r"[\s\-‐–—/'’.]+")
 
 
@@ -70,8 +71,12 @@ class KnownWords:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text, without case and marks around them; what has a digit is none."""
+    """Yield the words of a text, without case and marks around them; what has a digit is none, nor
+    is a tag.
+    """
     folded = text.casefold()
+    if "<" in folded:
+        folded = _TAG.sub(" ", folded)
     if not text.isascii():
         folded = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", folded))
     for part in _BETWEEN.split(folded):

@@ -131,6 +131,26 @@ def read_texts(
         yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
 
 
+def name_of_column(path: Path, column: str) -> str | None:
+    """Return the name of a table's column, which is given by its name or its number from 1.
+
+    None for a number of lines with TABs that no row of names heads. Raises DataError for a number
+    that the first row does not reach.
+    """
+    if not column.isdecimal():
+        return column
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending in _NAMED_TABLES:
+        names = column_names(path)
+    else:
+        rows = read_tab_separated(path, find_quoting(path), Counter())
+        names = next((cells for _, cells in rows if cells is not None), [])
+        if not find_header(names, None, None):
+            return None
+    _refuse_no_column(f"{path}:1", int(column), len(names))
+    return names[int(column) - 1].strip()
+
+
 def read_column(
     path: Path, column: str, dropped: Counter[str], notes: list[str]
 ) -> Iterator[str]:

@@ -164,10 +164,20 @@ def _advice(
     instead = ""
     if isinstance(task, Translation):
         instead = ", or hand on what weft quantize writes"
+    held = "the checkpoints and your training text"
+    if _is_builtin(folder):
+        held = "the checkpoints"
     yield (
-        f"{folder.folder} holds the checkpoints and your training text: delete it before you hand the "
-        f"folder on{instead}"
+        f"{folder.folder} holds {held}: delete it before you hand the folder on{instead}"
     )
+
+
+def _is_builtin(folder: RunFolder) -> bool:
+    """Return whether the run trains on the package's own text, which anyone may see."""
+    if not folder.recipe.is_file():
+        return False
+    recipe = durable.read_json(folder.recipe).get("recipe", {})
+    return bool(recipe.get("data", {}).get("builtin"))
 
 
 def _longer(

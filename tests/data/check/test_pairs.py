@@ -275,14 +275,14 @@ class TestRealCorpora:
         assert time.process_time() - start < 10
 
 
-@pytest.mark.parametrize(("num_coded", "is_warned_of"), [(20, False), (21, True)])
-def test_many_units_with_inline_codes_are_warned_of(
-    num_coded: int, is_warned_of: bool
-) -> None:
+@pytest.mark.parametrize(("num_coded", "severity"), [(20, "note"), (21, "warning")])
+def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> None:
     text = replace(corpus(made(100)), num_coded=num_coded)
-    assert ("inline-codes" in codes(text)) is is_warned_of
-    if is_warned_of:
-        assert (
-            "made.tsv: 21 pairs (21.0 %) held inline codes"
-            in found(text, "inline-codes").message
-        )
+    finding = found(text, "inline-codes")
+    assert finding.severity == severity
+    counted = f"made.tsv: {num_coded} pairs ({num_coded}.0 %) held inline codes"
+    assert counted in finding.message
+
+
+def test_no_inline_codes_are_no_finding() -> None:
+    assert "inline-codes" not in codes(corpus(made(100)))

@@ -289,17 +289,18 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
 
 
 def _coded(text: ParallelText) -> Iterator[Finding]:
-    """Report units of a translation memory out of which codes were taken, where they are many."""
+    """Report the units of a translation memory that held codes; a warning where they are many."""
+    if not text.num_coded:
+        return
     share = text.num_coded / len(text)
-    if share > _CODED_SHARE:
-        yield Finding(
-            "warning",
-            "inline-codes",
-            f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) held "
-            "inline codes, which were taken out with what stood in them",
-            "look at some of these pairs: where words stood in the codes, export the memory as plain text",
-            text.num_coded,
-        )
+    yield Finding(
+        "warning" if share > _CODED_SHARE else "note",
+        "inline-codes",
+        f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) held "
+        "inline codes (tags of the original document), which were taken out with what stood in them",
+        "look at some of these pairs: where words stood in the codes, export the memory as plain text",
+        text.num_coded,
+    )
 
 
 def _is_near(pairs: PairText, near_src: Near, near_tgt: Near, i: int) -> bool:
