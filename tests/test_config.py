@@ -22,6 +22,7 @@ from weft.config import (
 from weft.errors import UsageError
 from weft.recipes.file import build_recipe, load_recipe, recipe_names, with_values
 from weft.recipes.foreign_keys import NAMES_ELSEWHERE
+from weft.recipes.retired import RETIRED
 
 
 def problems(tree: Any) -> list[str]:
@@ -129,7 +130,7 @@ def test_values_are_shown_as_a_recipe_has_them() -> None:
             }
         }
     ) == [
-        "my.toml: training.precision = none: must be 'auto', 'float32', 'tf32', 'bfloat16' or 'float16'",
+        "my.toml: training.precision = none: must be 'auto', 'float32', 'bfloat16' or 'float16'",
         (
             "my.toml: training.kernels = 'Native': must be 'auto', 'native' or 'torch'; did you mean 'native'?"
         ),
@@ -584,3 +585,44 @@ def test_the_recipe_that_a_run_has_kept_is_a_recipe(tmp_path: Path) -> None:
         kept.write_text(broken)
         with pytest.raises(UsageError, match=r"recipe\.json: not "):
             load_recipe(str(kept))
+
+
+RETIRED_IN_USE = {"training.trackio": "essays"}
+
+
+def test_a_key_that_is_gone_is_left_out_with_the_value_that_changed_nothing() -> None:
+    for key, gone in RETIRED.items():
+        section, leaf = key.split(".")
+        tree = {section: {leaf: gone.neutral}}
+        assert build_recipe(tree) == TranslationRecipe()
+    kept = {"training": {"precision": "tf32"}}
+    assert build_recipe(kept).training.precision == "float32"
+
+
+def test_a_key_that_is_gone_and_was_used_is_one_line_that_says_what_to_do() -> None:
+    assert RETIRED_IN_USE.keys() == RETIRED.keys()
+    for key, value in RETIRED_IN_USE.items():
+        section, leaf = key.split(".")
+        (line,) = problems({section: {leaf: value}})
+        assert line.startswith(
+            f"my.toml: {key} = {value!r}: no longer a key of recipes;"
+        )
+        assert "leave it out, or set it to " in line
+        assert line.endswith(
+            "; docs/experiments.md names the last version that had it)"
+        )
+
+
+def test_a_key_that_is_gone_is_listed_with_all_other_problems() -> None:
+    tree = {"training": {"trackio": "essays", "seed": -1}}
+    (gone, wrong) = problems(tree)
+    assert "training.trackio = 'essays'" in gone
+    assert "training.seed = -1" in wrong
+    assert load_recipe(None, ["training.trackio=none"]) == TranslationRecipe()
+
+
+def test_every_key_that_is_gone_has_a_row_in_the_experiments() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "experiments.md").read_text("utf-8")
+    rows = page.partition("## Removed because it did not win")[2].split("\n")
+    for key in RETIRED:
+        assert [row for row in rows if f"`{key}`" in row and row.startswith("| ")]

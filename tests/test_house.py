@@ -118,7 +118,6 @@ OPTIONAL = {
     ("data.normalize", "nltk.tokenize"),
     ("training.trackers", "tensorboard.summary.writer.record_writer"),
     ("training.trackers", "tensorboard.compat.proto.event_pb2"),
-    ("training.trackers", "trackio"),
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 

@@ -329,16 +329,13 @@ class TrainingSection(Section):
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     grad_clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
     grad_accum_steps: Count = 1
-    precision: Literal["auto", "float32", "tf32", "bfloat16", "float16"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     kernels: Literal["auto", "native", "torch"] = "auto"
     activation_checkpointing: bool = False
     threads: Count | None = None
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2
     num_samples: Amount = 4
-    trackio: (
-        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$")] | None
-    ) = None
 
 
 class ClassifierTrainingSection(TrainingSection):

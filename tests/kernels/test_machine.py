@@ -38,7 +38,6 @@ def test_a_model_is_used_in_float32_unless_another_precision_is_asked_for() -> N
         "float32",
         "bfloat16",
         "float16",
-        "tf32",
     )
     with pytest.raises(
         UsageError,
@@ -75,6 +74,7 @@ def test_bfloat16_has_a_peak_of_its_own() -> None:
 def test_what_was_written_down_without_a_peak_is_read() -> None:
     old = {"device": "cpu", "precision": "float32", "threads": 1, "reason": ""}
     assert Machine(**old).peak_flops == 0
+    assert Machine(**{**old, "precision": "tf32"}).precision == "float32"
     assert Machine(**asdict(Machine(**old, peak_flops=2.5e9))).peak_flops == 2.5e9
 
 
@@ -91,12 +91,8 @@ def test_products_are_in_the_precision_chosen(
         assert layer(x).dtype == torch.float32
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has TF32")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has float16 of its own")
 def test_what_a_processor_lacks_is_refused() -> None:
-    with pytest.raises(
-        UsageError, match="tf32: only GPUs have it; use float32 or auto"
-    ):
-        choose_machine("tf32", 1)
     with pytest.raises(
         UsageError, match=r"training.kernels = native: they have no float16"
     ):
@@ -156,12 +152,11 @@ def test_a_loaded_model_leaves_the_process_as_it_is(
     kernels.use(library, float32_too=True)
     torch.manual_seed(3)
     torch.rand(())
-    state, tf32 = torch.get_rng_state(), torch.backends.cuda.matmul.fp32_precision
+    state = torch.get_rng_state()
     model = weft.load(tiny_folder, precision=precision)
     assert model.translate("The cat sees the dog.")[0].text
     assert torch.get_num_threads() == 3
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.backends.cuda.matmul.fp32_precision == tf32
     assert kernels._library is library
     assert model._rows.workers == (
         1 if torch.cuda.is_available() else threads_asked() or usable_cores()

@@ -42,7 +42,7 @@ from weft.run.planning import Planned, make_plan
 from weft.run.record import RunRecord, Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
-from weft.training import trackers, trainer
+from weft.training import trainer
 from weft.training.budget import Costs
 from weft.training.log import Log
 from weft.training.trainer import Plan, Trainer
@@ -165,39 +165,6 @@ def test_tensorboard_shows_what_is_logged_also_after_a_stop(
     )
 
 
-def test_trackio_is_refused_where_it_is_missing(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
-    with pytest.raises(
-        UsageError, match=r"training\.trackio needs the trackio package"
-    ):
-        train("training.trackio=essays")
-    assert not (tmp_path / "out").exists()
-
-
-def test_trackio_may_be_asked_for_later_and_knows_the_run_again(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs: list[tuple[str, str]] = []
-    told: list[int] = []
-
-    def init(project: str, name: str, **_: Any) -> Any:
-        runs.append((project, name))
-        return SimpleNamespace(log=lambda metrics, step: told.append(step))
-
-    monkeypatch.setitem(
-        sys.modules, "trackio", SimpleNamespace(init=init, finish=lambda: None)
-    )
-    monkeypatch.setattr(trackers, "find_spec", lambda name: name == "trackio" or None)
-    train()
-    train("training.trackio=essays", "training.max_steps=13")
-    train("training.trackio=essays", "training.max_steps=14")
-    mark = durable.read_json(RunFolder(tmp_path / "out").recipe)["run"]
-    assert runs == 2 * [("essays", f"out-{mark[:8]}")]
-    assert told == [13, 14]
-
-
 def test_a_run_begun_before_the_peak_was_measured_goes_on_without(
     train: Train, tmp_path: Path
 ) -> None:
@@ -251,6 +218,22 @@ def test_a_short_run_is_not_evaluated_after_each_step() -> None:
         ).eval_every
         == 1
     )
+
+
+def test_a_run_that_had_a_tracker_that_is_gone_is_continued(
+    train: Train, tmp_path: Path
+) -> None:
+    train()
+    path = RunFolder(tmp_path / "out").recipe
+    record = durable.read_json(path)
+    record["recipe"]["training"]["trackio"] = "essays"
+    record["recipe"]["training"]["precision"] = "tf32"
+    durable.write_json(path, record)
+    train("training.precision=float32")
+    assert read_verdict(tmp_path / "out")["step"] == 12
+    train("training.precision=float32", "training.max_steps=14")
+    assert read_verdict(tmp_path / "out")["step"] == 14
+    assert "trackio" not in durable.read_json(path)["recipe"]["training"]
 
 
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:

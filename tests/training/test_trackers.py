@@ -1,34 +1,20 @@
-"""What TensorBoard and trackio are given: lines, names, and what becomes of steps that are done
-again.
-"""
+"""What TensorBoard is given: lines, names, and what becomes of steps that are done again."""
 
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from weft.errors import UsageError
 from weft.training import trackers
 from weft.training.trackers import (
     TensorBoard,
-    Trackio,
     find_trackers,
-    refuse_missing,
     scalars,
 )
 
 STEP = {"step": 50, "epoch": 1, "loss": 2.5, "grad_norm": 1.0}
 SCORES = {"step": 50, "epoch": 1, "dev_bleu": 12.5}
-
-
-def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    found = trackers.find_spec
-    monkeypatch.setattr(
-        trackers, "find_spec", lambda name: None if name == package else found(name)
-    )
 
 
 def read_events(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -99,104 +85,15 @@ def test_tensorflow_is_never_imported(tmp_path: Path) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from pathlib import Path\nfrom weft.training.trackers import TensorBoard\n"
-        "assert not [m for m in sys.modules if m.split('.')[0] in ('tensorboard', 'trackio')]\n"
+        "assert not [m for m in sys.modules if m.split('.')[0] == 'tensorboard']\n"
         f"TensorBoard(Path({str(tmp_path / 'board')!r})).line({{'step': 1, 'loss': 2.0}})\n"
         "assert 'tensorboard' in sys.modules and 'tensorflow' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_without_the_packages_nothing_is_tracked(
+def test_without_the_package_nothing_is_tracked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without(monkeypatch, "tensorboard")
-    assert find_trackers(tmp_path, None, "run") == []
-    refuse_missing(None)
-
-
-def test_a_missing_trackio_is_named_with_its_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without(monkeypatch, "trackio")
-    with pytest.raises(
-        UsageError, match=r"training\.trackio needs .* pip install '\.\[track\]'"
-    ):
-        refuse_missing("essays")
-
-
-class FakeRun(SimpleNamespace):
-    def log(self, metrics: dict[str, float], step: int) -> None:
-        self.told.append((step, metrics))
-
-
-def test_trackio_gets_a_named_local_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked: list[dict[str, Any]] = []
-    run = FakeRun(told=[])
-
-    def init(**arguments: Any) -> FakeRun:
-        print("* Trackio project initialized")
-        asked.append(arguments)
-        return run
-
-    def finish() -> None:
-        print("* Run finished.")
-        run.told.append("finished")
-
-    monkeypatch.setitem(
-        sys.modules, "trackio", SimpleNamespace(init=init, finish=finish)
-    )
-    tracker = Trackio("my essays", "essays-1234")
-    assert (
-        tracker.describe()
-        == "trackio: trackio show --project 'my essays' (run essays-1234)"
-    )
-    tracker.rewind(10)
-    assert asked == []
-    tracker.line(STEP)
-    tracker.line(SCORES)
-    tracker.close()
-    tracker.close()
-    (arguments,) = asked
-    assert (arguments["project"], arguments["name"], arguments["resume"]) == (
-        "my essays",
-        "essays-1234",
-        "allow",
-    )
-    assert run.told == [(50, scalars(STEP)), (50, scalars(SCORES)), "finished"]
-    assert capsys.readouterr().out == ""
-
-
-def test_trackio_itself_keeps_the_lines(tmp_path: Path) -> None:
-    """In a process of its own, for it reads where to write when it is imported; twice, as a resumed
-    run does.
-    """
-    pytest.importorskip("trackio")
-    script = (
-        "from weft.training.trackers import Trackio\n"
-        "import sys\n"
-        "tracker = Trackio('essays', 'essays-1234')\n"
-        "tracker.line({'step': int(sys.argv[1]), 'loss': 2.0})\n"
-        "tracker.close()\n"
-        "from trackio.sqlite_storage import SQLiteStorage as storage\n"
-        "print([row['step'] for row in storage.get_logs('essays', 'essays-1234')])\n"
-    )
-    environment = {
-        "PATH": "",
-        "HOME": str(tmp_path),
-        "TRACKIO_DIR": str(tmp_path),
-        "HF_HUB_OFFLINE": "1",
-    }
-    environment |= {"PYTHONPATH": str(Path(trackers.__file__).parents[2])}
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", script, str(step)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for step in (50, 100)
-    ]
-    assert said == ["[50]\n", "[50, 100]\n"]
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    assert find_trackers(tmp_path) == []

@@ -1,9 +1,8 @@
 """The machine: what it is good at, measured once, written down with the run, and said aloud."""
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -40,6 +39,11 @@ class Machine:
     peak_flops: float = 0.0
     parts: int = 1
     plain: bool = False
+
+    def __post_init__(self) -> None:
+        """Read the TF32 of an older run as float32."""
+        if self.precision == "tf32":
+            object.__setattr__(self, "precision", "float32")
 
     def as_used(self) -> "Machine":
         """Return the same with products in float32, as a model has them in use where nothing else
@@ -88,7 +92,6 @@ class Machine:
         Raises UsageError where native kernels were chosen and cannot be had.
         """
         torch.set_num_threads(self.threads)
-        _allow_tf32(self.precision == "tf32")
         try:
             operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
@@ -102,8 +105,6 @@ class Machine:
 
         Threads and kernels are the process's and stay as they are: a run may be using them.
         """
-        if self.precision == "tf32":
-            _allow_tf32(True)
         return torch.device(self.device)
 
     def autocast(self) -> torch.autocast:
@@ -122,8 +123,8 @@ def choose_machine(
     measurement decides.
 
     `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError
-    where bfloat16 is asked of a GPU without it, TF32 of a processor, and native kernels where they
-    cannot be had. Without `threads`, OMP_NUM_THREADS says how many; without that, a measurement.
+    where bfloat16 is asked of a GPU without it, and native kernels where they cannot be had.
+    Without `threads`, OMP_NUM_THREADS says how many; without that, a measurement.
     """
     device = _device()
     threads, cores = threads or threads_asked(), usable_cores()
@@ -205,10 +206,6 @@ def _settled_precision(precision: str, device: str) -> tuple[str, str]:
         raise UsageError(
             "training.precision = bfloat16: this GPU has none; use float16 or auto"
         )
-    if precision == "tf32" and device == "cpu":
-        raise UsageError(
-            "training.precision = tf32: only GPUs have it; use float32 or auto"
-        )
     reason = "as the recipe says"
     if precision == "float16" and device == "cpu":
         gain = _gain(torch.device(device), precision)
@@ -226,7 +223,6 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
     short products are disturbed less.
     """
     where, kind = torch.device(device), LOW.get(precision, torch.float32)
-    _allow_tf32(precision == "tf32")
     best, size, seconds = 0.0, 256, 0.0
     while seconds < 0.005 and size <= 8192:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
@@ -288,16 +284,13 @@ def _useful_threads(device: str) -> int:
 def _best_precision(device: torch.device) -> tuple[str, str]:
     """Return the fastest precision worth having, and why.
 
-    Of GPUs those without bfloat16 may have float16, which asks for more care. TF32 is float32's way
-    out.
+    Of GPUs those without bfloat16 may have float16, which asks for more care.
     """
     half = "bfloat16" if device.type == "cpu" or _gpu_has_bfloat16() else "float16"
     gain = _gain(device, half)
     reason = f"{half} products measured at {gain:.1f} times float32's speed"
     if gain >= WORTHWHILE:
         return half, reason
-    if device.type == "cuda" and (gain := _gain(device, "tf32")) >= WORTHWHILE:
-        return "tf32", f"{reason}, TF32 at {gain:.1f}"
     return "float32", reason
 
 
@@ -327,25 +320,9 @@ def _gain_of(
     low = w.to(LOW.get(precision, torch.float32))
 
     def other() -> None:
-        with _tf32_allowed() if precision == "tf32" else contextlib.nullcontext():
-            x.to(low.dtype) @ low
+        x.to(low.dtype) @ low
 
     return _times_as_fast(other, lambda: x @ w, device)
-
-
-@contextlib.contextmanager
-def _tf32_allowed() -> Iterator[None]:
-    before = torch.backends.cuda.matmul.fp32_precision
-    _allow_tf32(True)
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.fp32_precision = before
-
-
-def _allow_tf32(allowed: bool) -> None:
-    """Let products in float32 on a GPU have TF32's shorter mantissa, or not."""
-    torch.backends.cuda.matmul.fp32_precision = "tf32" if allowed else "ieee"
 
 
 def _with_kernels(machine: Machine, wanted: str) -> Machine:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from weft.config import RECIPES, Recipe
 from weft.errors import UsageError
 from weft.recipes.problems import problems_of, unknown_keys
+from weft.recipes.retired import without_retired
 
 R = TypeVar("R", bound=Recipe)
 
@@ -46,12 +47,14 @@ def load_recipe(
 def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     """Validate a mapping as a recipe. Raises UsageError with one line for each problem."""
     try:
-        recipe, problems = _validated(_without_none(tree))
+        kept, gone = without_retired(_without_none(tree))
+        recipe, problems = _validated(kept)
     except (ValueError, RecursionError):
         raise UsageError(
             f"{where}: nested too deeply, or a number of too many digits"
         ) from None
-    if recipe is None:
+    problems = [*gone, *problems]
+    if recipe is None or problems:
         raise UsageError("\n".join(f"{where}: {problem}" for problem in problems))
     return recipe
 

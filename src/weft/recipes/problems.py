@@ -107,8 +107,6 @@ def _plain(number: float) -> str:
 
 
 def _text(schema: Schema, value: Any) -> str:
-    if "pattern" in schema:
-        return "a short name of Latin letters, digits, spaces, dots, hyphens and underscores, a letter or digit first"
     if "maxLength" in schema:
         return f"a text of {schema['minLength']} to {schema['maxLength']} characters"
     return "a text"

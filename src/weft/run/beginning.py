@@ -14,7 +14,6 @@ from weft.run.request import Request
 from weft.training.budget import more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
-from weft.training.trackers import refuse_missing
 
 
 def take_folder(
@@ -29,7 +28,6 @@ def take_folder(
     An earlier run is set aside where `request.fresh` asks for it. Raises UsageError where the
     folder holds another run, FolderError where its checkpoints are lost.
     """
-    refuse_missing(recipe.training.trackio)
     out = request.out
     folder = RunFolder(out)
     overrides = []

@@ -27,7 +27,6 @@ MAY_CHANGE = {
     "training.patience",
     "training.save_every",
     "training.parallel",
-    "training.trackio",
     "training.threads",
 }
 MOST_DIFFERENCES = 8  # shown
@@ -123,7 +122,8 @@ def begin_or_go_on(
         )
     may_allow = differences == changed_texts and not origin.get("teacher")
     _refuse_differences(folder.model_folder, differences, may_allow)
-    is_over = _is_over(folder) and facts["recipe"] == kept["recipe"]
+    is_same = facts["recipe"] == begun.model_dump(mode="json")
+    is_over = _is_over(folder) and is_same
     if changed_texts and is_over:
         raise UsageError(
             f"{folder.model_folder} is finished, and the new text was not trained on; begin anew with --fresh, "
@@ -172,7 +172,17 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
         raise FolderError(
             f"{folder.recipe}: does not say what the run was begun from; restore the file"
         )
-    return record
+    return _without_tracker(record)
+
+
+def _without_tracker(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record without the key of a tracker that is gone: it decided no result."""
+    recipe = record["recipe"]
+    training = recipe.get("training") if isinstance(recipe, dict) else None
+    if not isinstance(training, dict) or "trackio" not in training:
+        return record
+    kept = {key: value for key, value in training.items() if key != "trackio"}
+    return {**record, "recipe": {**recipe, "training": kept}}
 
 
 def read_task(folder: RunFolder) -> str:
@@ -207,12 +217,6 @@ def with_own_split(out: Path, recipe: Recipe) -> Recipe:
     except (FolderError, KeyError, TypeError):
         # no run, or a damaged record, which is refused where it is compared
         return recipe
-
-
-def run_name(folder: RunFolder) -> str:
-    """Return the run's name among others: that of its folder and the beginning of its id."""
-    run_id = str(durable.read_json(folder.recipe).get("run", ""))
-    return f"{folder.model_folder.resolve().name}-{run_id[:8]}"
 
 
 def checkpoint_facts(folder: RunFolder) -> dict[str, str]:

@@ -17,7 +17,7 @@ from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, going_on
 from weft.kernels.machine import is_out_of_memory
 from weft.run.beginning import ended_verdict, how_to_extend, take_folder
-from weft.run.origin import checkpoint_facts, run_name
+from weft.run.origin import checkpoint_facts
 from weft.run.preparing import Material, Training, prepare, read_material
 from weft.run.publication import publish
 from weft.run.record import RunRecord, Verdict, keeping_record
@@ -74,7 +74,7 @@ def train(
         with world.in_turn():  # the first writes down what the others then read
             training = prepare(request, material, goes_on, record, world, log)
         log.note(training.description)
-        log.trackers = _open_trackers(folder, recipe, log) if world.is_first else []
+        log.trackers = _open_trackers(folder, log) if world.is_first else []
         checkpoints = _open_checkpoints(folder, recipe)
         max_steps = training.planned.plan.max_steps
         record.foresee(max_steps, checkpoints.newest_step, training.notes)
@@ -119,10 +119,9 @@ def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> N
         log.note(f"note: {note}")
 
 
-def _open_trackers(folder: RunFolder, recipe: Recipe, log: Log) -> list[Tracker]:
+def _open_trackers(folder: RunFolder, log: Log) -> list[Tracker]:
     """Find what draws the run's curves, if anything, and say so in a line each."""
-    name = run_name(folder)
-    trackers = find_trackers(folder.tensorboard, recipe.training.trackio, name)
+    trackers = find_trackers(folder.tensorboard)
     for tracker in trackers:
         log.note(tracker.describe())
     return trackers

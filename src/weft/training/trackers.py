@@ -1,23 +1,18 @@
-"""Programs that draw a run's curves: TensorBoard where it is installed, trackio where the recipe
-asks for it.
+"""Programs that draw a run's curves: TensorBoard, where it is installed.
 
-Both belong to the extra `track`, and neither is imported before the first line is logged. What goes
-to them is what goes to metrics.jsonl, under the names `training/...` and `dev/...`.
+It belongs to the extra `track` and is not imported before the first line is logged. It is sent what
+goes to metrics.jsonl, under the names `training/...` and `dev/...`.
 """
 
-import contextlib
-import io
 import os
 import platform
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
-
-from weft.errors import UsageError
 
 
 class Tracker(Protocol):
@@ -33,23 +28,9 @@ class Tracker(Protocol):
     def close(self) -> None: ...
 
 
-def refuse_missing(project: str | None) -> None:
-    """Raise UsageError where a trackio project is asked for and the package is not installed."""
-    if project is not None and find_spec("trackio") is None:
-        raise UsageError(
-            "training.trackio needs the trackio package; install it with: pip install '.[track]' in the folder of "
-            "Weft's source"
-        )
-
-
-def find_trackers(tensorboard: Path, project: str | None, run: str) -> list[Tracker]:
-    """Find what draws curves: TensorBoard's files in a folder, where installed, and a trackio
-    project.
-    """
-    found: list[Tracker] = (
-        [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
-    )
-    return [*found, Trackio(project, run)] if project is not None else found
+def find_trackers(tensorboard: Path) -> list[Tracker]:
+    """List what draws curves: TensorBoard's files in a folder, where it is installed."""
+    return [TensorBoard(tensorboard)] if find_spec("tensorboard") else []
 
 
 def scalars(line: Mapping[str, Any]) -> dict[str, float]:
@@ -131,50 +112,3 @@ class TensorBoard:
         )
         self._writer.write(made.SerializeToString())
         self._file.flush()
-
-
-class Trackio:
-    """A run in a local trackio project; of steps that are done again after a kill it has the old
-    lines too.
-    """
-
-    name = "trackio"
-
-    def __init__(self, project: str, run: str) -> None:
-        self.project, self.run = project, run
-        self._run: Any = None
-
-    def describe(self) -> str:
-        """Say how to see it."""
-        return f"trackio: trackio show --project {shlex.quote(self.project)} (run {self.run})"
-
-    def rewind(self, step: int) -> None:
-        """Leave everything as it is: trackio takes no line back."""
-
-    def line(self, line: Mapping[str, Any]) -> None:
-        """Hand a line over; trackio's own thread stores it."""
-        if self._run is None:
-            with _silent():
-                self._run = import_module("trackio").init(
-                    project=self.project,
-                    name=self.run,
-                    resume="allow",
-                    embed=False,
-                    auto_log_gpu=False,
-                    auto_log_cpu=False,
-                )
-        self._run.log(scalars(line), step=line["step"])
-
-    def close(self) -> None:
-        """Wait until everything is stored."""
-        if self._run is not None:
-            with _silent():
-                import_module("trackio").finish()
-            self._run = None
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Keep trackio silent: it talks on standard output, which belongs to results."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
