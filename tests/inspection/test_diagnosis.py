@@ -14,8 +14,9 @@ import pytest
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
-from weft.inspection import diagnosis
-from weft.inspection.diagnosis import Cause, Run, diagnose
+from weft.inspection.diagnosis import Cause, Run, diagnose, sampling
+from weft.inspection.diagnosis.model import out_of_balance
+from weft.inspection.diagnosis.training import ended_early
 from weft.inspection.history import History
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
@@ -515,12 +516,14 @@ def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
     """By hand: of 40 rows 24 are red and 16 blue; red is named 38 times."""
     wanted = [["red"]] * 24 + [["blue"]] * 16
     given = [["red"]] * 38 + [["blue"]] * 2
-    (cause,) = diagnosis._of_balance(given, wanted, Run(None, None, None, None))
+    cause = out_of_balance(given, wanted, Run(None, None, None, None))
+    assert cause is not None
     assert cause.evidence == (
         '"red" is named 38 times and is the label of 24 of 40 rows, "blue" is named 2 times and is the label of 16'
     )
     assert "class_weights=balanced" in cause.remedy
-    (cause,) = diagnosis._of_balance(wanted, given, Run(None, None, None, None))
+    cause = out_of_balance(wanted, given, Run(None, None, None, None))
+    assert cause is not None
     assert "weft check" in cause.remedy
     assert "class_weights" not in cause.remedy
 
@@ -528,7 +531,8 @@ def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
 def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
     wanted = [["Billing"]] * 24 + [["billing "]] * 16
     given = [["Billing"]] * 38 + [["billing "]] * 2
-    (cause,) = diagnosis._of_balance(given, wanted, Run(None, None, None, None))
+    cause = out_of_balance(given, wanted, Run(None, None, None, None))
+    assert cause is not None
     assert (
         cause.remedy
         == "first write labels alike that mean the same: 'Billing' and 'billing '"
@@ -589,7 +593,7 @@ def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(
 ) -> None:
     wanted = [["red"]] * 20 + [["blue"]] * 20
     given = [["red"], ["blue"]] * 20
-    assert list(diagnosis._of_balance(given, wanted, Run(None, None, None, None))) == []
+    assert out_of_balance(given, wanted, Run(None, None, None, None)) is None
     folder, data = train_three_labels(tmp_path)
     assert "labels-out-of-balance" not in causes_of(folder, data)
 
@@ -619,7 +623,7 @@ def test_a_long_document_is_tried_by_its_beginning(
         "evaluate",
         lambda task, text: read.extend(text.texts) or evaluate(task, text),
     )
-    monkeypatch.setattr(diagnosis, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(sampling, "MOST_CHARACTERS", 100)
     sentences = Path(data).read_text().split("\n\n")
     diagnose(folder, [data], PLAIN)
     assert read == [sentence[: 100 // len(sentences)] for sentence in sentences]
@@ -708,7 +712,8 @@ def test_a_run_of_55_steps_that_has_learned_little_had_too_few(tmp_path: Path) -
         ]
         lines[-1]["step"] = steps
         run = Run({"step": steps}, settings, History(tmp_path, [], lines), None)
-        return [cause.code for cause in diagnosis._of_haste(run, math.log(6000), 7.0)]
+        cause = ended_early(run, math.log(6000), 7.0)
+        return [] if cause is None else [cause.code]
 
     assert causes(1.0, 55) == ["too-few-steps"]
     assert causes(0.5, 55) == []  # it has learned much

@@ -8,7 +8,7 @@ from typing import Any
 from weft.data.texts import Texts
 from weft.errors import FolderError, WeftError
 from weft.folder.layout import FINISHED_EARLY
-from weft.inspection.diagnosis import Run, of_run
+from weft.inspection.diagnosis import Run, explain_run
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
 from weft.run.judging.curve import (
@@ -90,7 +90,7 @@ def _helps(
     said = improves and not is_stopped
     causes = [
         cause
-        for cause in of_run(task, run)
+        for cause in explain_run(task, run)
         if not (said and cause.code == "too-few-steps")
     ]
     return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]

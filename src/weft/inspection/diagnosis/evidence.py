@@ -1,0 +1,130 @@
+"""The evidence for causes: a model, what its run wrote down, and what it does with a text."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weft.console import stages
+from weft.data.check.finding import counted
+from weft.data.overlap import TextHashes
+from weft.data.tokenizer import SMALLEST
+from weft.evaluation.language import LanguageScores
+from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling
+from weft.inspection.diagnosis.run import Run
+from weft.inspection.diagnosis.sampling import beginnings, sample
+from weft.inspection.probe import Probe, exchanged
+from weft.tasks.classification import Classification
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+
+POOR_BLEU = 15.0
+# of a language model, as a share of the loss of guessing: ln of the vocabulary's size
+POOR_LOSS = 0.65
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A model, its run, and the text to try it on; None stands for no text.
+
+    Each trial is made once, when it is first asked for.
+    """
+
+    task: Task[Any, Any, Any]
+    run: Run
+    given: Any = None
+    # the hashes of the text that it was trained on
+    trained_on: TextHashes | None = None
+
+    @cached_property
+    def chance(self) -> float:
+        """Return the loss of guessing, in nats."""
+        if isinstance(self.task, Classification):
+            return math.log(max(len(self.task.config.labels), 2))
+        tokenizer = self.task.tokenizers[-1]
+        # in bytes, but only what it does not know
+        spells = tokenizer.settings.kind in ("character", "word")
+        return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
+
+    @cached_property
+    def blind_chance(self) -> float:
+        """Return the loss of a new model, in nats.
+
+        It guesses among all pieces, those too that text hardly needs.
+        """
+        if isinstance(self.task, Classification):
+            return self.chance
+        return math.log(self.task.tokenizers[-1].vocab_size)
+
+    @property
+    def text(self) -> Any:
+        """Return the text as the model should get it: with its sides in the model's order."""
+        return exchanged(self.given) if self.is_exchanged else self.given
+
+    @cached_property
+    def probe(self) -> Probe | None:
+        """Try a translator with the text as it should get it; None for others or without text."""
+        if self.probe_as_given is None or not self.is_exchanged:
+            return self.probe_as_given
+        return self.probe_as_given.exchanged
+
+    @cached_property
+    def probe_as_given(self) -> Probe | None:
+        """Try a translator with the text as it was given; None for others or without text."""
+        if self.given is None or not isinstance(self.task, Translation):
+            return None
+        return Probe(self.task, sample(self.given))
+
+    @cached_property
+    def is_exchanged(self) -> bool:
+        """Return whether a translator knows the text far better with its sides exchanged.
+
+        One that knows neither order has a small difference too, and either way.
+        """
+        if self.probe_as_given is None:
+            return False
+        loss, _ = self.probe_as_given.own
+        swapped, _ = self.probe_as_given.exchanged.own
+        return swapped < 0.8 * loss and swapped < 0.9 * self.chance
+
+    @cached_property
+    def labelling(self) -> Labelling | None:
+        """Try a classifier with the text; None for others or without text."""
+        if self.given is None or not isinstance(self.task, Classification):
+            return None
+        return Labelling(self.task, self.given)
+
+    @cached_property
+    def is_poor_on_text(self) -> bool:
+        """Return whether the model does badly on the text; False without text."""
+        if self.probe is not None:
+            return self.probe.bleu < POOR_BLEU
+        if self.labelling is not None:
+            return self.labelling.is_poor
+        if self.given is None:
+            return False
+        stages.enter(f"scoring {counted(len(self.given), self.task.unit)}")
+        scores = self.task.evaluate(beginnings(self.given))
+        assert isinstance(scores, LanguageScores)
+        return scores.loss > POOR_LOSS * self.chance
+
+    @cached_property
+    def is_poor_by_run(self) -> bool | None:
+        """Return whether the model does badly by its run's figures; None where there are none.
+
+        These are of test or else of dev; of a language model also of training.
+        """
+        verdict = self.run.verdict or {}
+        test = verdict.get("test") or {}
+        dev = verdict.get("dev") or {}
+        if isinstance(self.task, Translation):
+            bleu = test.get("bleu", dev.get("dev_bleu"))
+            return bleu < POOR_BLEU if isinstance(bleu, int | float) else None
+        if isinstance(self.task, Classification):
+            chance = 1 / len(self.task.config.labels)
+            right = test.get("accuracy", dev.get("dev_accuracy"))
+            if not isinstance(right, int | float):
+                return None
+            return right - chance < POOR_GAIN * (1 - chance)
+        losses = self.run.dev_losses or self.run.train_losses
+        return losses[-1][1] > POOR_LOSS * self.chance if losses else None

@@ -1,0 +1,234 @@
+"""Causes that lie in the model: what it does with a text like that of its training."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from weft.data.check.rows import alike_in_words, alike_labels
+from weft.inspection.diagnosis.cause import Cause
+from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
+from weft.inspection.diagnosis.run import Run
+from weft.inspection.probe import Probe
+
+FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
+FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
+# of the translations, from which on a fault is no exception
+OFTEN = 0.1
+
+
+def knows_nothing(evidence: Evidence) -> Cause | None:
+    """Find that a translator does no better than guessing."""
+    if evidence.probe is None:
+        return None
+    loss, _ = evidence.probe.own
+    if not loss > 0.95 * evidence.chance:
+        return None
+    return Cause(
+        "knows-nothing-of-this",
+        f"a loss of {loss:.2f} nats a token, where guessing has {evidence.chance:.2f}",
+        "is this text in the languages, and of the kind, that the model was trained on?",
+    )
+
+
+def source_ignored(evidence: Evidence) -> Cause | None:
+    """Find that targets are nearly as likely beside the sources of other pairs."""
+    probe = evidence.probe
+    if probe is None or not probe.bleu < POOR_BLEU:
+        return None
+    loss, _ = probe.own
+    gain = probe.by_other_sources - loss
+    if not gain < 0.1 * loss + 0.1:
+        return None
+    return Cause(
+        "source-ignored",
+        f"beside the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
+        "the model writes in the target language, but not what the source says",
+        "are the lines of the training text out of step (weft check finds where)? else train for longer",
+    )
+
+
+def no_end_symbol(evidence: Evidence) -> Cause | None:
+    """Find that the model knows the targets' tokens, but not where they end."""
+    if evidence.probe is None:
+        return None
+    loss, end = evidence.probe.own
+    goes_on = end < 0.1 and loss < 0.9 * evidence.chance
+    if not goes_on:
+        return None
+    return Cause(
+        "no-end-symbol",
+        f"where a target ends, the model gives the end a probability of {end:.3f} on average",
+        "it has not learned to stop: train on pairs whose targets end where their sources do, without what "
+        "belongs to the next sentence",
+    )
+
+
+def empty_translations(evidence: Evidence) -> Cause | None:
+    """Find that many translations are empty."""
+    if evidence.probe is None:
+        return None
+    count = len(evidence.probe.predictions)
+    empty = _translations(evidence.probe).count("")
+    if empty < OFTEN * count:
+        return None
+    penalty = evidence.probe.task.config.decoding.length_penalty
+    return Cause(
+        "empty-translations",
+        f"{empty:,} of {count:,} translations are empty: the model takes the end for likeliest at once",
+        "train for longer or on more text; if weft translate --beam-size 1 gives text, so may "
+        f"--length-penalty above {penalty:g}",
+    )
+
+
+def one_translation(evidence: Evidence) -> Cause | None:
+    """Find that many sources get the same translation, far more than have the same target."""
+    if evidence.probe is None:
+        return None
+    texts = _translations(evidence.probe)
+    count = len(texts)
+    common, often = Counter(texts).most_common(1)[0]
+    _, expected = Counter(evidence.probe.text.tgt).most_common(1)[0]
+    is_rare = often < 0.3 * count or expected >= 0.5 * often
+    if not common or count < FEW_GIVEN or is_rare:
+        return None
+    # not shown where it breaks off inside characters
+    shown = "" if "\ufffd" in common else f': "{common[:60]}"'
+    return Cause(
+        "one-translation",
+        f"{often:,} of {count:,} sources get the same translation{shown}",
+        "does the training text have that target too often (weft check finds it)? else train for longer, or "
+        "with a smaller training.learning_rate",
+    )
+
+
+def repetition(evidence: Evidence) -> Cause | None:
+    """Find that many translations repeat themselves."""
+    if evidence.probe is None:
+        return None
+    predictions = evidence.probe.predictions
+    count = len(predictions)
+    again = sum(prediction.repetition for prediction in predictions)
+    if again < OFTEN * count:
+        return None
+    return Cause(
+        "repetition",
+        f"{again:,} of {count:,} translations say the same again and again",
+        "train longer or on more text; until then weft translate --no-repeat-ngrams 3",
+    )
+
+
+def cut_at_limit(evidence: Evidence) -> Cause | None:
+    """Find that many translations were cut at the most tokens that the recipe allows."""
+    if evidence.probe is None:
+        return None
+    predictions = evidence.probe.predictions
+    count = len(predictions)
+    cut = sum(prediction.truncated for prediction in predictions)
+    if cut < OFTEN * count:
+        return None
+    decoding = evidence.probe.task.config.decoding
+    return Cause(
+        "cut-at-limit",
+        f"{cut:,} of {count:,} translations were cut at {decoding.max_len_ratio:g} times the tokens of "
+        f"their source and {decoding.max_len_extra:,} more",
+        "train with a larger decoding.max_len_ratio; what does not end even so has not learned to",
+    )
+
+
+def too_short_or_long(evidence: Evidence) -> Cause | None:
+    """Find that the translations, empty ones aside, are not as long as the references."""
+    if evidence.probe is None:
+        return None
+    texts = _translations(evidence.probe)
+    targets = evidence.probe.text.tgt
+    pairs = [pair for pair in zip(texts, targets, strict=True) if pair[0]]
+    written = sum(len(text) for text, _ in pairs)
+    wanted = sum(len(target) for _, target in pairs)
+    if not pairs or 0.75 <= written / wanted <= 1.35:
+        return None
+    decoding = evidence.probe.task.config.decoding
+    penalty, beam_size = decoding.length_penalty, decoding.beam_size
+    search = " --beam-size 5" if beam_size == 1 else ""
+    how, direction = "long", "below"
+    if written < wanted:
+        how, direction = "short", "above"
+    return Cause(
+        f"too-{how}",
+        f"the translations have {100 * written / wanted:.0f} % of the references' characters; the recipe's "
+        f"length_penalty is {penalty:g}, its beam_size {beam_size}",
+        f"are the targets of the training text so {how}, or was it trained too "
+        f"briefly? then mend or train longer; else weft translate{search} --length-penalty "
+        f"{direction} {penalty:g}",
+    )
+
+
+def _translations(probe: Probe) -> list[str]:
+    return [prediction.text.strip() for prediction in probe.predictions]
+
+
+def one_label(evidence: Evidence) -> Cause | None:
+    """Find that a classifier gives nearly every text the same label."""
+    labelling = evidence.labelling
+    if labelling is None or not labelling.answers:
+        return None
+    count = len(labelling.rows)
+    answered = Counter(answer.label for answer in labelling.answers)
+    label, often = answered.most_common(1)[0]
+    if often < 0.95 * count or labelling.most_frequent > 0.8 * count:
+        return None
+    remedy = (
+        "look at the labels of the training text (weft check); if one of them is far more frequent, give "
+        "training.class_weights a table in which each label has the inverse of its rows"
+    )
+    return Cause(
+        "one-label",
+        f'{often:,} of {count:,} texts are called "{label}", {labelling.accuracy:.0%} of all rightly',
+        _without_weights(evidence.run) or remedy,
+    )
+
+
+def labels_out_of_balance(evidence: Evidence) -> Cause | None:
+    """Find a label that the model names far too often, and one that it names far too seldom."""
+    labelling = evidence.labelling
+    if labelling is None or len(labelling.rows) < FEW_GIVEN:
+        return None
+    return out_of_balance(labelling.given, labelling.wanted, evidence.run)
+
+
+def out_of_balance(
+    given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run
+) -> Cause | None:
+    """Compare how often each label is given with how often it is wanted, by rows."""
+    named = Counter(label for labels in given for label in labels)
+    true = Counter(label for labels in wanted for label in labels)
+    more = {label: named[label] - true[label] for label in sorted(named | true)}
+    over = max(more, key=more.__getitem__)
+    under = min(more, key=more.__getitem__)
+    if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
+        return None
+    alike = alike_labels(dict.fromkeys(more, 1))
+    if any({over, under} & set(group) for group in alike):
+        remedy = f"first write labels alike that mean the same: {alike_in_words(alike)}"
+    elif weighted := _without_weights(run):
+        remedy = weighted
+    elif true[over] < true[under]:
+        remedy = "look whether the training text has that label as seldom as this text does (weft check)"
+    else:
+        remedy = "train with training.class_weights=balanced as well, by which rare labels count for more"
+    return Cause(
+        "labels-out-of-balance",
+        f'"{over}" is named {named[over]:,} times and is the label of {true[over]:,} of {len(wanted):,} rows, '
+        f'"{under}" is named {named[under]:,} times and is the label of {true[under]:,}',
+        remedy,
+    )
+
+
+def _without_weights(run: Run) -> str:
+    """Say what to do about a label that is named too often where weights may be the cause.
+
+    Returns "" where there are none.
+    """
+    weights = run.training.get("class_weights")
+    if weights is None:
+        return ""
+    said = "balanced" if weights == "balanced" else "a table"
+    return f"train without training.class_weights ({said} now), or with weights that differ less"

@@ -1,0 +1,110 @@
+"""The files of a run, read for what they say of its training."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.errors import FolderError
+from weft.folder import durable
+from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
+from weft.folder.model_folder import RunFolder
+from weft.inspection.history import History, read_history
+from weft.tasks.task import training_hashes
+
+_PLANNED = ("warmup_steps", "learning_rate")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run by what it wrote about itself; None stands for a file that is not there."""
+
+    verdict: dict[str, Any] | None
+    settings: dict[str, Any] | None
+    history: History | None
+    num_rows: int | None
+
+    @classmethod
+    def of(cls, folder: Path) -> "Run":
+        """Read a run's files, as far as they can be read."""
+        files = RunFolder(folder)
+        hashes = training_hashes(folder)
+        num_rows = None if hashes is None else len(hashes.rows)
+        verdict = _read_json(files.verdict)
+        return cls(verdict, _read_settings(files), _history(folder), num_rows)
+
+    @property
+    def dev_losses(self) -> list[tuple[int, float]]:
+        """List step and loss of each evaluation on dev."""
+        if self.history is None or self.history.loss is None:
+            return []
+        return list(zip(*self.history.values(self.history.loss), strict=True))
+
+    @property
+    def train_losses(self) -> list[tuple[int, float]]:
+        """List step and loss of each line that was logged in training."""
+        return [] if self.history is None else self.history.losses
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """Return the recipe's section of that name."""
+        return (self.settings or {}).get("training") or {}
+
+    @property
+    def warmup_steps(self) -> int:
+        """Count the steps of its warm-up; 0 where they are not known."""
+        return self.training.get("warmup_steps") or 0
+
+    @property
+    def learning_rate(self) -> float | None:
+        """Return the learning rate of its recipe or plan."""
+        return self.training.get("learning_rate")
+
+    @property
+    def steps(self) -> int:
+        """Count the steps that it made; up to the last logged loss, where no verdict says more."""
+        logged = [step for step, _ in [*self.train_losses, *self.dev_losses]]
+        last = max(logged, default=0)
+        return int((self.verdict or {}).get("step") or last)
+
+    @property
+    def planned_steps(self) -> int:
+        """Count the steps that it was to make; 0 where they are not known."""
+        return (self.verdict or {}).get("max_steps") or 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether a person stopped it, and its command goes on."""
+        return (self.verdict or {}).get("outcome") == FINISHED_EARLY
+
+    @property
+    def left_no_model(self) -> bool:
+        """Return whether it says that it ended before it had a model to leave."""
+        if self.verdict is None:
+            return False
+        return self.verdict.get("outcome") not in (DONE, STOPPED_EARLY)
+
+
+def _read_settings(files: RunFolder) -> dict[str, Any] | None:
+    """Return a run's recipe; a run by the clock planned its own warm-up and learning rate."""
+    recipe = _read_json(files.recipe)
+    settings: dict[str, Any] | None = None if recipe is None else recipe.get("recipe")
+    plan = _read_json(files.plan)
+    if settings is None or plan is None:
+        return settings
+    planned = {key: plan[key] for key in _PLANNED if key in plan}
+    return {**settings, "training": {**settings.get("training", {}), **planned}}
+
+
+def _history(folder: Path) -> History | None:
+    try:
+        return read_history(folder)
+    except FolderError:
+        return None
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content: dict[str, Any] = durable.read_json(path)
+    except FolderError:
+        return None
+    return content

@@ -1,0 +1,182 @@
+"""Causes that lie in the course of training: how the run ended, and how its losses went."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from weft.inspection.diagnosis.cause import Cause
+from weft.inspection.diagnosis.evidence import Evidence
+from weft.inspection.diagnosis.run import Run
+from weft.training.schedule import about_long_warmup, shorter_warmup
+
+# after the warm-up, from which on a loss that did not fall says something
+ENOUGH_STEPS = 50
+# of the loss of guessing: a run of few steps that ends above it had too few
+FAR_FROM_LEARNED = 0.6
+# times the loss of guessing: what had steps enough and is worse than that takes too large ones
+WORSE = 1.3
+_DIVERGED_EXIT = 4
+
+
+def unfinished(run: Run) -> Cause:
+    """Say how a run ended that left no model."""
+    verdict = run.verdict or {}
+    how = f"{verdict.get('outcome')} while {verdict.get('stage')}, after {verdict.get('step', 0):,} steps"
+    if verdict.get("exit_code") == _DIVERGED_EXIT:
+        remedy = "train with a smaller training.learning_rate, or a longer training.warmup_steps"
+        return Cause("diverged", f"{how}: {verdict.get('reason')}", remedy)
+    remedy = (
+        "give the command of the run again; it goes on, and leaves a model when it ends; or make one of what "
+        "it has saved (weft finish)"
+    )
+    return Cause("unfinished", f"{how}: {verdict.get('reason')}", remedy)
+
+
+def not_judged(evidence: Evidence) -> Cause | None:
+    """Find that nothing says how good the model is: no figures of its run, and no text is given."""
+    if evidence.given is not None or evidence.is_poor_by_run is not None:
+        return None
+    why = "the run had no dev or test text"
+    if evidence.run.verdict is None:
+        why = "the folder holds no run"
+    return Cause(
+        "not-judged",
+        f"{why}: nothing here says how good the model is",
+        "give text of the kind that it was trained on as well, and the model is tried with it",
+    )
+
+
+def too_few_steps(evidence: Evidence) -> Cause | None:
+    """Find that a run ended before it could learn, by a person's stop or by its plan."""
+    run = evidence.run
+    if not run.is_stopped:
+        return ended_early(run, evidence.chance, evidence.blind_chance)
+    planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
+    far = f"stopped at step {run.steps:,}{planned}"
+    return Cause("too-few-steps", far, "the same command goes on")
+
+
+def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
+    """Find that a run ended while its loss fell, in the warm-up or soon after it.
+
+    `chance` is the loss of guessing, `blind_chance` that of a new model, in nats.
+    """
+    what = "training"
+    curve = run.train_losses
+    if len(run.dev_losses) >= 3:
+        what = "dev"
+        curve = run.dev_losses
+    if not curve:
+        return None
+    losses = [loss for _, loss in curve]
+    last_step, last = curve[-1]
+    steps, warmup = run.steps, run.warmup_steps
+    is_lowest = last <= min(losses) * 1.001
+    if not is_lowest:
+        return None
+    if last > WORSE * blind_chance and last_step >= warmup + ENOUGH_STEPS:
+        return None  # not for want of steps
+    before = next(loss for step, loss in curve if 3 * step >= 2 * last_step)
+    remedy = (
+        "raise training.max_steps; the same command then goes on from where it ended"
+    )
+    if len(curve) >= 3 and last < 0.97 * before:
+        evidence = (
+            f"the {what} loss was still falling in the last third of {steps:,} steps, "
+            f"from {before:.2f} to {last:.2f}"
+        )
+        rate = run.learning_rate
+        if last > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
+            ten_times = "ten times training.learning_rate, which is"
+            remedy += (
+                f"; or begin anew with {ten_times} {rate:g}: it learned next to nothing"
+            )
+    elif steps <= warmup:
+        evidence = f"{about_long_warmup(warmup, steps)}; the {what} loss was {last:.2f} in the end"
+        remedy = f"begin anew (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
+    elif steps < warmup + ENOUGH_STEPS and (
+        len(curve) < 3 or last > FAR_FROM_LEARNED * chance
+    ):
+        after = f" after {warmup:,} of warm-up" if warmup else ""
+        evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {last:.2f} then"
+    else:
+        return None
+    return Cause("too-few-steps", evidence, remedy)
+
+
+def not_learning(evidence: Evidence) -> Cause | None:
+    """Find that the loss stayed near that of guessing."""
+    losses = [loss for _, loss in evidence.run.train_losses]
+    if not losses:
+        return None
+    last = _last_quarter(losses)
+    dev = [loss for _, loss in evidence.run.dev_losses[-1:]]
+    is_near_chance = min([last, *dev]) > 0.9 * evidence.chance
+    if not is_near_chance:
+        return None
+    # larger steps where the loss hardly falls, smaller where it jumps
+    advice = "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
+    if losses[-1] < min(1.01 * min(losses), WORSE * evidence.blind_chance):
+        advice = "the loss hardly moved: try ten times that, and again, until it falls"
+    return Cause(
+        "not-learning",
+        f"the training loss was {last:.2f} nats a token in the end, and guessing has {evidence.chance:.2f}",
+        f"{_learning_rate_now(evidence.run)}{advice}",
+    )
+
+
+def unstable(evidence: Evidence) -> Cause | None:
+    """Find that the training loss fell and then rose again."""
+    losses = [loss for _, loss in evidence.run.train_losses]
+    if len(losses) < 4:
+        return None
+    least = min(losses)
+    last = _last_quarter(losses)
+    has_risen = last > 1.15 * least and least < 0.9 * losses[0]
+    if not has_risen:
+        return None
+    return Cause(
+        "unstable",
+        f"the training loss fell from {losses[0]:.2f} to {least:.2f} and then rose to {last:.2f}",
+        f"{_learning_rate_now(evidence.run)}try a third of it, or a longer training.warmup_steps",
+    )
+
+
+def _last_quarter(losses: Sequence[float]) -> float:
+    """Average the last quarter of the logged losses, each of which varies by its few batches."""
+    return mean(losses[-max(len(losses) // 4, 1) :])
+
+
+def _learning_rate_now(run: Run) -> str:
+    rate = run.learning_rate
+    return f"training.learning_rate is {rate:g}; " if rate else ""
+
+
+def long_warm_up(evidence: Evidence) -> Cause | None:
+    """Find a warm-up that takes most of the run."""
+    run = evidence.run
+    if not run.planned_steps:
+        return None
+    said = about_long_warmup(run.warmup_steps, run.planned_steps)
+    if not said:
+        return None
+    remedy = f"begin anew (--fresh) with {shorter_warmup(run.planned_steps)}"
+    return Cause("long-warm-up", said, remedy)
+
+
+def over_fitting(evidence: Evidence) -> Cause | None:
+    """Find that the loss rose on dev while it fell in training."""
+    dev, train = evidence.run.dev_losses, evidence.run.train_losses
+    if len(dev) < 2 or not train:
+        return None
+    where, least = min(dev, key=lambda evaluation: evaluation[1])
+    _, last = dev[-1]
+    _, own = train[-1]
+    have_parted = last > 1.1 * least and own < 0.8 * last
+    if not have_parted:
+        return None
+    return Cause(
+        "over-fitting",
+        f"the dev loss was {least:.2f} at step {where:,} and rose to {last:.2f}, while the training loss "
+        f"fell to {own:.2f}",
+        "train on more text, or with more model.dropout, a smaller model.d_model or fewer steps",
+    )
