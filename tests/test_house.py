@@ -101,7 +101,7 @@ run.judging: data evaluation folder inspection predict run.judging tasks
 run.publication: data folder kernels run.card run.judging run.record tasks training
 run.planning: config data folder run.request tasks training
 run.preparing: config data folder kernels run.origin run.planning run.record run.request tasks training
-run.card: config data folder
+run.card: data tasks
 run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: config data decoding engine folder kernels model predict run tasks training

@@ -6,15 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.config import RecurrentSection
 from weft.data.check.finding import counted
-from weft.data.languages import direction
-from weft.folder.model_folder import (
-    ClassificationConfig,
-    FolderConfig,
-    LanguageConfig,
-    TranslationConfig,
-)
+from weft.tasks.task import Task
 
 ABOUT_RUN = """\
 The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
@@ -57,7 +50,7 @@ def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_card(
-    config: FolderConfig,
+    task: Task[Any, Any, Any],
     facts: Mapping[str, Any],
     verdict: Mapping[str, Any],
     judged: Sequence[str],
@@ -83,7 +76,7 @@ def model_card(
         else []
     )
     texts += [_teacher_line(facts["teacher"])] if "teacher" in facts else []
-    title, shape, use = _portrait(config)
+    portrait = task.portrait()
     best = verdict["best_step"]
     which = f"those of step {best:,}, the best on dev" if best else "the last"
     dev = [
@@ -92,13 +85,13 @@ def model_card(
     ]
     test = "\n".join(f"    {line}" for line in test_lines) or "No test set."
     files = [name for part in facts["texts"].values() for name in part["files"]]
-    card = f"""# {title}
+    card = f"""# {portrait.title}
 
-{shape}, trained with Weft {config.weft_version}.
+{portrait.shape}, trained with Weft {task.config.weft_version}.
 
 ## Use
 
-{_indented(use)}
+{_indented(portrait.use)}
 
 ## What it is good for
 
@@ -136,63 +129,6 @@ def _teacher_line(teacher: Mapping[str, Any]) -> str:
         f"target side: the translations of a teacher (its manifest's sha256 {teacher['teacher']}) by beam search, "
         f"beam size {teacher['beam_size']}, of {teacher['sentences']:,} source sentences "
         f"(sha256 {teacher['source'][:16]})"
-    )
-
-
-def _portrait(config: FolderConfig) -> tuple[str, str, list[str]]:
-    """Return title, shape and use of a model."""
-    if isinstance(config, TranslationConfig):
-        use = [
-            'weft translate THIS_FOLDER "A sentence."',
-            f"weft evaluate THIS_FOLDER source.{config.src_lang},reference.{config.tgt_lang}",
-        ]
-        return (
-            f"Translation, {direction(config.src_lang, config.tgt_lang)}",
-            _translation_shape(config),
-            use,
-        )
-    if isinstance(config, LanguageConfig):
-        layers = config.model.num_decoder_layers
-        use = [
-            'weft generate THIS_FOLDER --prompt "A beginning"',
-            "weft score THIS_FOLDER text.txt",
-        ]
-        return (
-            "Language model",
-            f"A causal Transformer of {layers} layers (width {config.model.d_model})",
-            use,
-        )
-    assert isinstance(config, ClassificationConfig)
-    use = ['weft classify THIS_FOLDER "A text."', "weft evaluate THIS_FOLDER rows.tsv"]
-    title = f"Classification: {', '.join(config.labels[:10])}"
-    return title, _classifier_shape(config), use
-
-
-def _translation_shape(config: TranslationConfig) -> str:
-    shape = config.model
-    layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
-    if isinstance(shape, RecurrentSection):
-        return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
-    return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
-
-
-def _classifier_shape(config: ClassificationConfig) -> str:
-    shape = config.model
-    layers = (
-        f"A Transformer encoder of {shape.num_encoder_layers} layers"
-        if shape.num_encoder_layers
-        else ""
-    )
-    mean = "the mean" if shape.ngram_weights == "equal" else "the weighted mean"
-    bag = (
-        f"{mean} of n-grams of up to {shape.ngrams} tokens"
-        if shape.ngrams > 1
-        else f"{mean} of tokens"
-    )
-    if not layers:
-        return f"{bag.capitalize()} (width {shape.d_model})"
-    return f"{layers} (width {shape.d_model})" + (
-        f" beside {bag}" if shape.ngrams > 1 else ""
     )
 
 

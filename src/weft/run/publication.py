@@ -19,9 +19,7 @@ from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
 from weft.run.record import RunRecord, Verdict
-from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
-from weft.tasks.translation import Translation
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log, evaluation_seconds, roughly
@@ -60,7 +58,7 @@ def publish(
     record.enter("publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
     card = model_card(
-        task.config,
+        task,
         known,
         asdict(verdict),
         judged.summary(),
@@ -136,7 +134,7 @@ def _known_words(
     task: AnyTask, folder: RunFolder, texts: Texts[Any] | None
 ) -> KnownWords | None:
     """Return the words that the model was trained to read, by this run and that of its start."""
-    if texts is None or isinstance(task, LanguageModelling):
+    if texts is None or not task.keeps_words:
         return None
     own = KnownWords.of(row[0] for row in task.overlap_rows(texts.train))
     if not folder.words.is_file():
@@ -162,7 +160,7 @@ def _advice(
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
         yield f"  {_longer(command, verdict, goes_on, by_clock)}"
     instead = ""
-    if isinstance(task, Translation):
+    if task.has_int8:
         instead = ", or hand on what weft quantize writes"
     held = "the checkpoints and your training text"
     if _is_builtin(folder):

@@ -1,5 +1,6 @@
 """Classification: an encoder, its tokenizer, its labels, its loss and its scores, bound plainly."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from weft.model.ngrams import NgramBag
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
 from weft.tasks.task import (
+    Portrait,
     Prepared,
     Task,
     config_knowing,
@@ -61,6 +63,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     name: ClassVar[str] = "classification"
     unit: ClassVar[str] = "rows"
+    few_rows: ClassVar[int] = 200
+    keeps_words: ClassVar[bool] = True
 
     config: ClassificationConfig
     tokenizers: tuple[Tokenizer]
@@ -300,6 +304,24 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     def overlap_rows(text: LabelledText) -> Sequence[Sequence[str]]:
         return [(one,) for one in text.texts]
 
+    def sides(
+        self, text: LabelledText
+    ) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
+        return [("text", self.tokenizers[0], text.texts)]
+
+    @property
+    def labels(self) -> Sequence[str]:
+        return self.config.labels
+
+    @property
+    def loss_of_guessing(self) -> float:
+        """Return the loss of guessing among the labels, in nats."""
+        return math.log(max(len(self.labels), 2))
+
+    @property
+    def loss_untrained(self) -> float:
+        return self.loss_of_guessing
+
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
         return replace(
             self, config=config_knowing(self.config, known, low_confidence), known=known
@@ -318,6 +340,27 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             known=self.known,
             low_confidence=self.config.low_confidence,
         )
+
+    def portrait(self) -> Portrait:
+        title = f"Classification: {', '.join(self.labels[:10])}"
+        use = [
+            'weft classify THIS_FOLDER "A text."',
+            "weft evaluate THIS_FOLDER rows.tsv",
+        ]
+        return Portrait(title, self._shape(), use)
+
+    def _shape(self) -> str:
+        """Say in words what the model is."""
+        shape = self.config.model
+        mean = "the mean" if shape.ngram_weights == "equal" else "the weighted mean"
+        bag = f"{mean} of tokens"
+        if shape.ngrams > 1:
+            bag = f"{mean} of n-grams of up to {shape.ngrams} tokens"
+        width = f"(width {shape.d_model})"
+        if not shape.num_encoder_layers:
+            return f"{bag.capitalize()} {width}"
+        layers = f"A Transformer encoder of {shape.num_encoder_layers} layers {width}"
+        return f"{layers} beside {bag}" if shape.ngrams > 1 else layers
 
     @property
     def _first_id(self) -> int | None:

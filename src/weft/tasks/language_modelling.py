@@ -33,6 +33,7 @@ from weft.model.causal import CausalTransformer
 from weft.model.flops import Cost, causal_cost
 from weft.predict.language_model import LanguageModel
 from weft.tasks.task import (
+    Portrait,
     Prepared,
     Task,
     keep_model_of,
@@ -234,6 +235,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     def overlap_rows(text: Documents) -> Sequence[Sequence[str]]:
         return [(document,) for document in text.texts]
 
+    def sides(self, text: Documents) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
+        return [("text", self.tokenizers[0], text.texts)]
+
     def predictor(self) -> LanguageModel:
         where = self.machine
         return LanguageModel(
@@ -246,6 +250,19 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             writer=None
             if where.plain
             else build_writer(self.model, where.device, where.precision),
+        )
+
+    def portrait(self) -> Portrait:
+        shape = self.config.model
+        layers = f"{shape.num_decoder_layers} layers"
+        use = [
+            'weft generate THIS_FOLDER --prompt "A beginning"',
+            "weft score THIS_FOLDER text.txt",
+        ]
+        return Portrait(
+            "Language model",
+            f"A causal Transformer of {layers} (width {shape.d_model})",
+            use,
         )
 
     def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:

@@ -1,6 +1,7 @@
 """The task as a training run sees it: text, tokenizers, model, batches, loss, scores, a folder."""
 
 import json
+import math
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.texts import Corpus, Sources, Texts
-from weft.data.tokenizer import Tokenizer, load_tokenizer
+from weft.data.tokenizer import SMALLEST, Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.model_folder import FolderConfig, RunFolder, StoredModel
@@ -103,6 +104,15 @@ class Prepared(Generic[B]):
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Portrait:
+    """A model in the words of its model card; `use` are commands that use it."""
+
+    title: str
+    shape: str
+    use: Sequence[str]
+
+
 class Task(ABC, Generic[R, C, B]):
     """A model with its tokenizers, built for training from a recipe or loaded from a folder: the
     same object.
@@ -112,6 +122,10 @@ class Task(ABC, Generic[R, C, B]):
 
     name: ClassVar[str]
     unit: ClassVar[str]  # what its text is counted in
+    # from fewer rows little is learned; 0 where one row may hold any amount of text
+    few_rows: ClassVar[int] = 0
+    keeps_words: ClassVar[bool] = False  # of its training text, with the model
+    has_int8: ClassVar[bool] = False  # whether `weft quantize` takes its models
     config: FolderConfig
     tokenizers: tuple[Tokenizer, ...]
     model: nn.Module
@@ -284,6 +298,10 @@ class Task(ABC, Generic[R, C, B]):
     def predictor(self) -> Any:
         """Return what takes text and gives text or numbers by this model."""
 
+    @abstractmethod
+    def portrait(self) -> Portrait:
+        """Describe the model for its model card."""
+
     def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
         """Write the model folder."""
         weights = {name: p.detach() for name, p in self.model.named_parameters()}
@@ -295,6 +313,31 @@ class Task(ABC, Generic[R, C, B]):
         model_folder.save_model_folder(
             folder, self.config, weights, files, card, facts, words=words
         )
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Return the labels that the model tells apart; none where it gives text or scores."""
+        return ()
+
+    @property
+    def loss_of_guessing(self) -> float:
+        """Return the loss of guessing among the pieces that text needs, in nats.
+
+        Tokenizers of words or characters have a piece for each byte, for what they do not know
+        alone.
+        """
+        tokenizer = self.tokenizers[-1]
+        spells = tokenizer.settings.kind in ("character", "word")
+        return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
+
+    @property
+    def loss_untrained(self) -> float:
+        """Return the loss of a new model, which guesses among all pieces, in nats."""
+        return math.log(self.tokenizers[-1].vocab_size)
+
+    @abstractmethod
+    def sides(self, text: C) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
+        """Name what a row of a text consists of, each with its tokenizer and what all rows have."""
 
     @property
     def num_parameters(self) -> int:

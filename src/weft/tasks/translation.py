@@ -45,6 +45,7 @@ from weft.predict.prediction import Prediction
 from weft.predict.translator import LONG_SOURCE, Translator
 from weft.recipes.file import with_values
 from weft.tasks.task import (
+    Portrait,
     Prepared,
     Task,
     config_knowing,
@@ -76,6 +77,9 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     name: ClassVar[str] = "translation"
     unit: ClassVar[str] = "pairs"
+    few_rows: ClassVar[int] = 5000
+    keeps_words: ClassVar[bool] = True
+    has_int8: ClassVar[bool] = True
 
     config: TranslationConfig
     tokenizers: tuple[Tokenizer, Tokenizer]
@@ -316,6 +320,12 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
         return list(zip(text.src, text.tgt, strict=True))
 
+    def sides(
+        self, text: ParallelText
+    ) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
+        src, tgt = self.tokenizers
+        return [("source", src, text.src), ("target", tgt, text.tgt)]
+
     def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
         return replace(
             self, config=config_knowing(self.config, known, low_confidence), known=known
@@ -345,6 +355,23 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             known=self.known,
             low_confidence=self.config.low_confidence,
         )
+
+    def portrait(self) -> Portrait:
+        src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
+        use = [
+            'weft translate THIS_FOLDER "A sentence."',
+            f"weft evaluate THIS_FOLDER source.{src_lang},reference.{tgt_lang}",
+        ]
+        title = f"Translation, {direction(src_lang, tgt_lang)}"
+        return Portrait(title, self._shape(), use)
+
+    def _shape(self) -> str:
+        """Say in words what the model is."""
+        shape = self.config.model
+        layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
+        if isinstance(shape, RecurrentSection):
+            return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
+        return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
 
     def _engine(self) -> Engine | None:
         """Return the native engine; None where PyTorch decodes, as on a GPU."""

@@ -1,24 +1,19 @@
 """Causes that lie in the text that the model was trained on and judged by."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft.data.check.finding import counted
 from weft.data.check.rows import alike_in_words, alike_labels
 from weft.data.labelled import named
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
-from weft.tasks.classification import Classification
-from weft.tasks.translation import Translation
-
-FEW_PAIRS = 5000
-FEW_ROWS = 200
+from weft.tasks.task import Task
 
 
 def label_variants(evidence: Evidence) -> Cause | None:
     """Find labels of a classifier that are most likely one."""
-    if not isinstance(evidence.task, Classification):
-        return None
-    alike = alike_labels(dict.fromkeys(evidence.task.config.labels, 1))
+    alike = alike_labels(dict.fromkeys(evidence.task.labels, 1))
     if not alike:
         return None
     return Cause(
@@ -31,7 +26,7 @@ def label_variants(evidence: Evidence) -> Cause | None:
 
 def labels_not_in_dev(evidence: Evidence) -> Cause | None:
     """Find labels that the run's dev text had no row of; not asked where another text is given."""
-    if evidence.given is not None or not isinstance(evidence.task, Classification):
+    if evidence.given is not None:
         return None
     figures = ((evidence.run.verdict or {}).get("judgement") or {}).get("figures")
     absent = (figures or {}).get("not_in_dev")
@@ -42,10 +37,10 @@ def labels_not_in_dev(evidence: Evidence) -> Cause | None:
 
 
 def labels_not_judged(
-    absent: Sequence[str], task: Classification, where: str, remedy: str
+    absent: Sequence[str], task: Task[Any, Any, Any], where: str, remedy: str
 ) -> Cause:
     """Say that a text has no row of some of the model's labels."""
-    share = f"{len(absent):,} of {counted(len(task.config.labels), 'labels')}"
+    share = f"{len(absent):,} of {counted(len(task.labels), 'labels')}"
     evidence = f"{where} has no row of {named(absent)} ({share}): how well such texts are labelled is not known"
     return Cause("labels-not-judged", evidence, remedy)
 
@@ -53,12 +48,11 @@ def labels_not_judged(
 def too_little_text(evidence: Evidence) -> Cause | None:
     """Find that the model was trained on few rows; of documents, one may be enough."""
     task = evidence.task
-    few = {Translation: FEW_PAIRS, Classification: FEW_ROWS}.get(type(task), 0)
     num_rows = evidence.run.num_rows
-    if num_rows is None or num_rows >= few:
+    if num_rows is None or num_rows >= task.few_rows:
         return None
     return Cause(
         "too-little-text",
         f"{num_rows:,} different {task.unit} were trained on",
-        f"find more; from fewer than {few:,} {task.unit} little is learned but what they say themselves",
+        f"find more; from fewer than {task.few_rows:,} {task.unit} little is learned but what they say themselves",
     )

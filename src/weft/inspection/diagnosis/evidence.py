@@ -1,6 +1,5 @@
 """The evidence for causes: a model, what its run wrote down, and what it does with a text."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.overlap import TextHashes
-from weft.data.tokenizer import SMALLEST
 from weft.evaluation.language import LanguageScores
 from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling
 from weft.inspection.diagnosis.run import Run
@@ -35,26 +33,6 @@ class Evidence:
     given: Any = None
     # the hashes of the text that it was trained on
     trained_on: TextHashes | None = None
-
-    @cached_property
-    def chance(self) -> float:
-        """Return the loss of guessing, in nats."""
-        if isinstance(self.task, Classification):
-            return math.log(max(len(self.task.config.labels), 2))
-        tokenizer = self.task.tokenizers[-1]
-        # in bytes, but only what it does not know
-        spells = tokenizer.settings.kind in ("character", "word")
-        return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
-
-    @cached_property
-    def blind_chance(self) -> float:
-        """Return the loss of a new model, in nats.
-
-        It guesses among all pieces, those too that text hardly needs.
-        """
-        if isinstance(self.task, Classification):
-            return self.chance
-        return math.log(self.task.tokenizers[-1].vocab_size)
 
     @property
     def text(self) -> Any:
@@ -85,7 +63,7 @@ class Evidence:
             return False
         loss, _ = self.probe_as_given.own
         swapped, _ = self.probe_as_given.exchanged.own
-        return swapped < 0.8 * loss and swapped < 0.9 * self.chance
+        return swapped < 0.8 * loss and swapped < 0.9 * self.task.loss_of_guessing
 
     @cached_property
     def labelling(self) -> Labelling | None:
@@ -106,7 +84,7 @@ class Evidence:
         stages.enter(f"scoring {counted(len(self.given), self.task.unit)}")
         scores = self.task.evaluate(beginnings(self.given))
         assert isinstance(scores, LanguageScores)
-        return scores.loss > POOR_LOSS * self.chance
+        return scores.loss > POOR_LOSS * self.task.loss_of_guessing
 
     @cached_property
     def is_poor_by_run(self) -> bool | None:
@@ -121,10 +99,12 @@ class Evidence:
             bleu = test.get("bleu", dev.get("dev_bleu"))
             return bleu < POOR_BLEU if isinstance(bleu, int | float) else None
         if isinstance(self.task, Classification):
-            chance = 1 / len(self.task.config.labels)
+            chance = 1 / len(self.task.labels)
             right = test.get("accuracy", dev.get("dev_accuracy"))
             if not isinstance(right, int | float):
                 return None
             return right - chance < POOR_GAIN * (1 - chance)
         losses = self.run.dev_losses or self.run.train_losses
-        return losses[-1][1] > POOR_LOSS * self.chance if losses else None
+        return (
+            losses[-1][1] > POOR_LOSS * self.task.loss_of_guessing if losses else None
+        )

@@ -20,11 +20,11 @@ def knows_nothing(evidence: Evidence) -> Cause | None:
     if evidence.probe is None:
         return None
     loss, _ = evidence.probe.own
-    if not loss > 0.95 * evidence.chance:
+    if not loss > 0.95 * evidence.task.loss_of_guessing:
         return None
     return Cause(
         "knows-nothing-of-this",
-        f"a loss of {loss:.2f} nats a token, where guessing has {evidence.chance:.2f}",
+        f"a loss of {loss:.2f} nats a token, where guessing has {evidence.task.loss_of_guessing:.2f}",
         "is this text in the languages, and of the kind, that the model was trained on?",
     )
 
@@ -51,7 +51,7 @@ def no_end_symbol(evidence: Evidence) -> Cause | None:
     if evidence.probe is None:
         return None
     loss, end = evidence.probe.own
-    goes_on = end < 0.1 and loss < 0.9 * evidence.chance
+    goes_on = end < 0.1 and loss < 0.9 * evidence.task.loss_of_guessing
     if not goes_on:
         return None
     return Cause(

@@ -49,7 +49,9 @@ def too_few_steps(evidence: Evidence) -> Cause | None:
     """Find that a run ended before it could learn, by a person's stop or by its plan."""
     run = evidence.run
     if not run.is_stopped:
-        return ended_early(run, evidence.chance, evidence.blind_chance)
+        return ended_early(
+            run, evidence.task.loss_of_guessing, evidence.task.loss_untrained
+        )
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     far = f"stopped at step {run.steps:,}{planned}"
     return Cause("too-few-steps", far, "the same command goes on")
@@ -108,18 +110,19 @@ def not_learning(evidence: Evidence) -> Cause | None:
     losses = [loss for _, loss in evidence.run.train_losses]
     if not losses:
         return None
+    guessing = evidence.task.loss_of_guessing
     last = _last_quarter(losses)
     dev = [loss for _, loss in evidence.run.dev_losses[-1:]]
-    is_near_chance = min([last, *dev]) > 0.9 * evidence.chance
+    is_near_chance = min([last, *dev]) > 0.9 * guessing
     if not is_near_chance:
         return None
     # larger steps where the loss hardly falls, smaller where it jumps
     advice = "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
-    if losses[-1] < min(1.01 * min(losses), WORSE * evidence.blind_chance):
+    if losses[-1] < min(1.01 * min(losses), WORSE * evidence.task.loss_untrained):
         advice = "the loss hardly moved: try ten times that, and again, until it falls"
     return Cause(
         "not-learning",
-        f"the training loss was {last:.2f} nats a token in the end, and guessing has {evidence.chance:.2f}",
+        f"the training loss was {last:.2f} nats a token in the end, and guessing has {guessing:.2f}",
         f"{_learning_rate_now(evidence.run)}{advice}",
     )
 

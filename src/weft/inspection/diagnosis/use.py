@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from weft.data.check.finding import counted
 from weft.data.labelled import label_counts
@@ -12,8 +11,6 @@ from weft.inspection.diagnosis.data import labels_not_judged
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.model import FEW_GIVEN
 from weft.inspection.diagnosis.sampling import spread_rows
-from weft.tasks.classification import Classification
-from weft.tasks.translation import Translation
 
 # of a text's bytes; more is suspicious
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
@@ -59,7 +56,9 @@ def unknown_target_words(evidence: Evidence) -> Cause | None:
 
 
 def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
-    sides = [] if evidence.given is None else _sides(evidence)
+    if evidence.given is None:
+        return None
+    sides = evidence.task.sides(evidence.text)
     if number >= len(sides):
         return None
     name, tokenizer, texts = sides[number]
@@ -76,18 +75,6 @@ def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
         f"{tokenizer.vocab_size:,} entries) has not learned these words",
         f"is this the language that the model was trained on? else {better}",
     )
-
-
-def _sides(evidence: Evidence) -> list[tuple[str, Tokenizer, Sequence[str]]]:
-    """Name the sides of the text, each with its tokenizer and its rows."""
-    text: Any = evidence.text
-    tokenizers = evidence.task.tokenizers
-    if isinstance(evidence.task, Translation):
-        return [
-            ("source", tokenizers[0], text.src),
-            ("target", tokenizers[1], text.tgt),
-        ]
-    return [("text", tokenizers[0], text.texts)]
 
 
 def _spelled_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
@@ -135,10 +122,10 @@ def labels_not_in_text(evidence: Evidence) -> Cause | None:
     A text with labels that the model does not have is of another kind, which is said.
     """
     task = evidence.task
-    if evidence.given is None or not isinstance(task, Classification):
+    if evidence.given is None or not task.labels:
         return None
     counts = label_counts(evidence.text)
-    known = task.config.labels
+    known = task.labels
     absent = [label for label in known if label not in counts]
     if not absent or not counts.keys() <= set(known):
         return None
@@ -149,7 +136,7 @@ def labels_not_in_text(evidence: Evidence) -> Cause | None:
 def few_rows_given(evidence: Evidence) -> Cause | None:
     """Find that the text has few rows; of a language model's documents one may be enough."""
     task = evidence.task
-    if evidence.given is None or not isinstance(task, Translation | Classification):
+    if evidence.given is None or not task.few_rows:
         return None
     count = len(evidence.given)
     if count >= FEW_GIVEN:
