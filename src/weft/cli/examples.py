@@ -103,7 +103,7 @@ PAGES = {
     "inspect": "docs/translation.md#looking-inside",
     "diagnose": "docs/translation.md#looking-inside",
     "selfcheck": "docs/translation.md#looking-inside",
-    "plot": "docs/systems.md#pictures-for-a-lesson; learning curves: docs/translation.md#looking-inside",
+    "plot": "docs/systems.md#figures-for-a-lesson; learning curves: docs/translation.md#looking-inside",
     "quantize": "docs/translation.md",
     "average": "docs/translation.md",
     "distill": "docs/translation.md",
