@@ -13,8 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.known import KnownWords
-from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer
+from weft.data.tokenizer import BOS_ID, Tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
+from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.text import evaluating, one_line
 
 THRESHOLD = 0.5  # of a label among several
@@ -186,10 +187,9 @@ class Classifier:
     ) -> Float[Tensor, "rows C"]:
         first = [BOS_ID] if self.first_token else []
         found = torch.empty(len(rows), len(self.labels), dtype=torch.float64)
+        widths = [len(first) + len(row) for row in rows]
         with evaluating(self.model):
-            for batch in _batches(
-                [len(row) + len(first) for row in rows], batch_tokens
-            ):
+            for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
                 logits = self._logits([first + rows[i] for i in batch])
                 found[batch] = (
                     logits.sigmoid() if self.multi_label else logits.softmax(-1)
@@ -201,17 +201,11 @@ class Classifier:
         return found
 
     def _logits(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
-        """Of these rows; where memory does not suffice for all, half of them at a time."""
-        try:
-            return self.model(_padded(rows).to(self.device)).double().cpu()
-        except torch.OutOfMemoryError:
-            if len(rows) == 1:
-                raise OutOfMemoryError(
-                    f"no memory to classify {len(rows[0])} tokens; train with a smaller data.max_len"
-                ) from None
-        # outside of the handler, which would keep the failed attempt's tensors alive
-        half = len(rows) // 2
-        return torch.cat([self._logits(rows[:half]), self._logits(rows[half:])])
+        """Return the logits of rows; where memory does not suffice, of half of them at a time."""
+        return torch.cat(in_halves(rows, self._logits_at_once, _too_large))
+
+    def _logits_at_once(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
+        return self.model(padded(rows).to(self.device)).double().cpu()
 
     def _answer(
         self, probabilities: Float[Tensor, " C"], windows: int, cut: bool
@@ -233,6 +227,12 @@ class Classifier:
         )
 
 
+def _too_large(row: list[int]) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        f"no memory to classify {len(row)} tokens; train with a smaller data.max_len"
+    )
+
+
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
     """Texts in lists of bounded size; one of more than _CHUNK characters is alone."""
     chunk: list[str] = []
@@ -245,22 +245,3 @@ def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
         size += len(text)
     if chunk:
         yield chunk
-
-
-def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of rows: of similar length together, the longest first, within the budget of padded
-    tokens.
-    """
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * max(1, lengths[batch[0]]) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def _padded(rows: list[list[int]]) -> Int[Tensor, "B L"]:
-    width = max(1, *map(len, rows))
-    return torch.tensor([row + [PAD_ID] * (width - len(row)) for row in rows])

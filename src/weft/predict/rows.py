@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.config import DecodingSection
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Cache, Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import (
@@ -38,6 +38,7 @@ from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import Look
+from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.segments import Row
 from weft.predict.settings import BANNED, DecodingSettings
 from weft.predict.text import evaluating
@@ -90,7 +91,7 @@ class Member:
 
     def prefill(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return the model's cache for rows of source ids."""
-        return self.model.prefill(_padded(rows).to(self.device))
+        return self.model.prefill(padded(rows).to(self.device))
 
     def step(
         self, newest: Int[Tensor, "N"], cache: Any
@@ -149,9 +150,8 @@ class RowSearch:
         found: dict[Row, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
-                found |= zip(
-                    batch, _in_halves(batch, self._search, settings), strict=True
-                )
+                ranked = _in_halves(batch, self._search, settings)
+                found |= zip(batch, ranked, strict=True)
         return found
 
     def tokens(self, row: Row, settings: Settled) -> Iterator[int]:
@@ -178,7 +178,8 @@ class RowSearch:
 
         with self._evaluating():
             for batch in _batches(found, settings):
-                looked |= zip(batch, _in_halves(batch, look, settings), strict=True)
+                maps = _in_halves(batch, look, settings)
+                looked |= zip(batch, maps, strict=True)
         return looked
 
     def _look(
@@ -189,7 +190,7 @@ class RowSearch:
             for row, ranked in found.items()
             for hypothesis in ranked
         ]
-        src, tgt = (_padded(side) for side in zip(*pairs, strict=True))
+        src, tgt = (padded(side) for side in zip(*pairs, strict=True))
         looks = [
             (member.look, member.device)
             for member in self.members
@@ -319,19 +320,13 @@ def _fed(hypothesis: Hypothesis) -> list[int]:
 def _in_halves(
     rows: list[Row], work: Callable[[list[Row], Settled], list[R]], settings: Settled
 ) -> list[R]:
-    """What the work gives for each row; where memory does not suffice for all, half of them at a
-    time.
-    """
-    try:
-        return work(rows, settings)
-    except torch.OutOfMemoryError:
-        if len(rows) == 1:
-            raise _too_large(len(rows[0].ids), settings) from None
-    # outside of the handler, which would keep the failed attempt's tensors alive
-    half = len(rows) // 2
-    return _in_halves(rows[:half], work, settings) + _in_halves(
-        rows[half:], work, settings
+    """Return what the work gives for each row, in parts where memory does not suffice for all."""
+    parts = in_halves(
+        rows,
+        lambda part: work(part, settings),
+        lambda row: _too_large(len(row.ids), settings),
     )
+    return list(chain.from_iterable(parts))
 
 
 def _too_large(src_len: int, settings: Settled) -> OutOfMemoryError:
@@ -350,22 +345,6 @@ def _too_large(src_len: int, settings: Settled) -> OutOfMemoryError:
 
 
 def _batches(rows: Iterable[Row], settings: Settled) -> Iterator[list[Row]]:
-    """Rows of similar length together, the longest first, within the budget of padded tokens."""
-    batch: list[Row] = []
-    for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
-        longest = len((batch[0] if batch else row).ids)
-        if (
-            batch
-            and (len(batch) + 1) * longest * settings.beams.beam_size
-            > settings.asked.batch_tokens
-        ):
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+    """Yield the rows in batches; each hypothesis of a row counts in their size."""
+    max_tokens = settings.asked.batch_tokens // settings.beams.beam_size
+    return in_batches(rows, lambda row: len(row.ids), max_tokens)
