@@ -16,6 +16,8 @@ from weft.config import (
     RECIPES,
     Recipe,
     Seq2SeqSection,
+    SideSection,
+    TokenizerSection,
     TranslationRecipe,
     recipe_difference,
 )
@@ -220,9 +222,9 @@ def test_a_key_of_other_tasks_names_them() -> None:
         load_recipe(None, ["task=language-modelling", "batches.bpe_dropout=0.1"])
     with pytest.raises(
         UsageError,
-        match=r"language-modelling and classification; did you mean tokenizer.src.kind\?$",
+        match=r"data.lang, which is for language-modelling and classification; did you mean data.src_lang or",
     ):
-        load_recipe(None, ["tokenizer.kind=bpe"])
+        load_recipe(None, ["data.lang=de"])
 
 
 def test_key_like_no_other_gets_the_list() -> None:
@@ -585,6 +587,55 @@ def test_the_recipe_that_a_run_has_kept_is_a_recipe(tmp_path: Path) -> None:
         kept.write_text(broken)
         with pytest.raises(UsageError, match=r"recipe\.json: not "):
             load_recipe(str(kept))
+
+
+def sides(recipe: Recipe) -> tuple[SideSection, SideSection]:
+    assert isinstance(recipe, TranslationRecipe)
+    return recipe.tokenizer.src, recipe.tokenizer.tgt
+
+
+def test_a_tokenizer_key_for_both_sides_is_that_of_either_side() -> None:
+    shared = {"kind": "word", "vocab_size": 400}
+    tree = {"tokenizer": {**shared, "src": {"words": "nltk", "vocab_size": 500}}}
+    src, tgt = sides(build_recipe(tree))
+    assert src == SideSection(kind="word", words="nltk", vocab_size=500)
+    assert tgt == SideSection(kind="word", vocab_size=400)
+    section = TokenizerSection.model_validate(
+        {**shared, "tgt": SideSection(lowercase=True)}
+    )
+    assert section.tgt == SideSection(kind="word", vocab_size=400, lowercase=True)
+    dumped = section.model_dump(mode="json")
+    assert dumped.keys() == {"joint", "src", "tgt"}
+    assert TokenizerSection.model_validate(dumped) == section
+
+
+def test_a_later_key_for_both_sides_takes_the_place_of_either_sides_own(
+    tmp_path: Path,
+) -> None:
+    """Set on the command line, in an extending recipe, or in a recipe that a run has kept."""
+    src, tgt = sides(load_recipe("en-zh", ["tokenizer.kind=byte"]))
+    assert (src.kind, tgt.kind) == ("byte", "byte")
+    assert (src.vocab_size, tgt.simplified) == (4000, True)
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "en-zh"\n[tokenizer]\nkind = "byte"\nsrc.kind = "bpe"\n')
+    src, tgt = sides(load_recipe(str(own)))
+    assert (src.kind, tgt.kind) == ("bpe", "byte")
+    kept = with_values(load_recipe("en-zh"), {"tokenizer.lowercase": True})
+    assert [side.lowercase for side in sides(kept)] == [True, True]
+
+
+def test_a_wrong_tokenizer_key_is_named_where_it_stands() -> None:
+    found = problems({"tokenizer": {"kind": "bpee", "tgt": {"vocab_size": 1}}})
+    assert found == [
+        found[0],
+        "my.toml: tokenizer.tgt.vocab_size = 1: must be a whole number from 8 to 1,000,000 or none",
+    ]
+    assert found[0].startswith("my.toml: tokenizer.kind = 'bpee': must be 'auto', ")
+    assert problems({"tokenizer": {"words": "nltk"}}) == [
+        "my.toml: tokenizer: words = 'nltk' needs kind = 'word', not 'auto'"
+    ]
+    (line,) = problems({"tokenizer": {"src": {"words": "nltk"}}})
+    assert line.startswith("my.toml: tokenizer.src: words = 'nltk' needs")
 
 
 RETIRED_IN_USE = {"training.trackio": "essays"}

@@ -17,9 +17,16 @@ import torch
 import typer
 from typer.core import TyperGroup
 
+import house  # tools/house.py
 from weft.cli import app
 from weft.cli.command import SECOND_NAMES
-from weft.config import RECIPES, RecurrentSection, Seq2SeqSection, TranslationRecipe
+from weft.config import (
+    RECIPES,
+    SIDES,
+    RecurrentSection,
+    Seq2SeqSection,
+    TranslationRecipe,
+)
 from weft.data import builtin
 from weft.data.tokenizer import EOS_ID, build_tokenizers
 from weft.model.attention import AttentionRecord
@@ -260,11 +267,29 @@ def test_every_recipe_key_is_documented_with_its_default(task: str) -> None:
     page = (ROOT / "docs/recipes.md").read_text("utf-8")
     parts = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
     own, _, recurrent = parts[HEADINGS[task]].partition("\n### ")
-    documented = documented_keys(parts["Every task"]) | documented_keys(own)
+    tokenizers = documented_keys(parts["Tokenizers"])
+    if task == "translation":
+        tokenizers = {
+            key.replace("tokenizer.", f"tokenizer.{side}."): default
+            for side in SIDES
+            for key, default in tokenizers.items()
+        }
+    shared = documented_keys(parts["Every task"]) | documented_keys(parts["Layers"])
+    documented = shared | tokenizers | documented_keys(own)
     assert documented == defaults(RECIPES[task]().model_dump(mode="json"))
     if recurrent:
         section = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
         assert documented_keys(recurrent) == defaults(section)
+
+
+def test_every_recipe_key_has_its_reason() -> None:
+    page = (ROOT / "docs/recipes.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z_.]+)` \|.* \| ([^|]+) \|$", page, re.M)
+    assert {key for key, _ in rows} == set(documented_keys(page))
+    words = ("measured: ", "system: ", "class: ", "use: ", "open: ", "the paper")
+    assert [key for key, reason in rows if not reason.startswith(words)] == []
+    assert house.recipe_keys(page) == len({key for key, _ in rows} - {"task"})
+    assert house.recipe_keys(page) <= 103
 
 
 def documented_keys(text: str) -> dict[str, str]:

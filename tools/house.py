@@ -12,10 +12,13 @@ row for each:
   ...);
 - rooms: top-level modules and packages; arrows: pairs of rooms of which one imports the other;
   root: modules that lie at the top themselves.
+
+Beside the package of a checkout, the keys that its docs/recipes.md explains are counted.
 """
 
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections.abc import Iterator
@@ -66,6 +69,15 @@ def main() -> None:
     print("|---" * (HEAD.count("|") - 1) + "|")
     for folder in folders:
         print(row(folder))
+    for folder in folders:
+        page = folder.resolve().parents[1] / "docs" / "recipes.md"
+        if page.is_file():
+            print(f"\nrecipe keys: {recipe_keys(page.read_text('utf-8'))}")
+
+
+def recipe_keys(page: str) -> int:
+    """Count the keys that docs/recipes.md explains, each once; `task`, in no section, aside."""
+    return len(set(re.findall(r"^\| `([a-z_]+\.[a-z_.]+)` \|", page, re.M)))
 
 
 def row(folder: Path) -> str:

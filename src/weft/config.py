@@ -23,6 +23,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
 Layers = Annotated[int, Field(ge=1, le=1024)]
 
+SIDES = ("src", "tgt")
+
 
 class Section(BaseModel):
     """A part of the recipe: frozen, closed to unknown keys, and strict about types."""
@@ -101,12 +103,39 @@ class SideSection(Section):
         return self
 
 
+def _add_shared_keys(schema: dict[str, Any]) -> None:
+    """Add to the JSON schema of two sides' tokenizers the keys that stand for both."""
+    schema["properties"] |= SideSection.model_json_schema()["properties"]
+
+
 class TokenizerSection(Section):
-    """The tokenizers of a translator: one for both sides (`joint`, described by `src`) or two."""
+    """The tokenizers of a translator: one for both sides (`joint`, described by `src`) or two.
+
+    A key of `SideSection` in this section itself is for both sides; one in `src` or `tgt` is for
+    that side alone.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_add_shared_keys)
 
     joint: Literal["auto", True, False] = "auto"
     src: SideSection = SideSection()
     tgt: SideSection = SideSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_shared_keys_to_both_sides(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        names = SideSection.model_fields.keys()
+        shared = {key: inner for key, inner in value.items() if key in names}
+        own = {key: inner for key, inner in value.items() if key not in names}
+        for side in SIDES if shared else ():
+            settings = own.get(side, {})
+            if isinstance(settings, SideSection):
+                settings = settings.model_dump(exclude_unset=True)
+            if isinstance(settings, Mapping):
+                own[side] = {**shared, **settings}
+        return own
 
     @field_validator("joint", mode="before")
     @classmethod

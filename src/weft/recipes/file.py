@@ -8,14 +8,14 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from weft.config import RECIPES, Recipe
+from weft.config import RECIPES, SIDES, Recipe
 from weft.errors import UsageError
 from weft.recipes.problems import problems_of, unknown_keys
 from weft.recipes.retired import without_retired
@@ -88,7 +88,22 @@ def _read_recipe(name_or_file: str) -> dict[str, Any]:
         raise UsageError(
             f"{name_or_file}: extends {base!r:.80}, which extends a recipe itself; name one that does not"
         )
+    shared = tree.get("tokenizer")
+    if isinstance(shared, dict):
+        _drop_side_keys(base_tree, shared)
     return _merged(base_tree, tree)
+
+
+def _drop_side_keys(tree: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Drop keys of one side's tokenizer, which the same keys for both sides take the place of."""
+    tokenizer = tree.get("tokenizer")
+    if not isinstance(tokenizer, dict):
+        return
+    for side in SIDES:
+        settings = tokenizer.get(side)
+        if isinstance(settings, dict):
+            for key in keys:
+                settings.pop(key, None)
 
 
 def _merged(base: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,7 +179,10 @@ def _parse_value(text: str) -> Any:
 
 
 def _place(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a dotted key; a tokenizer's key for both sides takes the place of either side's own."""
     *sections, key = dotted.split(".")
+    if sections == ["tokenizer"]:
+        _drop_side_keys(tree, [key])
     for section in sections:
         inner = tree.setdefault(section, {})
         if not isinstance(inner, dict):

@@ -101,16 +101,17 @@ NAMES_ELSEWHERE = {
     "model.positions": (
         "pos_encoding positional_encoding position_embedding position_encoding rope"
     ),
-    "tokenizer.src.vocab_size tokenizer.vocab_size": (
+    "tokenizer.vocab_size": (
         "vocab vocabulary vocab_size vocabulary_size n_vocab num_merges bpe_size "
-        "bpe_merges src_vocab_size"
+        "bpe_merges"
     ),
+    "tokenizer.src.vocab_size": "src_vocab_size",
     "tokenizer.tgt.vocab_size": "tgt_vocab_size",
-    "tokenizer.src.kind tokenizer.kind": (
+    "tokenizer.kind": (
         "tokenizer tokenizer_type tokenization subword bpe sentencepiece spm"
     ),
-    "tokenizer.src.lowercase tokenizer.lowercase": "lower lc do_lower_case uncased",
-    "tokenizer.src.min_frequency tokenizer.min_frequency": "min_freq min_count",
+    "tokenizer.lowercase": "lower lc do_lower_case uncased",
+    "tokenizer.min_frequency": "min_freq min_count",
     "batches.window_len data.max_len": (
         "max_length max_seq_len max_seq_length seq_len sequence_length seq_length "
         "max_sequence_length block_size bptt context context_length ctx n_ctx"

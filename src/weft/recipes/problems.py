@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from weft.config import RECIPES
+from weft.config import RECIPES, SIDES
 from weft.recipes.foreign_keys import NAMES_ELSEWHERE
 
 LONGEST = 60  # characters of a value that are shown
@@ -187,8 +187,28 @@ def _path(problem: Any) -> Path:
     return path
 
 
+def _where_written(path: Path, tree: Any) -> Path:
+    """Return the path of the tokenizers' key for both sides, where a side has it from there."""
+    if not _is_of_side(path) or _holds(tree, path[:3]):
+        return path
+    return path[:1] + path[2:]
+
+
+def _is_of_side(path: Path) -> bool:
+    """Return whether a path leads into the tokenizer of one side of a translator."""
+    return len(path) > 1 and path[0] == "tokenizer" and path[1] in SIDES
+
+
+def _holds(tree: Any, path: Path) -> bool:
+    for part in path:
+        if not isinstance(tree, Mapping) or part not in tree:
+            return False
+        tree = tree[part]
+    return True
+
+
 def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
-    path = _path(problem)
+    path = _where_written(_path(problem), tree)
     kind = problem["type"]
     if kind == "extra_forbidden":
         return _unknown(path, fields)
@@ -292,6 +312,8 @@ def _same_or_called(path: Path, keys: Sequence[str]) -> str:
     called = _called_elsewhere(leaf, keys)
     if not called:
         return ""
+    if _is_of_side(path):
+        called = [".".join([*path[:2], key.rsplit(".", 1)[-1]]) for key in called]
     steps = " (steps, not epochs)" if "epoch" in leaf else ""
     return f"did you mean {' or '.join(called)}{steps}?"
 
