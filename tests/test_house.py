@@ -97,14 +97,14 @@ run.record: data folder training
 run.origin: config folder recipes run.record training
 run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training
-run.judging: data evaluation folder inspection predict run.judging tasks
+run.judging: data folder inspection predict run.judging tasks
 run.publication: data folder kernels run.card run.judging run.record tasks training
 run.planning: config data folder run.request tasks training
 run.preparing: config data folder kernels run.origin run.planning run.record run.request tasks training
 run.card: data tasks
 run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
-ship: config data decoding engine folder kernels model predict run tasks training
+ship: data decoding engine folder kernels model predict run tasks training
 cli: *
 __main__: *
 __init__: *

@@ -28,6 +28,7 @@ from weft.config import (
     Section,
     SideSection,
     TokenizerSection,
+    recipe_difference,
 )
 from weft.errors import FolderError
 from weft.folder import durable
@@ -124,6 +125,16 @@ class FolderConfig(Section):
     def position_bound(self) -> int:
         """Return the size of the table of sinusoidal positions, which no file holds."""
         return 0
+
+    def differences(self, other: "FolderConfig") -> dict[str, tuple[Any, Any]]:
+        """Return the dotted keys in which another model is unlike this one, with both values.
+
+        Aside from what does not change how a model computes.
+        """
+        differing = recipe_difference(self, other)
+        for key in ("weft_version", "known_words", "low_confidence"):
+            differing.pop(key, None)
+        return differing
 
 
 class TranslationConfig(FolderConfig):

@@ -10,7 +10,6 @@ from pathlib import Path
 from safetensors.torch import load_file
 from torch import Tensor
 
-from weft.config import recipe_difference
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import (
@@ -92,9 +91,7 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
     if first.config.task != other.config.task:
         tasks = f"holds a model for {other.config.task}, {first.folder} one for {first.config.task}"
         raise FolderError(f"{other.folder}: {tasks}; only like models can be averaged")
-    differing = recipe_difference(first.config, other.config)
-    for key in ("weft_version", "known_words", "low_confidence"):
-        differing.pop(key, None)
+    differing = first.config.differences(other.config)
     if differing:
         key, (value, other_value) = min(differing.items())
         raise FolderError(

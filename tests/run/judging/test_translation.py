@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from weft.evaluation.metrics import translation_scores
 from weft.predict.prediction import Prediction
 from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
 from weft.run.judging.translation import judge, outcomes
@@ -31,7 +32,11 @@ def verdict_on(
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     some = [said(kind) for kind in kinds]
     references = [REFERENCE] * len(kinds)
-    found = judge(kinds, some, references, [copies] * len(kinds), "en")
+
+    def bleu_of(texts: Sequence[str]) -> float:
+        return translation_scores(texts, references, "en").bleu
+
+    found = judge(kinds, some, references, [copies] * len(kinds), "en", bleu_of)
     return found.with_curve("rises" if improves else "", ["more text"])
 
 

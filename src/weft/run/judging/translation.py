@@ -4,11 +4,10 @@ No score alone decides. What does: how many translations are broken, how many ar
 and whether looking a sentence up in the training text would do as well.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from weft.data.corpus import ParallelText
-from weft.evaluation.metrics import translation_scores
 from weft.predict.prediction import Prediction
 from weft.predict.segments import joiner
 from weft.run.judging.judgement import (
@@ -79,7 +78,13 @@ def judge_translator(
     predictions = task.predictor().translate(dev.src)
     references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
     copies = _copies(task, train.select(places(len(train), MOST_REMEMBERED)), dev.src)
-    return judge(dev.src, predictions, references, copies, task.config.tgt_lang)
+    normalized = replace(dev, tgt=references)
+
+    def bleu_of(texts: Sequence[str]) -> float:
+        return task.scores_of_texts(normalized, texts).bleu
+
+    language = task.config.tgt_lang
+    return judge(dev.src, predictions, references, copies, language, bleu_of)
 
 
 def judge(
@@ -88,10 +93,12 @@ def judge(
     references: Sequence[str],
     copies: Sequence[str],
     language: str,
+    bleu_of: Callable[[Sequence[str]], float],
 ) -> Judgement:
     """Return the verdict on some translations.
 
-    `copies` are the translations of the nearest training sentences.
+    `copies` are the translations of the nearest training sentences; `bleu_of` scores texts against
+    the references.
     """
     count = len(references)
     if count < FEW_JUDGED:
@@ -100,8 +107,8 @@ def judge(
         )
     texts = [prediction.text for prediction in predictions]
     counts = outcomes(predictions, references, language)
-    bleu = translation_scores(texts, references, language).bleu
-    copied = translation_scores(copies, references, language).bleu
+    bleu = bleu_of(texts)
+    copied = bleu_of(copies)
     verdict, first = _verdict(counts, bleu, copied, language)
     figures = {
         **asdict(counts),
