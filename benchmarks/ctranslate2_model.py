@@ -53,7 +53,7 @@ def set_norm(spec: Any, part: Part) -> None:
 
 
 def set_layer(spec: Any, layer: Part, has_memory: bool) -> None:
-    own, across = layer.own, layer.across
+    own, across = layer.self_attention, layer.cross_attention
     set_norm(spec.self_attention.layer_norm, layer.norms[0])
     set_linear(spec.self_attention.linear[0], own.query, own.key, own.value)
     set_linear(spec.self_attention.linear[1], own.output)

@@ -311,9 +311,9 @@ def test_compilers_without_shufflevector_make_the_same(
             operations.attention(x, x, x),
         )
         training.call("transposed", rows, rows, across, 222, 19, 19)
-        (slope,) = torch.autograd.grad(out.square().sum(), x)
+        (grad,) = torch.autograd.grad(out.square().sum(), x)
         assert torch.equal(across, rows.T)
-        return [out.detach(), slope, across]
+        return [out.detach(), grad, across]
 
     shutil.copytree(compiled.parent, tmp_path / "cache" / "weft")
     expected = results()

@@ -156,10 +156,8 @@ def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back(
     assert torch.allclose(out[passed].float(), 2 * plain[passed] ** power, rtol=0.02)
     out.float().sum().backward()
     assert inner.bias.grad is not None
-    slopes = 2 * power * plain ** (power - 1) * passed
-    assert torch.allclose(
-        inner.bias.grad, slopes.sum(0), rtol=0 if power == 1 else 0.01
-    )
+    grads = 2 * power * plain ** (power - 1) * passed
+    assert torch.allclose(inner.bias.grad, grads.sum(0), rtol=0 if power == 1 else 0.01)
 
 
 @pytest.mark.parametrize("low", TYPES)
@@ -346,7 +344,7 @@ def test_memory_that_is_used_again_belongs_to_one_loss_at_a_time() -> None:
     projection, labels = nn.Linear(WIDTH, 97), torch.randint(1, 97, (50,))
     states = [torch.randn(50, WIDTH, requires_grad=True) for _ in range(3)]
 
-    def slopes(order: Sequence[int]) -> list[Tensor]:
+    def grads(order: Sequence[int]) -> list[Tensor]:
         """Gradients of the projection where all losses are there before the first goes back."""
         losses = {
             i: operations.cross_entropy(states[i], projection, labels, 0.1, 0)[0]
@@ -354,8 +352,8 @@ def test_memory_that_is_used_again_belongs_to_one_loss_at_a_time() -> None:
         }
         return [torch.autograd.grad(losses[i], projection.weight)[0] for i in order]
 
-    alone = [slopes([i])[0] for i in range(3)]
-    assert all(torch.equal(a, b) for a, b in zip(alone, slopes([0, 1, 2]), strict=True))
+    alone = [grads([i])[0] for i in range(3)]
+    assert all(torch.equal(a, b) for a, b in zip(alone, grads([0, 1, 2]), strict=True))
     loss, _ = operations.cross_entropy(states[0], projection, labels, 0.1, 0)
     torch.autograd.grad(loss, projection.weight, retain_graph=True)
     with pytest.raises(RuntimeError, match="a second time"):

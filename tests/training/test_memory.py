@@ -125,20 +125,24 @@ def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
         pytest.skip(f"no native kernels here: {error}")
     query = torch.randn(1, 2, 700, 8, requires_grad=True)
     causal = torch.ones(700, 700, dtype=torch.bool).tril()
-    with training.counting_rooms() as rooms:
+    with training.counting_workspaces() as workspaces:
         operations.attention(query, query, query, causal)
         operations.attention(query, query, query, causal[-1:])
     threads = torch.get_num_threads()
-    assert 4 * 700 * 700 * threads < rooms[0] < 1.5 * 4 * 700 * 700 * threads
-    assert rooms[1] < 0.3 * rooms[0]
+    assert 4 * 700 * 700 * threads < workspaces[0] < 1.5 * 4 * 700 * 700 * threads
+    assert workspaces[1] < 0.3 * workspaces[0]
 
     model, batch = Seq2SeqTransformer(SHAPE, 41, 41, joint=True), made(64)
-    with training.counting_rooms() as rooms:
+    with training.counting_workspaces() as workspaces:
         whole = memory.BESIDE * kept_bytes(
             lambda: loss_of(model, batch), model.parameters()
         )
     fixed = memory.OF_WEIGHTS * sum(p.numel() for p in model.parameters())
-    for parts, spare in ((1, max(rooms)), (2, max(rooms)), (5, max(rooms))):
+    for parts, spare in (
+        (1, max(workspaces)),
+        (2, max(workspaces)),
+        (5, max(workspaces)),
+    ):
         free = (fixed + spare + 1.05 * whole / parts) / memory.SPARE
         assert parts_to_fit(model, lambda b: loss_of(model, b), batch, free) == parts
         less = free - (spare + 0.1 * whole / parts) / memory.SPARE

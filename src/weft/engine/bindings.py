@@ -48,18 +48,18 @@ class _Layer(ctypes.Structure):
         *(
             (name, _Matrix)
             for name in (
-                "mine",
-                "mine_out",
-                "query",
-                "theirs",
-                "theirs_out",
+                "self_qkv",
+                "self_out",
+                "cross_query",
+                "cross_kv",
+                "cross_out",
                 "inner",
                 "gate",
                 "outer",
             )
         ),
-        ("mine_gains", _POINTER * 2),
-        ("theirs_gains", _POINTER * 2),
+        ("self_gains", _POINTER * 2),
+        ("cross_gains", _POINTER * 2),
     )
 
 
@@ -140,16 +140,15 @@ class Attention:
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of a layer; `across`, over the memory, is a decoder's. A norm for each of its
-    parts.
+    """The weights of a layer; an encoder's and a language model's have no cross-attention.
 
-    Norms `after` the parts are for what they give. A `gate` is activated, and multiplied with what
-    `inner` gives.
+    `norms` has one for each sublayer, `after` one for the output of each, if any. A `gate` is
+    activated, and multiplied with what `inner` gives.
     """
 
     norms: tuple[Norm, ...]
-    own: Attention
-    across: Attention | None
+    self_attention: Attention
+    cross_attention: Attention | None
     inner: Linear
     outer: Linear
     gate: Linear | None = None
@@ -192,19 +191,14 @@ class Weights:
 
 @dataclass(frozen=True)
 class Heads:
-    """The layout of heads: in `groups`, in each dimension after dimension (`steps`), a lane a
-    head.
-    """
+    """The layout of heads: in `groups`, in each dimension after dimension, one lane a head."""
 
     num_heads: int
     head_dim: int
 
     @property
     def lanes(self) -> int:
-        """Return how many heads stand side by side.
-
-        A power of two, at most as many as there are numbers in a register.
-        """
+        """Count the heads of a group: a power of two, at most the numbers of a register."""
         return min(_lanes(), 1 << (self.num_heads - 1).bit_length())
 
     @property
@@ -256,10 +250,8 @@ def quantized(
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return the compiled functions. Raises UnavailableError with the reason where there are
-    none.
-    """
-    found = native.library(SOURCE)
+    """Load the compiled functions. Raises UnavailableError with the reason."""
+    compiled = native.library(SOURCE)
     signatures = {
         "decoding_lanes": (_LONG, ()),
         "decoding_int8_group": (_LONG, ()),
@@ -275,9 +267,9 @@ def library() -> ctypes.CDLL:
         ),
     }
     for name, (result, arguments) in signatures.items():
-        function = getattr(found, name)
+        function = getattr(compiled, name)
         function.restype, function.argtypes = result, arguments
-    return found
+    return compiled
 
 
 class Engine:
@@ -292,7 +284,8 @@ class Engine:
         """
         self._library = library()
         self._kept: list[object] = []  # what the structures point to
-        self.kind, self.vocab_size = kind, weights.projection.weight.shape[0]
+        self.kind = kind
+        self.vocab_size = weights.projection.weight.shape[0]
         heads = Heads(weights.num_heads, weights.head_dim)
         d_model = weights.tgt.tokens.shape[1]
         first = (weights.encoder or weights.decoder)[0]
@@ -328,7 +321,8 @@ class Engine:
             decoder_norm=self._norm(weights.decoder_norm),
             projection=self._matrix(weights.projection, missing=-float("inf")),
         )
-        self._projection, self._lock = weights.projection, Lock()
+        self._projection = weights.projection
+        self._lock = Lock()
 
     def session(self, slots: int, places: int) -> "Session":
         """Start a session of so many sentences, each with so many hypotheses; for one thread at
@@ -343,31 +337,33 @@ class Engine:
                 self._model.listed = self._matrix(self._projection, is_packed=False)
 
     def _layers(self, layers: tuple[Layer, ...], heads: Heads) -> ctypes.Array[_Layer]:
-        found = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
-        self._kept.append(found)
-        return found
+        array = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
+        self._kept.append(array)
+        return array
 
     def _layer(self, layer: Layer, heads: Heads) -> _Layer:
-        own, across = layer.own, layer.across
-        mine = _joined(*(heads.into(part) for part in (own.query, own.key, own.value)))
-        found = _Layer(
+        own, cross = layer.self_attention, layer.cross_attention
+        self_qkv = _joined(
+            *(heads.into(part) for part in (own.query, own.key, own.value))
+        )
+        native_layer = _Layer(
             norms=(_Norm * 3)(*(self._norm(norm) for norm in layer.norms)),
             after=(_Norm * 3)(*(self._norm(norm) for norm in layer.after)),
-            mine_gains=self._gains(own),
+            self_gains=self._gains(own),
             gate=_Matrix() if layer.gate is None else self._matrix(layer.gate),
-            mine=self._matrix(mine),
-            mine_out=self._matrix(heads.out_of(own.output)),
+            self_qkv=self._matrix(self_qkv),
+            self_out=self._matrix(heads.out_of(own.output)),
             inner=self._matrix(layer.inner),
             outer=self._matrix(layer.outer),
         )
-        if across is not None:
-            found.query = self._matrix(heads.into(across.query))
-            found.theirs = self._matrix(
-                _joined(heads.into(across.key), heads.into(across.value))
+        if cross is not None:
+            native_layer.cross_query = self._matrix(heads.into(cross.query))
+            native_layer.cross_kv = self._matrix(
+                _joined(heads.into(cross.key), heads.into(cross.value))
             )
-            found.theirs_out = self._matrix(heads.out_of(across.output))
-            found.theirs_gains = self._gains(across)
-        return found
+            native_layer.cross_out = self._matrix(heads.out_of(cross.output))
+            native_layer.cross_gains = self._gains(cross)
+        return native_layer
 
     def _matrix(
         self, linear: Linear, missing: float = 0.0, is_packed: bool = True
@@ -376,7 +372,8 @@ class Engine:
 
         Outputs that only pad have the bias `missing`.
         """
-        weight, bias = linear.weight.detach().float(), linear.bias
+        weight = linear.weight.detach().float()
+        bias = linear.bias
         outputs, inputs = (_filled(size) for size in weight.shape)
         whole = weight.new_zeros(outputs, inputs)
         whole[: weight.shape[0], : weight.shape[1]] = weight
@@ -387,22 +384,20 @@ class Engine:
         if self.kind == "int8":
             whole, steps = quantized(whole)
             offset = -128 if group == 4 else 0
-            scales, starts = (
-                self._pointer(steps),
-                self._pointer(offset * whole.sum(1, dtype=torch.int32)),
-            )
+            scales = self._pointer(steps)
+            starts = self._pointer(offset * whole.sum(1, dtype=torch.int32))
             whole = whole if group == 4 else whole.short()
         elif self.kind == "bfloat16":
             whole = whole.bfloat16()
         panels = whole.view(outputs // _lanes(), _lanes(), inputs // group, group)
         laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
         return _Matrix(
-            self._pointer(laid_out),
-            scales,
-            starts,
-            self._pointer(biases),
-            inputs,
-            outputs,
+            weights=self._pointer(laid_out),
+            scales=scales,
+            starts=starts,
+            bias=self._pointer(biases),
+            inputs=inputs,
+            outputs=outputs,
         )
 
     def _norm(self, norm: Norm | None) -> _Norm:
@@ -469,15 +464,11 @@ class Session:
         if any(len(ids) for ids in allowed):
             self.engine.prepare_lists()
         into = np.asarray(indices, np.int64)
-        given = (
-            *_end_to_end(sources),
-            *_end_to_end(allowed or [()] * len(sources)),
-        )
-        self._done(
-            self._library.decoding_encode(
-                self._handle, len(into), *(x.ctypes.data for x in (into, *given))
-            )
-        )
+        lists = allowed or [()] * len(sources)
+        arrays = into, *_end_to_end(sources), *_end_to_end(lists)
+        addresses = (x.ctypes.data for x in arrays)
+        status = self._library.decoding_encode(self._handle, len(into), *addresses)
+        self._refuse_failure(status)
 
     def step(
         self,
@@ -489,13 +480,12 @@ class Session:
         all_log_probs: bool = False,
         as_logits: bool = False,
     ) -> TopK:
-        """Take one more token for each row, and give the `count` best next ones of those rows
-        `wanted` (all).
+        """Take one more token for each row; return the `k` best next ones of the rows `wanted`.
 
-        The best stand first, the lower id among equals; those of all come with them if `whole`, or,
-        `as_logits`, what the output layer gave in their place: apart by one number a row. What is
-        banned is said of the rows wanted. `beside` (R, D) is added to the tokens' vectors. Raises
-        MemoryError.
+        Without `wanted` that is all rows; bans are those of the rows wanted. The best stand first,
+        the lower id among equals. `all_log_probs` returns those of all tokens too, `as_logits` what
+        the output layer gave in their place, which differs by one number a row. `beside` (R, D) is
+        added to the tokens' vectors. Raises MemoryError.
         """
         sentences, beams, positions = (
             np.ascontiguousarray(x, np.int64)
@@ -505,52 +495,37 @@ class Session:
             np.ascontiguousarray(x, np.int32)
             for x in (inputs.tokens, inputs.ancestors, inputs.banned)
         )
-        wanted = (
-            np.arange(len(inputs))
-            if wanted is None
-            else np.ascontiguousarray(wanted, np.int64)
-        )
+        if wanted is None:
+            wanted = np.arange(len(inputs))
+        wanted = np.ascontiguousarray(wanted, np.int64)
         ends = np.zeros(len(wanted)) if inputs.ban_ends is None else inputs.ban_ends
         ban_ends = np.ascontiguousarray(ends, np.int64)
         if beside is not None:
             beside = self._filled_up(beside)
         best = np.full((len(wanted), k), -np.inf, np.float32)
         ids = np.zeros((len(wanted), k), np.int32)
-        all_of_them = (
-            np.empty((len(wanted), self.engine.vocab_size), np.float32)
-            if all_log_probs
-            else None
+        every = None
+        if all_log_probs:
+            every = np.empty((len(wanted), self.engine.vocab_size), np.float32)
+        rows = sentences, beams, positions, tokens, ancestors
+        status = self._library.decoding_step(
+            self._handle,
+            len(inputs),
+            *(x.ctypes.data for x in rows),
+            ancestors.strides[0] // 4,
+            _address(beside),
+            wanted.ctypes.data,
+            len(wanted),
+            banned.ctypes.data,
+            ban_ends.ctypes.data,
+            k,
+            best.ctypes.data,
+            ids.ctypes.data,
+            _address(every),
+            as_logits,
         )
-        self._done(
-            self._library.decoding_step(
-                *(
-                    self._handle,
-                    len(inputs),
-                    *(
-                        x.ctypes.data
-                        for x in (sentences, beams, positions, tokens, ancestors)
-                    ),
-                ),
-                *(
-                    ancestors.strides[0] // 4,
-                    None if beside is None else beside.ctypes.data,
-                ),
-                *(
-                    wanted.ctypes.data,
-                    len(wanted),
-                    banned.ctypes.data,
-                    ban_ends.ctypes.data,
-                    k,
-                ),
-                *(
-                    best.ctypes.data,
-                    ids.ctypes.data,
-                    None if all_of_them is None else all_of_them.ctypes.data,
-                ),
-                as_logits,
-            )
-        )
-        return best, ids, all_of_them
+        self._refuse_failure(status)
+        return best, ids, every
 
     def _filled_up(self, beside: NDArray[np.float32]) -> NDArray[np.float32]:
         """Pad rows of d_model numbers to the engine's own width."""
@@ -558,7 +533,7 @@ class Session:
         rows[:, : beside.shape[1]] = beside
         return rows
 
-    def _done(self, status: int) -> None:
+    def _refuse_failure(self, status: int) -> None:
         if status == 1:
             raise MemoryError
         if status:
@@ -571,6 +546,10 @@ def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int6
     """Join rows of ids, and say where each ends."""
     ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
     return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
+
+
+def _address(array: NDArray[np.float32] | None) -> int | None:
+    return None if array is None else array.ctypes.data
 
 
 def _lanes() -> int:

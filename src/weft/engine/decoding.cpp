@@ -1,6 +1,6 @@
-// Decoding on a processor: sentences are encoded, and hypotheses go on by one position or several, many at a time.
+// Decoding on a CPU: sentences are encoded, and hypotheses go on by one position or several, many at a time.
 //
-// Plain C functions over pointers, called from decoding.py. One session belongs to one thread; the weights are shared.
+// Plain C functions over pointers, called from bindings.py. One session belongs to one thread; the weights are shared.
 // What a row becomes depends on that row alone, bit for bit: every sum is made in an order of its own, whatever
 // stands beside it. All widths are multiples of LANES; what fills them up is zero.
 
@@ -22,7 +22,7 @@
 extern "C" {
 
 // y = W x + bias. The weights lie in panels of LANES outputs; each holds, for one group of inputs after the other,
-// four bytes an output: one float32, two bfloat16, and four int8 or, where the processor adds up no products of bytes, two
+// four bytes an output: one float32, two bfloat16, and four int8 or, where the CPU adds up no products of bytes, two
 // of them as int16. `starts` are what sums of int8 begin with.
 struct Matrix {
     const uint8_t* weights;
@@ -36,13 +36,13 @@ struct Norm {  // without a gain there is none
     const float *gain, *bias;
 };
 
-// `mine` gives queries, keys and values, `theirs` keys and values of the memory; none: no cross-attention. What a part
-// gives has a norm of its own in `after`, if any. A gate, if any, is activated in the place of `inner`, which it is
-// multiplied with. Gains of queries and keys, a number a dimension: without them these are not normed.
+// `self_qkv` gives queries, keys and values of self-attention, `cross_query` and `cross_kv` those of cross-attention; none:
+// no cross-attention. What a sublayer gives has a norm of its own in `after`, if any. A gate, if any, is activated in the place
+// of `inner`, which it is multiplied with. Gains of queries and keys, a number a dimension: without them these are not normed.
 struct Layer {
     Norm norms[3], after[3];
-    Matrix mine, mine_out, query, theirs, theirs_out, inner, gate, outer;
-    const float *mine_gains[2], *theirs_gains[2];
+    Matrix self_qkv, self_out, cross_query, cross_kv, cross_out, inner, gate, outer;
+    const float *self_gains[2], *cross_gains[2];
 };
 
 // Queries, keys and values lie in `groups` of heads, in each dimension after dimension, in each one lane a head:
@@ -112,26 +112,26 @@ struct Buffer {
 
 struct Float32 {
     static constexpr int64_t GROUP = 1;
-    typedef float Kept;  // keys and values of the memory and of the past
+    typedef float Cached;  // keys and values of the memory and of the past
     typedef vector Sums;
     static Sums start(const Matrix&, int64_t) { return Sums{}; }
-    static Sums dot(Sums sums, whole_vector given, whole_vector weights) { return sums + (vector)given * (vector)weights; }
+    static Sums dot(Sums sums, whole_vector inputs, whole_vector weights) { return sums + (vector)inputs * (vector)weights; }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
     static float total(Sums sums, const Matrix&, int64_t, float) { return across(sums, sum_of); }
 };
 
 struct BFloat16 {
     static constexpr int64_t GROUP = 2;
-    typedef bfloat16 Kept;
+    typedef bfloat16 Cached;
     typedef vector Sums;
     static Sums start(const Matrix&, int64_t) { return Sums{}; }
-    static Sums dot(Sums sums, whole_vector given, whole_vector weights) {
+    static Sums dot(Sums sums, whole_vector inputs, whole_vector weights) {
 #if defined(__AVX512BF16__)
-        return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)given, (__m512bh)weights);
+        return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)inputs, (__m512bh)weights);
 #else
-        bits_vector bits = (bits_vector)weights, ours = (bits_vector)given;
-        sums += (vector)(ours << 16) * (vector)(bits << 16);
-        return sums + (vector)(ours & 0xffff0000u) * (vector)(bits & 0xffff0000u);
+        bits_vector bits = (bits_vector)weights, x = (bits_vector)inputs;
+        sums += (vector)(x << 16) * (vector)(bits << 16);
+        return sums + (vector)(x & 0xffff0000u) * (vector)(bits & 0xffff0000u);
 #endif
     }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
@@ -150,21 +150,21 @@ struct Int8 {
 #else
     static constexpr int64_t GROUP = 4;
 #endif
-    typedef bfloat16 Kept;
+    typedef bfloat16 Cached;
     typedef whole_vector Sums;
     static Sums start(const Matrix& matrix, int64_t output) { return read_wholes(matrix.starts + output); }
-    static Sums dot(Sums sums, whole_vector given, whole_vector weights) {
+    static Sums dot(Sums sums, whole_vector inputs, whole_vector weights) {
 #if defined(__AVX512VNNI__)
-        return (Sums)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)given, (__m512i)weights);
+        return (Sums)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)inputs, (__m512i)weights);
 #elif defined(__AVXVNNI__)
-        return (Sums)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)given, (__m256i)weights);
+        return (Sums)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)inputs, (__m256i)weights);
 #elif defined(__AVX512BW__)
-        return sums + (Sums)_mm512_madd_epi16((__m512i)given, (__m512i)weights);
+        return sums + (Sums)_mm512_madd_epi16((__m512i)inputs, (__m512i)weights);
 #elif defined(BYTES_AS_PAIRS)
-        return sums + (Sums)_mm256_madd_epi16((__m256i)given, (__m256i)weights);
+        return sums + (Sums)_mm256_madd_epi16((__m256i)inputs, (__m256i)weights);
 #else
         for (int i = 0; i < 4; i++)
-            sums += (whole_vector)(((bits_vector)given >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
+            sums += (whole_vector)(((bits_vector)inputs >> (8 * i)) & 255u) * ((whole_vector)((bits_vector)weights << (24 - 8 * i)) >> 24);
         return sums;
 #endif
     }
@@ -176,11 +176,11 @@ struct Int8 {
     }
 };
 
-struct Given {  // rows of inputs, as a Kind has them; scales of int8 alone
+struct Inputs {  // rows of inputs, as a Kind has them; scales of int8 alone
     uint8_t* data;
     int64_t stride, rows;
     float* scales;
-    Given from(int64_t row, int64_t count) const { return {data + row * stride, stride, count, scales + row}; }
+    Inputs from(int64_t row, int64_t count) const { return {data + row * stride, stride, count, scales + row}; }
 };
 
 // With the error function of Abramowitz and Stegun 1964, 7.1.26: off by less than 2e-7.
@@ -207,7 +207,7 @@ struct Target {
     int64_t activation;
 };
 
-// As many sums as there are registers for, of which some processors have 32 and others 16.
+// As many sums as there are registers for, of which some CPUs have 32 and others 16.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int TILE_ROWS = 6, TILE_PANELS = 4;
 #else
@@ -215,10 +215,10 @@ constexpr int TILE_ROWS = 6, TILE_PANELS = 2;
 #endif
 
 template <typename Kind, int ROWS, int PANELS>
-void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, const Target& target) {
+void tile(const Matrix& matrix, const Inputs& inputs, int64_t row, int64_t panel, const Target& target) {
     typename Kind::Sums sums[ROWS][PANELS];
     const int64_t groups = matrix.inputs / Kind::GROUP, output = panel * LANES;
-    const uint8_t *x = given.data + row * given.stride, *weights = matrix.weights + panel * groups * BYTES;
+    const uint8_t *x = inputs.data + row * inputs.stride, *weights = matrix.weights + panel * groups * BYTES;
     for (int r = 0; r < ROWS; r++)
         for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::start(matrix, output + p * LANES);
     for (int64_t g = 0; g < groups; g++) {
@@ -226,14 +226,14 @@ void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, 
         for (int p = 0; p < PANELS; p++) w[p] = read_wholes(weights + (p * groups + g) * BYTES);
         for (int r = 0; r < ROWS; r++) {
             int32_t four;
-            std::memcpy(&four, x + r * given.stride + g * 4, 4);
+            std::memcpy(&four, x + r * inputs.stride + g * 4, 4);
             for (int p = 0; p < PANELS; p++) sums[r][p] = Kind::dot(sums[r][p], whole_vector{} + four, w[p]);
         }
     }
     for (int r = 0; r < ROWS; r++)
         for (int p = 0; p < PANELS; p++) {
             int64_t at = output + p * LANES;
-            vector y = Kind::result(sums[r][p], matrix, at, given.scales[row + r]) + read(matrix.bias + at);
+            vector y = Kind::result(sums[r][p], matrix, at, inputs.scales[row + r]) + read(matrix.bias + at);
             float* to = target.data + (row + r) * target.stride + at;
             if (target.mode == ADD) y += read(to);
             if (target.mode == ACTIVATE) y = activated(y, target.activation);
@@ -242,36 +242,36 @@ void tile(const Matrix& matrix, const Given& given, int64_t row, int64_t panel, 
 }
 
 template <typename Kind, int ROWS, int PANELS>
-void tile_of(int64_t rows, const Matrix& matrix, const Given& given, int64_t row, int64_t panel, const Target& target) {
-    if (rows >= ROWS) return tile<Kind, ROWS, PANELS>(matrix, given, row, panel, target);
-    if constexpr (ROWS > 1) tile_of<Kind, ROWS - 1, PANELS>(rows, matrix, given, row, panel, target);
+void tile_of(int64_t rows, const Matrix& matrix, const Inputs& inputs, int64_t row, int64_t panel, const Target& target) {
+    if (rows >= ROWS) return tile<Kind, ROWS, PANELS>(matrix, inputs, row, panel, target);
+    if constexpr (ROWS > 1) tile_of<Kind, ROWS - 1, PANELS>(rows, matrix, inputs, row, panel, target);
 }
 
 template <typename Kind>
-void product(const Matrix& matrix, const Given& given, float* to, Mode mode = STORE, int64_t activation = RELU) {
+void product(const Matrix& matrix, const Inputs& inputs, float* to, Mode mode = STORE, int64_t activation = RELU) {
     Target target{to, matrix.outputs, mode, activation};
     int64_t panels = matrix.outputs / LANES;
     for (int64_t panel = 0; panel < panels;) {
         bool whole = panels - panel >= TILE_PANELS;
-        for (int64_t row = 0; row < given.rows; row += TILE_ROWS)
+        for (int64_t row = 0; row < inputs.rows; row += TILE_ROWS)
             if (whole)
-                tile_of<Kind, TILE_ROWS, TILE_PANELS>(given.rows - row, matrix, given, row, panel, target);
+                tile_of<Kind, TILE_ROWS, TILE_PANELS>(inputs.rows - row, matrix, inputs, row, panel, target);
             else
-                tile_of<Kind, TILE_ROWS, 1>(given.rows - row, matrix, given, row, panel, target);
+                tile_of<Kind, TILE_ROWS, 1>(inputs.rows - row, matrix, inputs, row, panel, target);
         panel += whole ? TILE_PANELS : 1;
     }
 }
 
 // Some outputs of a matrix alone, whose weights lie one output behind the other; what fills up the last vector is -inf.
 template <typename Kind>
-void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const Given& given, float* to) {
+void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const Inputs& inputs, float* to) {
     const int64_t bytes = matrix.inputs / Kind::GROUP * 4, rest = bytes % BYTES, whole = bytes - rest;
     const int64_t count = outputs.size(), stride = padded(count);
     for (int64_t n = 0; n < count; n++) {
         const int64_t output = outputs[n];
         const uint8_t* weights = matrix.weights + output * bytes;
-        for (int64_t r = 0; r < given.rows; r++) {
-            const uint8_t* x = given.data + r * given.stride;
+        for (int64_t r = 0; r < inputs.rows; r++) {
+            const uint8_t* x = inputs.data + r * inputs.stride;
             typename Kind::Sums sums{};
             for (int64_t at = 0; at < whole; at += BYTES) sums = Kind::dot(sums, read_wholes(x + at), read_wholes(weights + at));
             if (rest) {
@@ -279,10 +279,10 @@ void product_of(const Matrix& matrix, const std::vector<int32_t>& outputs, const
                 std::memcpy(&last_x, x + whole, rest), std::memcpy(&last_weights, weights + whole, rest);
                 sums = Kind::dot(sums, last_x, last_weights);
             }
-            to[r * stride + n] = Kind::total(sums, matrix, output, given.scales[r]) + matrix.bias[output];
+            to[r * stride + n] = Kind::total(sums, matrix, output, inputs.scales[r]) + matrix.bias[output];
         }
     }
-    for (int64_t r = 0; r < given.rows; r++)
+    for (int64_t r = 0; r < inputs.rows; r++)
         std::fill(to + r * stride + count, to + (r + 1) * stride, -std::numeric_limits<float>::infinity());
 }
 
@@ -328,8 +328,8 @@ inline void normalize(const Model& model, const Norm& norm, const float* x, floa
         write(to + c, (read(x + c) - mean) * inverse * read(norm.gain + c) + read(norm.bias + c));
 }
 
-template <typename Kept>
-void keep(const float* from, int64_t size, Kept* to) {
+template <typename Cached>
+void cache(const float* from, int64_t size, Cached* to) {
     for (int64_t i = 0; i < size; i += LANES) write(to + i, read(from + i));
 }
 
@@ -386,8 +386,8 @@ void attend(const Model& model, const float* query, float* context, int64_t keys
     }
 }
 
-// Turn queries or keys by their position: dimension i and i + half of each head are a pair.
-void turn(const Model& model, float* x, int64_t position) {
+// Rotate queries or keys by their position: dimension i and i + half of each head are a pair.
+void rotate(const Model& model, float* x, int64_t position) {
     const float *cosines = model.cosines + position * model.half, *sines = model.sines + position * model.half;
     const int64_t lanes = model.lanes, span = model.steps * lanes;
     for (int64_t group = 0; group < model.groups * span; group += span)
@@ -417,13 +417,13 @@ struct Slot {  // one sentence: keys and values of its memory, and of its hypoth
     std::vector<int32_t> allowed;  // the outputs that it may have, ascending; none: all
 };
 
-constexpr int64_t SOME_ROWS = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
+constexpr int64_t ROWS_AT_ONCE = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
 
 struct Session {
     const Model& model;
     const int64_t places, width;
     std::vector<Slot> slots;
-    Buffer x, y, mine, context, wide, weights, prepared, scales;
+    Buffer x, y, qkv, context, wide, weights, prepared, scales;
 
     Session(const Model& model, int64_t num_slots, int64_t places)
         : model(model), places(places), width(model.groups * model.steps * model.lanes), slots(num_slots) {
@@ -432,21 +432,21 @@ struct Session {
     }
 
     template <typename Kind>
-    Given ready(const float* from, int64_t size, int64_t rows) {
+    Inputs inputs_of(const float* from, int64_t size, int64_t rows) {
         int64_t stride = size / Kind::GROUP * 4;
-        Given given{(uint8_t*)prepared.of(rows * stride / 4), stride, rows, scales.of(rows)};
+        Inputs inputs{(uint8_t*)prepared.of(rows * stride / 4), stride, rows, scales.of(rows)};
         for (int64_t r = 0; r < rows; r++)
-            prepare(Kind(), from + r * size, size, given.data + r * stride, given.scales + r);
-        return given;
+            prepare(Kind(), from + r * size, size, inputs.data + r * stride, inputs.scales + r);
+        return inputs;
     }
 
-    // What a sublayer looks at: the states, normed where the norm comes first.
+    // What a sublayer reads: the states, normed where the norm comes first.
     template <typename Kind>
-    Given seen(const Norm& norm, int64_t rows) {
+    Inputs sublayer_inputs(const Norm& norm, int64_t rows) {
         const int64_t size = model.d_model_padded;
-        if (!model.norm_first) return ready<Kind>(x.data, size, rows);
+        if (!model.norm_first) return inputs_of<Kind>(x.data, size, rows);
         for (int64_t r = 0; r < rows; r++) normalize(model, norm, x.data + r * size, y.of(rows * size) + r * size);
-        return ready<Kind>(y.data, size, rows);
+        return inputs_of<Kind>(y.data, size, rows);
     }
 
     void normalize_all(const Norm& norm, int64_t rows) {
@@ -457,43 +457,43 @@ struct Session {
 
     // Add what a sublayer gives to the states; without a norm before it there is one behind it.
     template <typename Kind>
-    void join(const Matrix& out, const Given& given, const Layer& layer, int part) {
-        add<Kind>(out, given, x.data, layer.after[part]);
-        if (!model.norm_first) normalize_all(layer.norms[part], given.rows);
+    void join(const Matrix& out, const Inputs& inputs, const Layer& layer, int part) {
+        add<Kind>(out, inputs, x.data, layer.after[part]);
+        if (!model.norm_first) normalize_all(layer.norms[part], inputs.rows);
     }
 
     // to += what a product gives, by a norm of its own if it has one.
     template <typename Kind>
-    void add(const Matrix& out, const Given& given, float* to, const Norm& after) {
-        if (!after.gain) return product<Kind>(out, given, to, ADD);
+    void add(const Matrix& out, const Inputs& inputs, float* to, const Norm& after) {
+        if (!after.gain) return product<Kind>(out, inputs, to, ADD);
         const int64_t size = model.d_model_padded;
-        float* apart = y.of(given.rows * size);
-        product<Kind>(out, given, apart);
-        for (int64_t r = 0; r < given.rows; r++) {
+        float* apart = y.of(inputs.rows * size);
+        product<Kind>(out, inputs, apart);
+        for (int64_t r = 0; r < inputs.rows; r++) {
             normalize(model, after, apart + r * size, apart + r * size);
             for (int64_t c = r * size; c < (r + 1) * size; c += LANES) write(to + c, read(to + c) + read(apart + c));
         }
     }
 
-    void norm_and_turn(float* query_and_key, const float* const* gains, int64_t position) {
+    void norm_and_rotate(float* query_and_key, const float* const* gains, int64_t position) {
         for (int part = 0; part < 2; part++) {
             normalize_heads(model, query_and_key + part * width, gains[part]);
-            if (model.cosines) turn(model, query_and_key + part * width, position);
+            if (model.cosines) rotate(model, query_and_key + part * width, position);
         }
     }
 
     template <typename Kind>
     void feed_forward(const Layer& layer, int part, int64_t rows) {
         const int64_t size = model.d_model_padded, room = model.d_ff;
-        Given all = seen<Kind>(layer.norms[part], rows);
+        Inputs all = sublayer_inputs<Kind>(layer.norms[part], rows);
         int64_t stride = room / Kind::GROUP * 4;
         int64_t own = all.rows * all.stride / 4;  // the second product's inputs lie behind the first one's
-        prepared.of(own + SOME_ROWS * stride / 4);
+        prepared.of(own + ROWS_AT_ONCE * stride / 4);
         all.data = (uint8_t*)prepared.data;
-        std::vector<float> own_scales(SOME_ROWS);
-        for (int64_t first = 0; first < rows; first += SOME_ROWS) {
-            int64_t some = std::min(SOME_ROWS, rows - first);
-            float *inner = wide.of(2 * SOME_ROWS * room), *gate = inner + SOME_ROWS * room;
+        std::vector<float> own_scales(ROWS_AT_ONCE);
+        for (int64_t first = 0; first < rows; first += ROWS_AT_ONCE) {
+            int64_t some = std::min(ROWS_AT_ONCE, rows - first);
+            float *inner = wide.of(2 * ROWS_AT_ONCE * room), *gate = inner + ROWS_AT_ONCE * room;
             if (layer.gate.weights) {
                 product<Kind>(layer.inner, all.from(first, some), inner);
                 product<Kind>(layer.gate, all.from(first, some), gate, ACTIVATE, model.activation);
@@ -501,10 +501,10 @@ struct Session {
             } else {
                 product<Kind>(layer.inner, all.from(first, some), inner, ACTIVATE, model.activation);
             }
-            Given given{(uint8_t*)(prepared.data + own), stride, some, own_scales.data()};
+            Inputs inputs{(uint8_t*)(prepared.data + own), stride, some, own_scales.data()};
             for (int64_t r = 0; r < some; r++)
-                prepare(Kind(), inner + r * room, room, given.data + r * stride, given.scales + r);
-            add<Kind>(layer.outer, given, x.data + first * size, layer.after[part]);
+                prepare(Kind(), inner + r * room, room, inputs.data + r * stride, inputs.scales + r);
+            add<Kind>(layer.outer, inputs, x.data + first * size, layer.after[part]);
         }
         if (!model.norm_first) normalize_all(layer.norms[part], rows);
     }
@@ -535,34 +535,34 @@ struct Session {
         embed(model.src_tokens, model.src_positions, ids, positions.data(), nullptr, rows);
         for (int64_t l = 0; l < model.num_encoder_layers; l++) {
             const Layer& layer = model.encoder[l];
-            float *all = mine.of(rows * 3 * width), *to = context.of(rows * width);
-            product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
-            for (int64_t r = 0; r < rows; r++) norm_and_turn(all + r * 3 * width, layer.mine_gains, positions[r]);
+            float *all = qkv.of(rows * 3 * width), *to = context.of(rows * width);
+            product<Kind>(layer.self_qkv, sublayer_inputs<Kind>(layer.norms[0], rows), all);
+            for (int64_t r = 0; r < rows; r++) norm_and_rotate(all + r * 3 * width, layer.self_gains, positions[r]);
             for (int64_t r = 0; r < rows; r++) {
                 const float* first = all + begins[r] * 3 * width + width;
                 attend(model, all + r * 3 * width, to + r * width, lens[r], weights, [=](int64_t j) { return first + j * 3 * width; });
             }
-            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer, 0);
+            join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
             feed_forward<Kind>(layer, 1, rows);
         }
         normalize_all(model.encoder_norm, rows);
-        Given memory = ready<Kind>(x.data, model.d_model_padded, rows);
+        Inputs memory = inputs_of<Kind>(x.data, model.d_model_padded, rows);
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
-            float* both = mine.of(rows * 2 * width);
-            product<Kind>(model.decoder[l].theirs, memory, both);
-            for (int64_t r = 0; r < rows; r++) normalize_heads(model, both + r * 2 * width, model.decoder[l].theirs_gains[1]);
+            float* both = qkv.of(rows * 2 * width);
+            product<Kind>(model.decoder[l].cross_kv, memory, both);
+            for (int64_t r = 0; r < rows; r++) normalize_heads(model, both + r * 2 * width, model.decoder[l].cross_gains[1]);
             for (int64_t s = 0; s < count; s++) {
                 int64_t begin = s ? ends[s - 1] : 0, size = (ends[s] - begin) * 2 * width;
                 Slot& slot = slots[into[s]];
                 slot.memory_len = ends[s] - begin;
-                keep(both + begin * 2 * width, size, slot.memory[l].of<typename Kind::Kept>(size));
+                cache(both + begin * 2 * width, size, slot.memory[l].of<typename Kind::Cached>(size));
             }
         }
         for (int64_t s = 0; s < count; s++)
             slots[into[s]].allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
     }
 
-    // New positions of hypotheses: row r is the token at times[r] of places[r] in its slot, and looks at the times
+    // New positions of hypotheses: row r is the token at times[r] of places[r] in its slot, and attends to the times
     // before, each in the place that `ancestors` names. Rows of one call may follow each other.
     template <typename Kind>
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
@@ -570,34 +570,34 @@ struct Session {
         embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
             const Layer& layer = model.decoder[l];
-            float *all = mine.of(rows * 3 * width), *to = context.of(rows * width);
-            product<Kind>(layer.mine, seen<Kind>(layer.norms[0], rows), all);
+            float *all = qkv.of(rows * 3 * width), *to = context.of(rows * width);
+            product<Kind>(layer.self_qkv, sublayer_inputs<Kind>(layer.norms[0], rows), all);
             for (int64_t r = 0; r < rows; r++) {
                 float* row = all + r * 3 * width;
-                norm_and_turn(row, layer.mine_gains, times[r]);
-                auto* past = slots[of[r]].past[l].of<typename Kind::Kept>((times[r] + 1) * places * 2 * width);
-                keep(row + width, 2 * width, past + (times[r] * places + place[r]) * 2 * width);
+                norm_and_rotate(row, layer.self_gains, times[r]);
+                auto* past = slots[of[r]].past[l].of<typename Kind::Cached>((times[r] + 1) * places * 2 * width);
+                cache(row + width, 2 * width, past + (times[r] * places + place[r]) * 2 * width);
             }
             for (int64_t r = 0; r < rows; r++) {
-                const auto* past = (const typename Kind::Kept*)slots[of[r]].past[l].data;
+                const auto* past = (const typename Kind::Cached*)slots[of[r]].past[l].data;
                 const int32_t* before = ancestors + r * stride;
                 const int64_t now = times[r], here = place[r], step = places, size = 2 * width;
                 attend(model, all + r * 3 * width, to + r * width, now + 1, weights,
                        [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
             }
-            join<Kind>(layer.mine_out, ready<Kind>(to, width, rows), layer, 0);
-            if (layer.query.weights) {
-                product<Kind>(layer.query, seen<Kind>(layer.norms[1], rows), all);
+            join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
+            if (layer.cross_query.weights) {
+                product<Kind>(layer.cross_query, sublayer_inputs<Kind>(layer.norms[1], rows), all);
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
-                    const auto* memory = (const typename Kind::Kept*)slot.memory[l].data;
+                    const auto* memory = (const typename Kind::Cached*)slot.memory[l].data;
                     const int64_t size = 2 * width;
-                    normalize_heads(model, all + r * width, layer.theirs_gains[0]);
+                    normalize_heads(model, all + r * width, layer.cross_gains[0]);
                     attend(model, all + r * width, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
                 }
-                join<Kind>(layer.theirs_out, ready<Kind>(to, width, rows), layer, 1);
+                join<Kind>(layer.cross_out, inputs_of<Kind>(to, width, rows), layer, 1);
             }
-            feed_forward<Kind>(layer, layer.query.weights ? 2 : 1, rows);
+            feed_forward<Kind>(layer, layer.cross_query.weights ? 2 : 1, rows);
         }
         normalize_all(model.decoder_norm, rows);
     }
@@ -638,13 +638,13 @@ template <typename Kind>
 void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
           const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
           int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-          float* everything, bool as_logits) {
+          float* all_log_probs, bool as_logits) {
     const Model& model = session.model;
     session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside);
     const int64_t size = model.d_model_padded, vocab_size = model.vocab_size;
     const float nothing = -std::numeric_limits<float>::infinity();
     std::vector<float> tops;
-    float* y = session.y.of(SOME_ROWS * size);
+    float* y = session.y.of(ROWS_AT_ONCE * size);
     for (int64_t first = 0, some; first < num_wanted; first += some) {
         Slot& slot = session.slots[slots[wanted[first]]];
         const std::vector<int32_t>& allowed = slot.allowed;
@@ -652,21 +652,21 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
             Slot& other = session.slots[slots[wanted[n]]];
             return allowed.empty() ? other.allowed.empty() : &other == &slot;
         };
-        for (some = 1; some < SOME_ROWS && first + some < num_wanted && alike(first + some);) some++;
+        for (some = 1; some < ROWS_AT_ONCE && first + some < num_wanted && alike(first + some);) some++;
         for (int64_t r = 0; r < some; r++)
             std::memcpy(y + r * size, session.x.data + wanted[first + r] * size, size * sizeof(float));
         const int64_t known = allowed.empty() ? vocab_size : allowed.size(), entries = padded(known);
         float* logits = session.wide.of(some * entries);
-        const Given given = session.ready<Kind>(y, size, some);
+        const Inputs inputs = session.inputs_of<Kind>(y, size, some);
         if (allowed.empty())
-            product<Kind>(model.projection, given, logits);
+            product<Kind>(model.projection, inputs, logits);
         else
-            product_of<Kind>(model.listed, allowed, given, logits);
+            product_of<Kind>(model.listed, allowed, inputs, logits);
         for (int64_t r = 0; r < some; r++) {
             float* row = logits + r * entries;
             int64_t n = first + r;
             float total = count || !as_logits ? log_of_sum(row, entries, tops) : 0.0f, less = as_logits ? 0.0f : total;
-            float* all = everything ? everything + n * vocab_size : nullptr;
+            float* all = all_log_probs ? all_log_probs + n * vocab_size : nullptr;
             if (all && !allowed.empty()) std::fill(all, all + vocab_size, nothing);
             for (int64_t c = 0; c < known && all; c++) all[allowed.empty() ? c : allowed[c]] = row[c] - less;
             for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) {
@@ -711,11 +711,11 @@ int decoding_encode(Session* session, int64_t count, const int64_t* into, const 
 int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
                   const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
                   int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-                  float* everything, int64_t as_logits) {
+                  float* all_log_probs, int64_t as_logits) {
     return guarded([&] {
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
-                                 banned, ban_ends, count, best, ids, everything, as_logits);
+                                 banned, ban_ends, count, best, ids, all_log_probs, as_logits);
         };
         if (session->model.kind == INT8) go(Int8());
         if (session->model.kind == BFLOAT16) go(BFloat16());

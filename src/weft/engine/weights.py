@@ -1,4 +1,4 @@
-"""A model's weights, handed to the decoding engine of this machine's processor.
+"""A model's weights, handed to the decoding engine of this machine's CPU.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -67,8 +67,9 @@ def is_sharded(model: nn.Module) -> bool:
 
 @dataclass(frozen=True)
 class WriterCache:
-    """Texts under way, each in a slot of a session; what is decoded after one of these is no longer
-    in it.
+    """Texts under way, each in a slot of a session, which holds their keys and values.
+
+    A cache is good until something else is decoded after it: the slot then holds the longer text.
     """
 
     session: engine.Session
@@ -76,23 +77,18 @@ class WriterCache:
     ids: Int[Tensor, "N L"]
 
     def until(self, length: int) -> "WriterCache":
-        """Return the first so many positions.
-
-        Those behind them are written over as the texts go on another way.
-        """
+        """Cut to the first `length` positions; later ones are overwritten as decoding goes on."""
         return WriterCache(self.session, self.slots, self.ids[:, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
-        """Keep or reorder rows; none can be repeated, as its text would grow in two ways in one
-        slot.
-        """
+        """Keep or reorder rows. Raises ValueError where one is repeated: a slot holds one text."""
         if len(set(rows.tolist())) < len(rows):
             raise ValueError("a text in a slot cannot go on in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
 
 
 class Writer:
-    """A causal model's three doors, for generation: its states are logits already."""
+    """The engine behind a causal model's `prefill`, `decode` and `output`; states are logits."""
 
     training = False
 
@@ -130,14 +126,12 @@ class Writer:
             slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table
         )
         beside = self._beside(read, length)
-        _, _, found = cache.session.step(
+        _, _, rows = cache.session.step(
             inputs, 0, wanted=wanted, beside=beside, all_log_probs=True, as_logits=True
         )
-        logits = (
-            torch.from_numpy(found).reshape(count, length, -1)
-            if whole
-            else torch.empty(count, length, 0)
-        )
+        logits = torch.empty(count, length, 0)
+        if whole:
+            logits = torch.from_numpy(rows).reshape(count, length, -1)
         return logits, WriterCache(cache.session, cache.slots, read)
 
     def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
@@ -148,22 +142,12 @@ class Writer:
         self, read: Int[Tensor, "N T"], length: int
     ) -> NDArray[np.float32] | None:
         """Return the vectors of n-grams and matches of the last positions, if the model has any."""
-        parts = [
-            part(read, length)
-            for part in (self.model.ngrams, self.model.matches)
-            if part is not None
-        ]
-        return (
-            torch.stack(parts)
-            .sum(0)
-            .detach()
-            .flatten(0, 1)
-            .float()
-            .contiguous()
-            .numpy()
-            if parts
-            else None
-        )
+        embeddings = self.model.ngrams, self.model.matches
+        parts = [part(read, length) for part in embeddings if part is not None]
+        if not parts:
+            return None
+        rows = torch.stack(parts).sum(0).detach().flatten(0, 1)
+        return rows.float().contiguous().numpy()
 
 
 def why_no_engine(device: str, precision: str) -> str:
@@ -234,37 +218,38 @@ def _layer(layer: nn.Module) -> engine.Layer:
     after = tuple(
         _norm(residual.after) for residual in residuals if residual.after is not None
     )
-    across = (
-        _attention(layer.cross_attention) if isinstance(layer, DecoderLayer) else None
-    )
+    cross = None
+    if isinstance(layer, DecoderLayer):
+        cross = _attention(layer.cross_attention)
     part = layer.feed_forward
-    gate = _linear(part.gate) if isinstance(part, GatedFeedForward) else None
-    own = _attention(layer.self_attention)
     return engine.Layer(
-        norms, own, across, _linear(part.inner), _linear(part.outer), gate, after
+        norms=norms,
+        self_attention=_attention(layer.self_attention),
+        cross_attention=cross,
+        inner=_linear(part.inner),
+        outer=_linear(part.outer),
+        gate=_linear(part.gate) if isinstance(part, GatedFeedForward) else None,
+        after=after,
     )
 
 
 def _attention(attention: MultiHeadAttention) -> engine.Attention:
-    norms = attention.query_norm, attention.key_norm
-    query_gain, key_gain = (None if norm is None else norm.weight for norm in norms)
-    key, value = (
-        _for_all_heads(part, attention) for part in (attention.key, attention.value)
-    )
     return engine.Attention(
-        _linear(attention.query),
-        key,
-        value,
-        _linear(attention.output),
-        query_gain,
-        key_gain,
+        query=_linear(attention.query),
+        key=_for_all_heads(attention.key, attention),
+        value=_for_all_heads(attention.value, attention),
+        output=_linear(attention.output),
+        query_gain=_gain(attention.query_norm),
+        key_gain=_gain(attention.key_norm),
     )
+
+
+def _gain(norm: nn.RMSNorm | None) -> Tensor | None:
+    return None if norm is None else norm.weight
 
 
 def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
-    """Return the engine has keys and values for every head: those that several share stand there
-    several times.
-    """
+    """Repeat keys or values for each head that shares them: the engine has some for every head."""
     times = attention.num_heads // attention.key_value_heads
 
     def repeated(rows: Tensor) -> Tensor:

@@ -16,7 +16,8 @@ from weft.kernels import native, operations, training
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 # another precision must be this many times as fast as float32 to be chosen
 WORTHWHILE = 1.3
-IMITATED = 0.1  # times float32's speed: what is slower is no type of this processor's
+# times float32's speed: what is slower than this the CPU only imitates
+IMITATED = 0.1
 
 
 @dataclass(frozen=True)
@@ -119,34 +120,32 @@ class Machine:
 def choose_machine(
     precision: str = "auto", threads: int | None = None, kernels: str = "torch"
 ) -> Machine:
-    """Return a GPU where there is one, else the processor; what is left open ("auto"), a short
-    measurement decides.
+    """Choose a GPU where there is one, else the CPU; what is "auto", a short measurement decides.
 
-    `kernels`, "native" or "torch", are those of training steps on a processor. Raises UsageError
-    where bfloat16 is asked of a GPU without it, and native kernels where they cannot be had.
-    Without `threads`, OMP_NUM_THREADS says how many; without that, a measurement.
+    `kernels`, "native", "torch" or "auto", are those of training steps on a CPU. Without `threads`,
+    OMP_NUM_THREADS says how many; without that, a measurement. Raises UsageError where bfloat16 is
+    asked of a GPU without it, and native kernels where they cannot be had.
     """
     device = _device()
-    threads, cores = threads or threads_asked(), usable_cores()
-    asked = threads is not None
+    cores = usable_cores()
+    threads = threads or threads_asked()
+    is_measured = threads is None
     threads = threads or _useful_threads(device)
-    crowd = (
-        f"; more threads than its {cores} cores make it slow" if threads > cores else ""
-    )
-    if not asked and device == "cpu" and threads < cores:
+    crowd = ""
+    if threads > cores:
+        crowd = f"; more threads than its {cores} cores make it slow"
+    if is_measured and device == "cpu" and threads < cores:
         crowd = f"; {cores} threads were no faster than {threads}, as other work keeps the cores busy"
     torch.set_num_threads(threads)
-    precision, reason = _settled_precision(precision, device)
+    precision, reason = _choose_precision(precision, device)
     machine = Machine(device, precision, threads, reason + crowd)
     if kernels == "native" and precision == "float16":
         raise UsageError(
             "training.kernels = native: they have no float16; use bfloat16, float32 or auto"
         )
-    return (
-        machine
-        if kernels == "torch" or device != "cpu" or precision == "float16"
-        else _with_kernels(machine, kernels)
-    )
+    if kernels == "torch" or device != "cpu" or precision == "float16":
+        return machine
+    return _with_kernels(machine, kernels)
 
 
 def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machine:
@@ -158,11 +157,11 @@ def machine_for_use(precision: str = "float32", kernels: str = "auto") -> Machin
     kernels and a precision that there is not.
     """
     _refuse_for_use(precision, kernels)
-    device, plain = _device(), kernels == "torch"
-    precision, reason = _settled_precision("float32" if plain else precision, device)
-    return Machine(
-        device, precision, threads_asked() or usable_cores(), reason, plain=plain
-    )
+    device = _device()
+    plain = kernels == "torch"
+    precision, reason = _choose_precision("float32" if plain else precision, device)
+    threads = threads_asked() or usable_cores()
+    return Machine(device, precision, threads, reason, plain=plain)
 
 
 def machine_for_command(precision: str = "float32", kernels: str = "auto") -> Machine:
@@ -195,7 +194,7 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _settled_precision(precision: str, device: str) -> tuple[str, str]:
+def _choose_precision(precision: str, device: str) -> tuple[str, str]:
     """Return the one asked for, or the fastest for "auto", and why.
 
     Raises UsageError where the device has none such.
@@ -222,15 +221,19 @@ def matrix_peak(device: str, precision: str, threads: int) -> float:
     are doubled up to one that takes a while; the best of all counts: where others compute too,
     short products are disturbed less.
     """
-    where, kind = torch.device(device), LOW.get(precision, torch.float32)
-    best, size, seconds = 0.0, 256, 0.0
+    where = torch.device(device)
+    kind = LOW.get(precision, torch.float32)
+    best = 0.0
+    size = 256
+    seconds = 0.0
     while seconds < 0.005 and size <= 8192:
         a, b = torch.randn(2, size, size, device=where, dtype=kind)
         seconds = _seconds(lambda a=a, b=b: a @ b, where)  # type: ignore[misc]
         if device == "cpu" and kind == torch.float32 and training.HAS_ONEDNN:
             by_onednn = _seconds(lambda a=a, b=b: training.onednn_product(a, b), where)  # type: ignore[misc]
             seconds = min(seconds, by_onednn)
-        best, size = max(best, 2 * size**3 / seconds), 2 * size
+        best = max(best, 2 * size**3 / seconds)
+        size *= 2
     return best
 
 
@@ -255,7 +258,7 @@ def threads_asked() -> int | None:
 
 
 def usable_cores() -> int:
-    """Return the processors that this process may use."""
+    """Count the CPUs that this process may use."""
     return (
         len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
@@ -301,8 +304,7 @@ def _gpu_has_bfloat16() -> bool:
 def _gain(device: torch.device, precision: str) -> float:
     """Measure how many times as fast as in float32 a product of typical size is, casts included.
 
-    A small one is tried first: where the processor has to imitate the type, a large one takes a
-    minute.
+    A small one is tried first: where the CPU has to imitate the type, a large one takes a minute.
     """
     small = _gain_of(128, 128, 128, device, precision)
     return small if small < IMITATED else _gain_of(2048, 512, 2048, device, precision)
@@ -354,7 +356,7 @@ def _with_kernels(machine: Machine, wanted: str) -> Machine:
 def _prefers_onednn() -> bool:
     """Tell whether oneDNN's float32 products are faster than those of PyTorch's default BLAS.
 
-    The default is Intel's library, which is slow on AMD's processors: there oneDNN was measured at
+    The default is Intel's library, which is slow on AMD's CPUs: there oneDNN was measured at
     1.6 to 3.2 times its speed. On an Intel Xeon whole steps took 4 to 8 % longer with it.
     """
     try:
@@ -371,10 +373,12 @@ def _times_as_fast(
 
     They take turns, so that what else runs disturbs both alike.
     """
-    seconds = [
-        (_seconds(work, device, 1), _seconds(other, device, 1)) for _ in range(9)
-    ]
-    return min(slow for _, slow in seconds) / min(quick for quick, _ in seconds)
+    seconds = []
+    other_seconds = []
+    for _ in range(9):
+        seconds.append(_seconds(work, device, 1))
+        other_seconds.append(_seconds(other, device, 1))
+    return min(other_seconds) / min(seconds)
 
 
 def _seconds(

@@ -36,8 +36,9 @@ class Heads(ctypes.Structure):
 
 
 class Mask(ctypes.Structure):
-    """A mask of (B, H, queries, keys), each row in one piece, broadcast by strides of 0; no data
-    hides nothing.
+    """A mask of (B, H, queries, keys), each row in one piece, broadcast by strides of 0.
+
+    Without data nothing is masked.
     """
 
     _fields_ = (
@@ -55,17 +56,13 @@ class Sizes(ctypes.Structure):
     )
 
 
-_POINTER, _LONG, _REAL, _SEED = (
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_double,
-    ctypes.c_uint64,
-)
-_HEADS, _MASK, _SIZES = (
-    ctypes.POINTER(Heads),
-    ctypes.POINTER(Mask),
-    ctypes.POINTER(Sizes),
-)
+_POINTER = ctypes.c_void_p
+_LONG = ctypes.c_int64
+_REAL = ctypes.c_double
+_SEED = ctypes.c_uint64
+_HEADS = ctypes.POINTER(Heads)
+_MASK = ctypes.POINTER(Mask)
+_SIZES = ctypes.POINTER(Sizes)
 _ARGUMENTS = {
     "add_dropped": (*[_POINTER] * 3, _LONG, _LONG, _REAL, _SEED),
     "drop": (_POINTER, _POINTER, _LONG, _LONG, _REAL, _SEED),
@@ -107,14 +104,13 @@ class _CompilationError(Exception):
 
 @cache
 def load() -> ctypes.CDLL:
-    """Return the kernels of training, with the types of their arguments. Raises
-    UnavailableError.
-    """
+    """Load the kernels of training, with the types of their arguments. Raises UnavailableError."""
     library = _library(SHARED.with_name("training.cpp"), _openmp_runtime)
     for name, arguments in _ARGUMENTS.items():
         for kind in TYPES[:1] if name in _IN_FLOAT32_ALONE else TYPES:
             function = getattr(library, f"{name}_{kind}")
-            function.argtypes, function.restype = arguments, ctypes.c_int
+            function.argtypes = arguments
+            function.restype = ctypes.c_int
     return library
 
 
@@ -155,21 +151,14 @@ def _loaded(path: Path) -> ctypes.CDLL:
 
 
 def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
-    """Return the one that torch has loaded: two of them would fight for the cores."""
+    """Return the path of the OpenMP that torch has loaded: two would fight for the cores."""
     lines = maps.read_text("utf-8", "surrogateescape").split("\n")
     # behind five columns; may have spaces
     paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)
-    found = next(
-        (
-            path
-            for path in paths
-            if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])
-        ),
-        None,
-    )
-    if found is None:
-        raise UnavailableError("torch has no OpenMP")
-    return found
+    for path in paths:
+        if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2]):
+            return path
+    raise UnavailableError("torch has no OpenMP")
 
 
 def _folder() -> Path:
@@ -190,9 +179,7 @@ _OTHER_FOLDER = "set XDG_CACHE_HOME to a folder of your own that nobody else can
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Raise UnavailableError where somebody else could put a library there, whose code would then
-    run here.
-    """
+    """Raise UnavailableError where another user could put a library there: its code would run."""
     if os.path.lexists(folder) and not _is_own(folder):
         raise UnavailableError(
             f"{folder} belongs to another user, or others can write it; remove their right to, or {_OTHER_FOLDER}"
@@ -200,25 +187,20 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Return whether a path is this user's or root's, and nobody else can write it.
-
-    A link to it must be so too.
-    """
+    """Return whether a path is this user's or root's and no other can write it; so too a link."""
     try:
-        itself, target = path.lstat(), path.stat()
+        link = path.lstat()
+        target = path.stat()
     except OSError:
         return False
-    owners = {itself.st_uid, target.st_uid}
-    return owners <= {os.geteuid(), 0} and not target.st_mode & (
-        stat.S_IWGRP | stat.S_IWOTH
-    )
+    owners = {link.st_uid, target.st_uid}
+    if not owners <= {os.geteuid(), 0}:
+        return False
+    return not target.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether a library is there as it was made, its last bytes the hash of the rest.
-
-    Damaged code may crash.
-    """
+    """Return whether a library's last bytes are the hash of the rest: damaged code may crash."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -228,13 +210,13 @@ def _is_whole(path: Path) -> bool:
 
 def _fingerprint(source: Path, runtime: str) -> str:
     """Hash the source, the way it is compiled, and the CPU that it is compiled for."""
-    processor = re.findall(
+    cpu = re.findall(
         r"^(?:flags|Features|model name)\s*:.*$",
         Path("/proc/cpuinfo").read_text("utf-8"),
         re.M,
     )
     texts = (path.read_text("utf-8") for path in (source, SHARED))
-    parts = (*texts, *_flags(source), runtime, *sorted(set(processor)))
+    parts = (*texts, *_flags(source), runtime, *sorted(set(cpu)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -243,9 +225,9 @@ def _flags(source: Path) -> tuple[str, ...]:
 
 
 def _make(source: Path, runtime: str, path: Path) -> None:
-    """Compile by the first compiler that can.
+    """Compile by the first compiler that can. Raises UnavailableError.
 
-    Where none could before, its words are repeated. Raises UnavailableError.
+    Where none could at an earlier start, what they said then is repeated.
     """
     compilers = _compilers()
     if not compilers:
@@ -270,12 +252,11 @@ def _make(source: Path, runtime: str, path: Path) -> None:
 
 def _compilers() -> list[str]:
     """List the compilers in the path, each once, the system's own choice first."""
-    found = filter(None, map(shutil.which, ("c++", "g++", "clang++")))
-    return list(
-        {
-            os.path.realpath(compiler): compiler for compiler in reversed([*found])
-        }.values()
-    )[::-1]
+    by_file: dict[str, str] = {}
+    for name in ("c++", "g++", "clang++"):
+        if path := shutil.which(name):
+            by_file.setdefault(os.path.realpath(path), path)
+    return list(by_file.values())
 
 
 def _known_by(compilers: Iterable[str]) -> str:
@@ -303,22 +284,21 @@ def _compiled_by_any(
 
 
 def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
-    """Compile under another name first: several processes may do so at once.
+    """Compile a source, with OpenMP where the path of a runtime for it is given.
 
-    None of them sees half of a file.
-
-    With OpenMP where there is the path of a runtime for it. Clang leaves all to one thread with
-    GNU's.
+    The library is written under another name first: of several processes that do so at once none
+    sees half of a file. With GNU's OpenMP, Clang leaves all to one thread.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made, object_file = Path(folder) / "made.so", Path(folder) / "made.o"
+        made = Path(folder) / "made.so"
+        object_file = Path(folder) / "made.o"
         flags = [flag for flag in _flags(source) if flag != "-shared"]
         wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
-        is_gnus = (
-            "clang" in Path(os.path.realpath(compiler)).name
-            and "libgomp" in Path(runtime).name
-        )
-        threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"] if runtime else []
+        threads = []
+        if runtime:
+            is_clang = "clang" in Path(os.path.realpath(compiler)).name
+            is_gnus = is_clang and "libgomp" in Path(runtime).name
+            threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"]
         shared = ["-I", str(SHARED.parent)]
         _run(
             [

@@ -1,6 +1,6 @@
 """The operations of a training step in two forms: the plain one in PyTorch, and the native one.
 
-The native form (`weft.kernels.training`) is taken where `enable` allowed it, on a processor, while
+The native form (`weft.kernels.training`) is taken where `enable` allowed it, on a CPU, while
 gradients are recorded; it computes what the plain one does, but for rounding. Shapes: the legend in
 `weft.model.attention`; I and O are the numbers that go in and come out.
 """
@@ -41,7 +41,7 @@ def is_native(*tensors: Tensor) -> bool:
 
 
 def fits_attention(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Return whether the native form is taken for these: the kernel reads all three as one type."""
+    """Return whether the native attention can be taken: the kernel reads all three as one type."""
     return is_native(query, key, value) and query.dtype == key.dtype == value.dtype
 
 
@@ -140,7 +140,7 @@ def gated(
 def rotated(
     x: Float[Tensor, "B H L K"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
 ) -> Float[Tensor, "B H L K"]:
-    """Return the i-th numbers of both halves of K turned by their position's i-th angle."""
+    """Turn pairs of numbers by angles: the i-th of both halves of K by their position's i-th."""
     if is_native(x, cos, sin) and cos.dtype == sin.dtype == torch.float32:
         return training.applied(training.Rotated, x, cos, sin)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
@@ -155,7 +155,7 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T K"]:
-    """Return the native form of `weft.model.attention.attention`, which is the plain one."""
+    """Compute attention by the native kernel; plain: `weft.model.attention.attention`."""
     return training.applied(training.Attention, query, key, value, mask, dropout)
 
 
@@ -167,32 +167,26 @@ def cross_entropy(
     pad_id: int,
     r_drop: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return the native form of `weft.training.loss.smoothed_cross_entropy`, over the logits that
-    `projection` gives.
+    """Compute the summed loss and the unsmoothed loss of `projection`'s logits, by the kernel.
 
-    With `r_drop` the second half of the rows is the first once more: what
-    `weft.training.loss.r_dropped` gives.
+    The plain form is `weft.training.loss.smoothed_cross_entropy`. With `r_drop` the second half of
+    the rows repeats the first, and the loss is that of `weft.training.loss.r_dropped`.
     """
-    given = labels, label_smoothing, pad_id, r_drop
+    inputs = states, projection.weight, projection.bias, labels
     return training.applied(
-        training.CrossEntropy, states, projection.weight, projection.bias, *given
+        training.CrossEntropy, *inputs, label_smoothing, pad_id, r_drop
     )
 
 
 def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
-    """Return the Euclidean norm of all their numbers together."""
-    if (
-        not tensors
-        or not is_native(*tensors)
-        or not all(t.dtype == torch.float32 for t in tensors)
-    ):
+    """Compute the Euclidean norm of all their numbers together."""
+    is_float32 = all(t.dtype == torch.float32 for t in tensors)
+    if not tensors or not is_float32 or not is_native(*tensors):
         return nn.utils.get_total_norm(tensors)
     pieces = [t.contiguous() for t in tensors]
     numbers = ctypes.c_int64 * len(pieces)
-    places, sizes = (
-        numbers(*(t.data_ptr() for t in pieces)),
-        numbers(*(t.numel() for t in pieces)),
-    )
+    places = numbers(*(t.data_ptr() for t in pieces))
+    sizes = numbers(*(t.numel() for t in pieces))
     sums = torch.empty(len(pieces), dtype=torch.float64)
     training.call("sums_of_squares", pieces[0], places, sizes, len(pieces), sums)
     return sums.sum().sqrt().float()

@@ -18,14 +18,14 @@
 namespace {
 
 // Whether memory sufficed in all threads of a parallel region, which no exception may leave: what a thread needs is made
-// by `make`, and a thread without it does nothing. `settle` stands behind the region.
+// by `make`, and a thread without it does nothing. `check` stands behind the region.
 struct Memory {
     std::atomic<bool> sufficed{true};
     template <typename Make>
     void make(Make make) noexcept {
         if (guarded(make) != 0) sufficed = false;
     }
-    void settle() const {
+    void check() const {
         if (!sufficed) throw std::bad_alloc();
     }
 };
@@ -36,7 +36,7 @@ inline float* own_numbers(int64_t count, Memory& memory) {
     return int64_t(numbers.size()) < count ? nullptr : numbers.data();
 }
 
-// Dropout without a stored mask: the same seed, row and column give the same answer on the way back. Rows get keys by
+// Dropout without a stored mask: the same seed, row and column give the same answer in the backward pass. Rows get keys by
 // the finalizer of splitmix64 (Steele et al. 2014), columns are mixed in by a 32-bit finalizer (multiply, shift).
 struct RowKey {
     uint32_t first, second;
@@ -109,7 +109,7 @@ void relu_dropped(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, boo
     }
 }
 
-// Without room for means it is the norm that leaves them in: RMSNorm.
+// Without a place for means it is the norm that leaves them in: RMSNorm.
 template <typename Y>
 void layer_norm(const float* x, const float* weight, const float* bias, Y* out, float* mean, float* inverse, int64_t rows,
                 int64_t cols, double eps) {
@@ -144,9 +144,9 @@ void layer_norm_backward(const Y* gradient, const float* x, const float* weight,
             const float* from = x + r * cols;
             float m = mean ? mean[r] : 0.0f, s = inverse[r], sum = 0, product = 0;
             for (int64_t c = 0; c < cols; c++) {
-                float given = to_float(g[c]), normal = (from[c] - m) * s, scaled = given * weight[c];
-                for_weight[c] += given * normal;
-                for_bias[c] += given;
+                float grad = to_float(g[c]), normal = (from[c] - m) * s, scaled = grad * weight[c];
+                for_weight[c] += grad * normal;
+                for_bias[c] += grad;
                 sum += scaled;
                 product += scaled * normal;
             }
@@ -169,7 +169,7 @@ inline void interleaved(const Lanes& a, const Lanes& b, Lanes* to, std::index_se
     to[1] = picked<(LANES / 2 + I / 2 + (I % 2) * LANES)...>(a, b);
 }
 template <typename Lanes>
-inline void turned(Lanes* rows) {
+inline void transpose_block(Lanes* rows) {
     constexpr int64_t HALF = LANES / 2;
     Lanes other[LANES];
     for (int64_t turns = LANES; turns > 1; turns /= 2) {
@@ -195,7 +195,7 @@ void transposed(const T* x, Out* out, int64_t rows, int64_t cols, int64_t stride
                 for (int64_t c = 0; c < width; c += SIDE) {
                     Lanes block[SIDE];
                     for (int64_t i = 0; i < SIDE; i++) std::memcpy(block + i, &panel[r + i][c], sizeof(Lanes));
-                    turned(block);
+                    transpose_block(block);
                     for (int64_t i = 0; i < SIDE; i++) std::memcpy(&across[c + i][r], block + i, sizeof(Lanes));
                 }
             for (int64_t c = 0; c < width; c++)
@@ -205,7 +205,8 @@ void transposed(const T* x, Out* out, int64_t rows, int64_t cols, int64_t stride
 }
 
 // Adds the columns of x to `sums`. With a gate, what came out of `relu_dropped`, x is a gradient that first passes back
-// through it, in place: what came out greater than 0 lets it pass. Of y = scale * max(x, 0)^2 the slope is 2 sqrt(scale * y).
+// through it, in place: what came out greater than 0 lets it pass. The derivative of y = scale * max(x, 0)^2 is
+// 2 sqrt(scale * y).
 template <typename T>
 void column_sums(T* x, const T* gate, double p, bool squared, float* sums, int64_t rows, int64_t cols, int64_t stride) {
     std::vector<float> parts(PARTS * cols, 0.0f);
@@ -332,26 +333,26 @@ namespace {
 // What one head of one row works on, as float32: made anew in each thread. Keys, values and what is added up over queries are
 // there whole; of what has a number per query and key, a block of queries at a time, so that it stays in the cache. Lengths
 // and widths are those of whole vectors; what is beyond the real ones is zero.
-struct Room {
+struct Workspace {
     static constexpr int64_t BLOCK = 16;  // queries
     const Sizes& s;
     int64_t keys, width, mask_of = -1, hidden_step;
-    std::vector<float> key, value, key_across, value_across, to_key, to_value;
-    std::vector<float> query, given, context, weights, kept, slope;
+    std::vector<float> key, value, key_across, value_across, grad_key, grad_value;
+    std::vector<float> query, grad_context, context, weights, dropped, grad_scores;
     std::vector<float> hidden;  // per query and key what to add to its score: nothing, or what leaves no weight
-    std::vector<Range> seen;    // per query the keys that it may see: from first to last
+    std::vector<Range> visible;  // per query the keys that it may see: from first to last
 
-    Room(const Sizes& s, const Mask& m, bool backward) : s(s), keys(padded(s.keys)), width(padded(s.width)) {
+    Workspace(const Sizes& s, const Mask& m, bool backward) : s(s), keys(padded(s.keys)), width(padded(s.width)) {
         bool alike = !m.data || m.query == 0;
         hidden_step = alike ? 0 : keys;
-        hidden.resize((alike ? 1 : s.queries) * keys), seen.resize(s.queries);
+        hidden.resize((alike ? 1 : s.queries) * keys), visible.resize(s.queries);
         for (auto* x : {&key, &value, &key_across}) x->resize(keys * width);
         for (auto* x : {&query, &context}) x->resize(BLOCK * width);
         weights.resize(BLOCK * keys);
         if (!backward) return;
-        for (auto* x : {&value_across, &to_key, &to_value}) x->resize(keys * width);
-        given.resize(BLOCK * width);
-        for (auto* x : {&kept, &slope}) x->resize(BLOCK * keys);
+        for (auto* x : {&value_across, &grad_key, &grad_value}) x->resize(keys * width);
+        grad_context.resize(BLOCK * width);
+        for (auto* x : {&dropped, &grad_scores}) x->resize(BLOCK * keys);
     }
 };
 
@@ -387,12 +388,12 @@ void read_rows(const T* from, int64_t stride, int64_t rows, int64_t width, float
 }
 
 // The rows that read_rows has made, as columns.
-void turn_rows(const float* from, int64_t rows, int64_t width, float* to) {
+void transpose_rows(const float* from, int64_t rows, int64_t width, float* to) {
     for (int64_t r = 0; r < rows; r += LANES)
         for (int64_t c = 0; c < width; c += LANES) {
             alignas(BYTES) vector block[LANES];
             for (int64_t i = 0; i < LANES; i++) block[i] = *(const vector*)(from + (r + i) * width + c);
-            turned(block);
+            transpose_block(block);
             for (int64_t i = 0; i < LANES; i++) *(vector*)(to + (c + i) * rows + r) = block[i];
         }
 }
@@ -403,19 +404,19 @@ void write_rows(T* to, int64_t stride, int64_t rows, int64_t width, const float*
         for (int64_t c = 0; c < width; c++) store(to + r * stride + c, scale * from[r * wide + c]);
 }
 
-// How much goes through a gate at x, and the slope there: of GELU, x times the normal distribution's share below x, and
+// An activation's value at x, and its derivative there: of GELU, x times the normal distribution's share below x, and
 // of SiLU, x times the logistic function. The share by formula 7.1.26 of Abramowitz and Stegun 1964, to 1e-7.
-struct Gate {
-    vector opened, slope;
+struct Activation {
+    vector value, grad;
 };
-inline Gate gelu(vector x) {
+inline Activation gelu(vector x) {
     vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
     vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
     vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
     vector below = x < 0.0f ? beyond : 1.0f - beyond;
     return {x * below, below + 0.398942280f * x * bell};
 }
-inline Gate silu(vector x) {
+inline Activation silu(vector x) {
     vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
     return {x * below, below * (1.0f + x * (1.0f - below))};
 }
@@ -432,15 +433,15 @@ void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, in
         read_rows(gate + r * stride, 0, 1, cols, x, 0);
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         for (int64_t c = 0; c < cols; c += LANES) {
-            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
-            write(y + c, read(y + c) * at.opened);
+            Activation at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            write(y + c, read(y + c) * at.value);
         }
         write_rows(out + r * cols, 0, 1, cols, y, 0);
     }
-    memory.settle();
+    memory.check();
 }
 
-// And back: the gradients of both, row beside row, the inner one's first.
+// The backward pass: the gradients of both, row beside row, the inner one's first.
 template <typename T>
 void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
                     int64_t is_gelu) {
@@ -454,114 +455,114 @@ void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         read_rows(gradient + r * cols, 0, 1, cols, g, 0);
         for (int64_t c = 0; c < cols; c += LANES) {
-            Gate at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
-            vector given = read(g + c);
-            write(x + c, given * read(y + c) * at.slope);
-            write(y + c, given * at.opened);
+            Activation at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            vector grad = read(g + c);
+            write(x + c, grad * read(y + c) * at.grad);
+            write(y + c, grad * at.value);
         }
         write_rows(to + 2 * r * cols, 0, 1, cols, y, 0);
         write_rows(to + 2 * r * cols + cols, 0, 1, cols, x, 0);
     }
-    memory.settle();
+    memory.check();
 }
 
-void look_at_mask(Room& room, const Mask& m, int64_t b, int64_t h) {
+void read_mask(Workspace& work, const Mask& m, int64_t b, int64_t h) {
     int64_t mask_of = m.data ? b * m.batch + h * m.head : 0;
-    if (room.mask_of == mask_of) return;
-    room.mask_of = mask_of;
-    std::fill(room.hidden.begin(), room.hidden.end(), -INFINITY);
-    for (int64_t i = 0; i < room.s.queries; i++) {
-        if (i > 0 && room.hidden_step == 0) {
-            room.seen[i] = room.seen[0];
+    if (work.mask_of == mask_of) return;
+    work.mask_of = mask_of;
+    std::fill(work.hidden.begin(), work.hidden.end(), -INFINITY);
+    for (int64_t i = 0; i < work.s.queries; i++) {
+        if (i > 0 && work.hidden_step == 0) {
+            work.visible[i] = work.visible[0];
             continue;
         }
         const bool* mask = m.data ? m.data + mask_of + i * m.query : nullptr;
-        float* hidden = room.hidden.data() + i * room.hidden_step;
-        int64_t first = 0, end = room.s.keys;
+        float* hidden = work.hidden.data() + i * work.hidden_step;
+        int64_t first = 0, end = work.s.keys;
         while (mask && first < end && !mask[first]) first++;
         while (mask && first < end && !mask[end - 1]) end--;
         for (int64_t j = first; j < end; j++) hidden[j] = mask && !mask[j] ? -INFINITY : 0.0f;
-        room.seen[i] = first < end ? Range{first / LANES * LANES, padded(end)} : Range{0, 0};
+        work.visible[i] = first < end ? Range{first / LANES * LANES, padded(end)} : Range{0, 0};
     }
 }
 
-// softmax of a row of scores over what its query may see, `w`, and the same after dropout, `kept`; both may be one place, which
-// then has the latter. What is hidden has no weight in either.
-void weigh(float* w, float* kept, Range of, Range seen, const float* hidden, const Dropout& dropout, uint64_t row) {
+// The softmax of a row of scores over the keys that its query may see, `w`, and the same after dropout, `dropped`. Both may
+// be one place, which then has the latter. What is hidden has no weight in either.
+void softmax_row(float* w, float* dropped, Range of, Range visible, const float* hidden, const Dropout& dropout, uint64_t row) {
     auto clear = [&](int64_t from, int64_t to) {
-        if (from < to) std::fill(w + from, w + to, 0.0f), std::fill(kept + from, kept + to, 0.0f);
+        if (from < to) std::fill(w + from, w + to, 0.0f), std::fill(dropped + from, dropped + to, 0.0f);
     };
-    clear(of.from, seen.to ? seen.from : of.to), clear(seen.to ? seen.to : of.to, of.to);
-    if (seen.to == 0) return;
+    clear(of.from, visible.to ? visible.from : of.to), clear(visible.to ? visible.to : of.to, of.to);
+    if (visible.to == 0) return;
     vector most = vector{} - INFINITY, sum = {};
-    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+    for (int64_t j = visible.from; j < visible.to; j += LANES) {
         vector score = *(vector*)(w + j) + *(const vector*)(hidden + j);
         *(vector*)(w + j) = score;
         most = greater_of(score, most);
     }
     float top = across(most, greater_of);
-    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+    for (int64_t j = visible.from; j < visible.to; j += LANES) {
         vector weight = exponential(*(vector*)(w + j) - top);
         *(vector*)(w + j) = weight;
         sum += weight;
     }
     float share = 1.0f / across(sum, sum_of);
     RowKey key = row_key(dropout.seed, row);
-    for (int64_t j = seen.from; j < seen.to; j += LANES) {
+    for (int64_t j = visible.from; j < visible.to; j += LANES) {
         vector weight = *(vector*)(w + j) * share;
         *(vector*)(w + j) = weight;
-        *(vector*)(kept + j) = weight * factors(key, j, dropout);
+        *(vector*)(dropped + j) = weight * factors(key, j, dropout);
     }
 }
 
 // From the gradient of a row's weights after dropout to that of its scores.
-void slope_of_row(float* slope, const float* w, Range of, const Dropout& dropout, uint64_t row) {
+void softmax_backward(float* grad, const float* w, Range of, const Dropout& dropout, uint64_t row) {
     RowKey key = row_key(dropout.seed, row);
     vector sums = {};
     for (int64_t j = of.from; j < of.to; j += LANES) {
-        vector passed = *(vector*)(slope + j) * factors(key, j, dropout);
-        *(vector*)(slope + j) = passed;
+        vector passed = *(vector*)(grad + j) * factors(key, j, dropout);
+        *(vector*)(grad + j) = passed;
         sums += passed * *(const vector*)(w + j);
     }
     float sum = across(sums, sum_of);
     for (int64_t j = of.from; j < of.to; j += LANES)
-        *(vector*)(slope + j) = *(const vector*)(w + j) * (*(vector*)(slope + j) - sum);
+        *(vector*)(grad + j) = *(const vector*)(w + j) * (*(vector*)(grad + j) - sum);
 }
 
 struct Block {  // of queries, and the keys that they may see
     int64_t first, rows;
-    Range seen;
+    Range visible;
 };
-Block block_at(const Room& room, int64_t first) {
-    Block block = {first, std::min(Room::BLOCK, room.s.queries - first), {0, 0}};
-    for (int64_t i = 0; i < block.rows; i++) block.seen = joined(block.seen, room.seen[first + i]);
+Block block_at(const Workspace& work, int64_t first) {
+    Block block = {first, std::min(Workspace::BLOCK, work.s.queries - first), {0, 0}};
+    for (int64_t i = 0; i < block.rows; i++) block.visible = joined(block.visible, work.visible[first + i]);
     return block;
 }
 
 template <typename T>
-void read_head(Room& room, const Heads& k, const Heads& v, const Mask& m, int64_t b, int64_t h) {
-    const Sizes& s = room.s;
-    look_at_mask(room, m, b, h);
-    read_rows(head_of<T>(k, b, h), k.position, s.keys, s.width, room.key.data(), room.width);
-    turn_rows(room.key.data(), room.keys, room.width, room.key_across.data());
-    read_rows(head_of<T>(v, b, h), v.position, s.keys, s.width, room.value.data(), room.width);
+void read_head(Workspace& work, const Heads& k, const Heads& v, const Mask& m, int64_t b, int64_t h) {
+    const Sizes& s = work.s;
+    read_mask(work, m, b, h);
+    read_rows(head_of<T>(k, b, h), k.position, s.keys, s.width, work.key.data(), work.width);
+    transpose_rows(work.key.data(), work.keys, work.width, work.key_across.data());
+    read_rows(head_of<T>(v, b, h), v.position, s.keys, s.width, work.value.data(), work.width);
 }
 
-// The weights of a block of queries: `weights` before, `kept` after dropout.
+// The weights of a block of queries: `weights` before, `dropped` after dropout.
 template <typename T>
-void weigh_block(Room& room, const Block& block, const T* query, int64_t stride, const Dropout& dropout, uint64_t first_row,
-                 float* kept) {
-    const Sizes& s = room.s;
-    float *weights = room.weights.data(), scale = 1.0f / std::sqrt(float(s.width));
-    read_rows(query + block.first * stride, stride, block.rows, s.width, room.query.data(), room.width, scale);
-    int64_t from = block.seen.from;
-    product(weights + from, room.query.data(), room.key_across.data() + from, block.rows, s.width, block.seen.size(), room.keys,
-            room.width, 1, room.keys);
+void softmax_block(Workspace& work, const Block& block, const T* query, int64_t stride, const Dropout& dropout,
+                   uint64_t first_row, float* dropped) {
+    const Sizes& s = work.s;
+    float *weights = work.weights.data(), scale = 1.0f / std::sqrt(float(s.width));
+    read_rows(query + block.first * stride, stride, block.rows, s.width, work.query.data(), work.width, scale);
+    int64_t from = block.visible.from;
+    product(weights + from, work.query.data(), work.key_across.data() + from, block.rows, s.width, block.visible.size(),
+            work.keys, work.width, 1, work.keys);
     for (int64_t r = 0; r < rounded(block.rows); r++) {
         int64_t i = block.first + r;
         bool real = r < block.rows;
-        weigh(weights + r * room.keys, kept + r * room.keys, block.seen, real ? room.seen[i] : Range{0, 0},
-              room.hidden.data() + (real ? i * room.hidden_step : 0), dropout, first_row + i);
+        softmax_row(weights + r * work.keys, dropped + r * work.keys, block.visible, real ? work.visible[i] : Range{0, 0},
+              work.hidden.data() + (real ? i * work.hidden_step : 0), dropout, first_row + i);
     }
 }
 
@@ -572,67 +573,78 @@ void attention(const Heads& q, const Heads& k, const Heads& v, const Mask& m, co
     Memory memory;
 #pragma omp parallel
     {
-        std::optional<Room> own;
+        std::optional<Workspace> own;
         memory.make([&] { own.emplace(s, m, false); });
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
             if (!own) continue;
-            Room& room = *own;
-            float *weights = room.weights.data(), *context = room.context.data();
+            Workspace& work = *own;
+            float *weights = work.weights.data(), *context = work.context.data();
             int64_t b = i / s.heads, h = i % s.heads;
-            read_head<T>(room, k, v, m, b, h);
-            for (int64_t first = 0; first < s.queries; first += Room::BLOCK) {
-                Block block = block_at(room, first);
-                Range seen = block.seen;
-                weigh_block(room, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, weights);
-                product(context, weights + seen.from, room.value.data() + seen.from * room.width, block.rows, seen.size(),
-                        room.width, room.width, room.keys, 1, room.width);
-                write_rows(head_of<T>(out, b, h) + first * out.position, out.position, block.rows, s.width, context, room.width);
+            read_head<T>(work, k, v, m, b, h);
+            for (int64_t first = 0; first < s.queries; first += Workspace::BLOCK) {
+                Block block = block_at(work, first);
+                Range visible = block.visible;
+                softmax_block(work, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, weights);
+                const float* values = work.value.data() + visible.from * work.width;
+                product(context, weights + visible.from, values, block.rows, visible.size(), work.width, work.width, work.keys,
+                        1, work.width);
+                T* to = head_of<T>(out, b, h) + first * out.position;
+                write_rows(to, out.position, block.rows, s.width, context, work.width);
             }
         }
     }
-    memory.settle();
+    memory.check();
 }
 
 // The weights are made again from queries and keys: that costs less than to keep them.
 template <typename T>
-void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Mask& m, const Heads& given, const Heads& to_q,
-                        const Heads& to_k, const Heads& to_v, const Sizes& s, double p, uint64_t seed) {
+void attention_backward(const Heads& q, const Heads& k, const Heads& v, const Mask& m, const Heads& grad, const Heads& grad_q,
+                        const Heads& grad_k, const Heads& grad_v, const Sizes& s, double p, uint64_t seed) {
     Dropout dropout(p, seed);
     float scale = 1.0f / std::sqrt(float(s.width));
     Memory memory;
 #pragma omp parallel
     {
-        std::optional<Room> own;
+        std::optional<Workspace> own;
         memory.make([&] { own.emplace(s, m, true); });
 #pragma omp for
         for (int64_t i = 0; i < s.batch * s.heads; i++) {
             if (!own) continue;
-            Room& room = *own;
-            const int64_t keys = room.keys, width = room.width;
-            float *context = room.context.data(), *kept = room.kept.data(), *slope = room.slope.data();
+            Workspace& work = *own;
+            const int64_t keys = work.keys, width = work.width;
+            float *context = work.context.data(), *dropped = work.dropped.data(), *grad_scores = work.grad_scores.data();
             int64_t b = i / s.heads, h = i % s.heads;
-            read_head<T>(room, k, v, m, b, h);
-            turn_rows(room.value.data(), keys, width, room.value_across.data());
-            std::fill(room.to_key.begin(), room.to_key.end(), 0.0f), std::fill(room.to_value.begin(), room.to_value.end(), 0.0f);
-            for (int64_t first = 0; first < s.queries; first += Room::BLOCK) {
-                Block block = block_at(room, first);
-                int64_t from = block.seen.from, size = block.seen.size(), rows = block.rows;
-                weigh_block(room, block, head_of<T>(q, b, h), q.position, dropout, uint64_t(i) * s.queries, kept);
-                read_rows(head_of<T>(given, b, h) + first * given.position, given.position, rows, s.width, room.given.data(), width);
-                product(room.to_value.data() + from * width, kept + from, room.given.data(), size, rows, width, width, 1, keys, width, true);
-                product(slope + from, room.given.data(), room.value_across.data() + from, rows, s.width, size, keys, width, 1, keys);
-                for (int64_t r = 0; r < rows; r++)
-                    slope_of_row(slope + r * keys, room.weights.data() + r * keys, block.seen, dropout, uint64_t(i) * s.queries + first + r);
-                product(context, slope + from, room.key.data() + from * width, rows, size, width, width, keys, 1, width);
-                write_rows(head_of<T>(to_q, b, h) + first * to_q.position, to_q.position, rows, s.width, context, width, scale);
-                product(room.to_key.data() + from * width, slope + from, room.query.data(), size, rows, width, width, 1, keys, width, true);
+            read_head<T>(work, k, v, m, b, h);
+            transpose_rows(work.value.data(), keys, width, work.value_across.data());
+            std::fill(work.grad_key.begin(), work.grad_key.end(), 0.0f);
+            std::fill(work.grad_value.begin(), work.grad_value.end(), 0.0f);
+            for (int64_t first = 0; first < s.queries; first += Workspace::BLOCK) {
+                Block block = block_at(work, first);
+                int64_t from = block.visible.from, size = block.visible.size(), rows = block.rows;
+                const uint64_t first_row = uint64_t(i) * s.queries;
+                const float *query = work.query.data(), *grad_context = work.grad_context.data();
+                const float *visible_keys = work.key.data() + from * width, *values_across = work.value_across.data() + from;
+                float *to_key = work.grad_key.data() + from * width, *to_value = work.grad_value.data() + from * width;
+                softmax_block(work, block, head_of<T>(q, b, h), q.position, dropout, first_row, dropped);
+                const T* grad_rows = head_of<T>(grad, b, h) + first * grad.position;
+                read_rows(grad_rows, grad.position, rows, s.width, work.grad_context.data(), width);
+                product(to_value, dropped + from, grad_context, size, rows, width, width, 1, keys, width, true);
+                product(grad_scores + from, grad_context, values_across, rows, s.width, size, keys, width, 1, keys);
+                for (int64_t r = 0; r < rows; r++) {
+                    const float* weights = work.weights.data() + r * keys;
+                    softmax_backward(grad_scores + r * keys, weights, block.visible, dropout, first_row + first + r);
+                }
+                product(context, grad_scores + from, visible_keys, rows, size, width, width, keys, 1, width);
+                T* to_query = head_of<T>(grad_q, b, h) + first * grad_q.position;
+                write_rows(to_query, grad_q.position, rows, s.width, context, width, scale);
+                product(to_key, grad_scores + from, query, size, rows, width, width, 1, keys, width, true);
             }
-            write_rows(head_of<T>(to_k, b, h), to_k.position, s.keys, s.width, room.to_key.data(), width);
-            write_rows(head_of<T>(to_v, b, h), to_v.position, s.keys, s.width, room.to_value.data(), width);
+            write_rows(head_of<T>(grad_k, b, h), grad_k.position, s.keys, s.width, work.grad_key.data(), width);
+            write_rows(head_of<T>(grad_v, b, h), grad_v.position, s.keys, s.width, work.grad_value.data(), width);
         }
     }
-    memory.settle();
+    memory.check();
 }
 
 // ---- cross-entropy ---------------------------------------------------------------------------------------------
@@ -645,7 +657,7 @@ struct Row {
     explicit Row(int64_t cols) : logits(padded(cols), -INFINITY), e(padded(cols)) {}
 
     template <typename T>
-    void soften(const T* products, const float* bias, int64_t label, int64_t pad, int64_t cols) {
+    void softmax(const T* products, const float* bias, int64_t label, int64_t pad, int64_t cols) {
         float *x = logits.data(), sum = 0;
 #pragma GCC ivdep
         for (int64_t c = 0; c < cols; c++) sum += x[c] = to_float(products[c]) + bias[c];
@@ -693,7 +705,7 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
                 std::memset((void*)x, 0, cols * sizeof(T));
                 continue;
             }
-            row.soften(x, bias ? bias : none.data(), label, pad, cols);
+            row.softmax(x, bias ? bias : none.data(), label, pad, cols);
             losses[2 * r] = row.loss(sure, share, cols);
             losses[2 * r + 1] = row.plain_loss();
 #pragma GCC ivdep
@@ -702,7 +714,7 @@ void cross_entropy(T* products, const float* bias, const int64_t* labels, float*
             store(x + label, e[label] * row.part - sure);
         }
     }
-    memory.settle();
+    memory.check();
 }
 
 // The same of rows that are there twice, `twins` behind `products`: the mean of both losses, and weight / 4 times the
@@ -715,12 +727,12 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
 #pragma omp parallel if (rows * cols > SOME)
     {
         std::vector<float> none;
-        std::optional<Row> mine, twin;
-        memory.make([&] { none.resize(bias ? 0 : cols), mine.emplace(cols), twin.emplace(cols); });
+        std::optional<Row> row, twin;
+        memory.make([&] { none.resize(bias ? 0 : cols), row.emplace(cols), twin.emplace(cols); });
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) {
             if (!twin) continue;
-            Row &first = *mine, &second = *twin;
+            Row &first = *row, &second = *twin;
             const float *a = first.logits.data(), *b = second.logits.data(), *e = first.e.data(), *f = second.e.data();
             T *x = products + r * cols, *y = twins + r * cols;
             int64_t label = labels[r];
@@ -730,8 +742,8 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
                 std::memset((void*)y, 0, cols * sizeof(T));
                 continue;
             }
-            first.soften(x, bias ? bias : none.data(), label, pad, cols);
-            second.soften(y, bias ? bias : none.data(), label, pad, cols);
+            first.softmax(x, bias ? bias : none.data(), label, pad, cols);
+            second.softmax(y, bias ? bias : none.data(), label, pad, cols);
             float shift = first.log_total - second.log_total, of_first = 0, of_second = 0;
 #pragma GCC ivdep
             for (int64_t c = 0; c < cols; c++) {
@@ -743,18 +755,18 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
             of_second *= second.part;
             losses[2 * r] = (first.loss(sure, share, cols) + second.loss(sure, share, cols)) / 2 + w * (of_first + of_second);
             losses[2 * r + 1] = (first.plain_loss() + second.plain_loss()) / 2;
-            auto slope_of = [&](int64_t c, float target) {
+            auto write_grads = [&](int64_t c, float target) {
                 float p = e[c] * first.part, q = f[c] * second.part, apart = a[c] - b[c] - shift;
                 store(x + c, (p - target) / 2 + w * (p * (apart - of_first) + p - q));
                 store(y + c, (q - target) / 2 - w * (q * (apart + of_second) + p - q));
             };
 #pragma GCC ivdep
-            for (int64_t c = 0; c < cols; c++) slope_of(c, share);
-            slope_of(pad, 0.0f);
-            slope_of(label, sure);
+            for (int64_t c = 0; c < cols; c++) write_grads(c, share);
+            write_grads(pad, 0.0f);
+            write_grads(label, sure);
         }
     }
-    memory.settle();
+    memory.check();
 }
 
 }  // namespace
@@ -762,66 +774,66 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
 typedef float LANES_OF_float32 __attribute__((vector_size(BYTES)));
 typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
 
-#define FOR(T, NAME)                                                                                                                              \
-    int add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {     \
-        return guarded([&] { add_dropped(x, y, out, rows, cols, p, seed); });                                                 \
-    }                                                                                                                         \
-    int drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                            \
-        return guarded([&] { add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed); });                                 \
-    }                                                                                                                         \
-    int relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                     \
-        return guarded([&] { relu_dropped(x, rows, cols, p, seed, squared); });                                               \
-    }                                                                                                                         \
-    int gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {    \
-        return guarded([&] { gated(gate, inner, out, rows, cols, stride, is_gelu); });                                        \
-    }                                                                                                                         \
-    int gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,            \
-                              int64_t stride, int64_t is_gelu) {                                                              \
-        return guarded([&] { gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu); });                      \
-    }                                                                                                                         \
-    int rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,              \
-                       double way) {                                                                                          \
-        return guarded([&] { rotated<T>(*x, *out, *s, cosine, sine, way); });                                                 \
-    }                                                                                                                         \
-    int layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,        \
-                          int64_t rows, int64_t cols, double eps) {                                                           \
-        return guarded([&] { layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps); });                            \
-    }                                                                                                                         \
-    int layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,                 \
-                                   const float* inverse, float* to, float* weight_gradient, float* bias_gradient,             \
-                                   int64_t rows, int64_t cols) {                                                              \
-        return guarded([&] {                                                                                                  \
-            layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);          \
-        });                                                                                                                   \
-    }                                                                                                                         \
-    int transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                   \
-        return guarded([&] { transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride); });                               \
-    }                                                                                                                         \
-    int transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                      \
-        return guarded([&] { transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride); });                           \
-    }                                                                                                                         \
-    int column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,           \
-                           int64_t stride) {                                                                                  \
-        return guarded([&] { column_sums(x, gate, p, squared, sums, rows, cols, stride); });                                  \
-    }                                                                                                                         \
-    int attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,     \
-                         double p, uint64_t seed) {                                                                           \
-        return guarded([&] { attention<T>(*q, *k, *v, *m, *out, *s, p, seed); });                                             \
-    }                                                                                                                         \
-    int attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* given,          \
-                                  const Heads* to_q, const Heads* to_k, const Heads* to_v, const Sizes* s, double p,          \
-                                  uint64_t seed) {                                                                            \
-        return guarded([&] { attention_backward<T>(*q, *k, *v, *m, *given, *to_q, *to_k, *to_v, *s, p, seed); });             \
-    }                                                                                                                         \
-    int cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,              \
-                             int64_t cols, double smoothing, int64_t pad) {                                                   \
-        return guarded([&] { cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad); });                   \
-    }                                                                                                                         \
-    int cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,            \
-                                   int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {                \
-        return guarded([&] {                                                                                                  \
-            cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                   \
-        });                                                                                                                   \
+#define FOR(T, NAME)                                                                                                       \
+    int add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {  \
+        return guarded([&] { add_dropped(x, y, out, rows, cols, p, seed); });                                              \
+    }                                                                                                                      \
+    int drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                         \
+        return guarded([&] { add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed); });                              \
+    }                                                                                                                      \
+    int relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                  \
+        return guarded([&] { relu_dropped(x, rows, cols, p, seed, squared); });                                            \
+    }                                                                                                                      \
+    int gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) { \
+        return guarded([&] { gated(gate, inner, out, rows, cols, stride, is_gelu); });                                     \
+    }                                                                                                                      \
+    int gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,         \
+                              int64_t stride, int64_t is_gelu) {                                                           \
+        return guarded([&] { gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu); });                   \
+    }                                                                                                                      \
+    int rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,           \
+                       double way) {                                                                                       \
+        return guarded([&] { rotated<T>(*x, *out, *s, cosine, sine, way); });                                              \
+    }                                                                                                                      \
+    int layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,     \
+                          int64_t rows, int64_t cols, double eps) {                                                        \
+        return guarded([&] { layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps); });                         \
+    }                                                                                                                      \
+    int layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,              \
+                                   const float* inverse, float* to, float* weight_gradient, float* bias_gradient,          \
+                                   int64_t rows, int64_t cols) {                                                           \
+        return guarded([&] {                                                                                               \
+            layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);       \
+        });                                                                                                                \
+    }                                                                                                                      \
+    int transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride); });                            \
+    }                                                                                                                      \
+    int transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                   \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride); });                        \
+    }                                                                                                                      \
+    int column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,        \
+                           int64_t stride) {                                                                               \
+        return guarded([&] { column_sums(x, gate, p, squared, sums, rows, cols, stride); });                               \
+    }                                                                                                                      \
+    int attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,  \
+                         double p, uint64_t seed) {                                                                        \
+        return guarded([&] { attention<T>(*q, *k, *v, *m, *out, *s, p, seed); });                                          \
+    }                                                                                                                      \
+    int attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* grad,        \
+                                  const Heads* grad_q, const Heads* grad_k, const Heads* grad_v, const Sizes* s, double p, \
+                                  uint64_t seed) {                                                                         \
+        return guarded([&] { attention_backward<T>(*q, *k, *v, *m, *grad, *grad_q, *grad_k, *grad_v, *s, p, seed); });     \
+    }                                                                                                                      \
+    int cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,           \
+                             int64_t cols, double smoothing, int64_t pad) {                                                \
+        return guarded([&] { cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad); });                \
+    }                                                                                                                      \
+    int cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,         \
+                                   int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {             \
+        return guarded([&] {                                                                                               \
+            cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                \
+        });                                                                                                                \
     }
 
 extern "C" {

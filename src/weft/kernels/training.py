@@ -8,7 +8,7 @@ out, R and C rows and columns.
 
 import contextlib
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,18 +27,19 @@ _float32_too = False  # whether products in float32 are oneDNN's
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 # memory for gradients of logits, kept from one step to the next
 _spare: dict[torch.dtype, Tensor] = {}
-_counting: list[list[int]] = []  # see `counting_rooms`
+_counting: list[list[int]] = []  # see `counting_workspaces`
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
-QUERIES_AT_ONCE = 16  # `Room::BLOCK` in training.cpp
-# of logits that are worked on at a time: few enough to stay near the processor
+QUERIES_AT_ONCE = 16  # `Workspace::BLOCK` in training.cpp
+# of logits that are worked on at a time: few enough to stay in the CPU's cache
 CHUNK_ROWS = 512
 
 
 def use(library: ctypes.CDLL | None, float32_too: bool) -> None:
     """Call this library from now on; `float32_too`: oneDNN has the products in float32 as well."""
     # switches for the process, like torch.set_num_threads
-    global _library, _float32_too
-    _library, _float32_too = library, float32_too and HAS_ONEDNN
+    global _library, _float32_too  # noqa: PLW0603
+    _library = library
+    _float32_too = float32_too and HAS_ONEDNN
     if library is None:
         _spare.clear()
 
@@ -49,9 +50,10 @@ def is_in_use() -> bool:
 
 
 def helps_products(x: Tensor) -> bool:
-    """Return whether products are better taken here than by the BLAS.
+    """Return whether `Linears` computes x's products faster than PyTorch's own layers.
 
-    It reads across in float32 at full speed as well.
+    It does in bfloat16, and in float32 where oneDNN computes them: the default BLAS needs no
+    transposed copy.
     """
     return _float32_too or product_type(x) == torch.bfloat16
 
@@ -59,28 +61,18 @@ def helps_products(x: Tensor) -> bool:
 def onednn_product(
     a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]
 ) -> Float[Tensor, "R C"]:
-    """Return a B by oneDNN, whose products in float32 are on some processors faster than the
-    default BLAS's.
-    """
+    """Compute A B by oneDNN, which on some CPUs is faster in float32 than the default BLAS."""
     return _ONEDNN_LINEAR(a, b.t(), None, "none", [], "")
 
 
 @cache
 def _onednn_has(kind: torch.dtype) -> bool:
-    """Return whether oneDNN's linear form computes in this type here: on an older processor it has
-    no bfloat16.
-    """
+    """Return whether oneDNN's linear operation has this type here; an old CPU has no bfloat16."""
     if not HAS_ONEDNN:
         return False
+    zeros = torch.zeros(8, 8, dtype=kind)
     try:
-        _ONEDNN_LINEAR(
-            torch.zeros(8, 8, dtype=kind),
-            torch.zeros(8, 8, dtype=kind),
-            None,
-            "none",
-            [],
-            "",
-        )
+        _ONEDNN_LINEAR(zeros, zeros, None, "none", [], "")
     except RuntimeError:
         return False
     return True
@@ -88,9 +80,9 @@ def _onednn_has(kind: torch.dtype) -> bool:
 
 def product_type(x: Tensor) -> torch.dtype:
     """Return the type that x has in a product, under autocast or not."""
-    return (
-        torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-    )
+    if torch.is_autocast_enabled("cpu"):
+        return torch.get_autocast_dtype("cpu")
+    return x.dtype
 
 
 def applied(function: type[Function], *arguments: Any) -> Any:
@@ -99,15 +91,20 @@ def applied(function: type[Function], *arguments: Any) -> Any:
 
 
 def call(name: str, typed: Tensor, *arguments: Any) -> None:
-    """Call a kernel in the form for the type of `typed`. Raises MemoryError where there is too
-    little.
+    """Call a kernel in the form for the type of `typed`; of tensors it gets the address.
+
+    Raises MemoryError.
     """
-    given = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    refuse_failure(getattr(_library, f"{name}_{LOW[typed.dtype]}")(*given))
+    kernel = getattr(_library, f"{name}_{LOW[typed.dtype]}")
+    values = list(arguments)
+    for i, argument in enumerate(arguments):
+        if isinstance(argument, Tensor):
+            values[i] = argument.data_ptr()
+    refuse_failure(kernel(*values))
 
 
 def refuse_failure(status: int) -> None:
-    """Raise what a kernel's status says, if that is not 0; see `guarded` in vectors.h."""
+    """Raise the error that a kernel's status stands for; see `guarded` in vectors.h."""
     if status == 1:
         raise MemoryError("native kernels")
     if status:
@@ -117,8 +114,9 @@ def refuse_failure(status: int) -> None:
 
 
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:
-    """Draw what the native forms multiply with: 0, or 1 / (1 - p)."""
-    ones, factors = torch.ones(rows, cols), torch.empty(rows, cols)
+    """Draw the factors of dropout with this seed: 0, or 1 / (1 - p)."""
+    ones = torch.ones(rows, cols)
+    factors = torch.empty(rows, cols)
     call("drop", ones, ones, factors, rows, cols, p, seed)
     return factors
 
@@ -129,46 +127,41 @@ def _draw_seed() -> int:
 
 
 class Linears(Function):
-    """The product of several layers as one node, in the place of several casts, products and
-    sums.
-    """
+    """Several linear layers of one input as one node of the graph, and one product."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor | None) -> tuple[Tensor, ...]:
         low = product_type(x)
-        weights, biases = (
-            parameters[::2],
-            [b for b in parameters[1::2] if b is not None],
-        )
+        weights = [w for w in parameters[::2] if w is not None]
+        biases = [b for b in parameters[1::2] if b is not None]
         rows = x.to(low).flatten(0, -2)
-        matrix = _stacked([w for w in weights if w is not None], low)
+        matrix = _stacked(weights, low)
         ctx.save_for_backward(rows, matrix)
-        ctx.shape, ctx.has_bias = x.shape, bool(biases)
-        ctx.widths = [len(w) for w in weights if w is not None]
+        ctx.shape = x.shape
+        ctx.has_bias = bool(biases)
+        ctx.widths = [len(w) for w in weights]
         out = _product(rows, matrix, torch.cat(biases) if biases else None)
         return out.view(*x.shape[:-1], -1).split_with_sizes(ctx.widths, dim=-1)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         rows, matrix = ctx.saved_tensors
-        given = _side_by_side([g.reshape(len(rows), -1) for g in gradients])
-        to_weights = _to_weight(given, rows).split_with_sizes(ctx.widths)
-        to_biases = (
-            _column_sums(given).split_with_sizes(ctx.widths)
-            if ctx.has_bias
-            else [None] * len(to_weights)
-        )
-        to_x = (
-            _times(given, matrix).view(ctx.shape) if ctx.needs_input_grad[0] else None
-        )
-        return to_x, *(
-            t for pair in zip(to_weights, to_biases, strict=True) for t in pair
-        )
+        grad = _side_by_side([g.reshape(len(rows), -1) for g in grads])
+        grad_weights = _weight_grad(grad, rows).split_with_sizes(ctx.widths)
+        grad_biases: Sequence[Tensor | None] = [None] * len(ctx.widths)
+        if ctx.has_bias:
+            grad_biases = _column_sums(grad).split_with_sizes(ctx.widths)
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_x = _times(grad, matrix).view(ctx.shape)
+        pairs = zip(grad_weights, grad_biases, strict=True)
+        return grad_x, *(part for pair in pairs for part in pair)
 
 
 class FeedForward(Function):
-    """Both products and what is between them; of the F numbers a position only those after dropout
-    are kept.
+    """Two linear layers with ReLU, or its square, and dropout between them.
+
+    Of the F numbers a position it keeps only those after dropout.
     """
 
     @staticmethod
@@ -183,47 +176,44 @@ class FeedForward(Function):
         squared: bool,
     ) -> Tensor:
         low = product_type(x)
-        rows, first, second = x.to(low).flatten(0, -2), w1.to(low), w2.to(low)
-        inner = _product(rows, first, b1, then="none" if p or squared else "relu")
-        if p or squared:
-            call(
-                "relu_dropped",
-                inner,
-                inner,
-                *inner.shape,
-                p,
-                _draw_seed() if p else 0,
-                squared,
-            )
+        rows = x.to(low).flatten(0, -2)
+        first = w1.to(low)
+        second = w2.to(low)
+        is_plain = not p and not squared
+        inner = _product(rows, first, b1, then="relu" if is_plain else "none")
+        if not is_plain:
+            seed = _draw_seed() if p else 0
+            size = inner.shape
+            call("relu_dropped", inner, inner, *size, p, seed, squared)
         ctx.save_for_backward(rows, first, inner, second)
-        ctx.shape, ctx.p, ctx.squared, ctx.has_bias = (
-            x.shape,
-            p,
-            squared,
-            b1 is not None,
-        )
-        return _product(inner, second, b2).view(*x.shape[:-1], -1)
+        ctx.shape = x.shape
+        ctx.p = p
+        ctx.squared = squared
+        ctx.has_bias = b1 is not None
+        out = _product(inner, second, b2)
+        return out.view(*x.shape[:-1], -1)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         rows, first, inner, second = ctx.saved_tensors
-        given = gradient.reshape(len(rows), -1).contiguous()
-        to_second = (
-            _to_weight(given, inner),
-            _column_sums(given) if ctx.has_bias else None,
-        )
-        between = _times(given, second)
-        sums = _column_sums(between, inner, ctx.p, ctx.squared)
-        to_first = _to_weight(between, rows), sums if ctx.has_bias else None
-        return _times(between, first).view(ctx.shape), *to_first, *to_second, None, None
+        grad = grad.reshape(len(rows), -1).contiguous()
+        grad_w2 = _weight_grad(grad, inner)
+        grad_b2 = _column_sums(grad) if ctx.has_bias else None
+        grad_inner = _times(grad, second)
+        sums = _column_sums(grad_inner, inner, ctx.p, ctx.squared)
+        grad_w1 = _weight_grad(grad_inner, rows)
+        grad_b1 = sums if ctx.has_bias else None
+        grad_x = _times(grad_inner, first)
+        grad_x = grad_x.view(ctx.shape)
+        return grad_x, grad_w1, grad_b1, grad_w2, grad_b2, None, None
 
 
 def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
-    """Order the rows of matrices below each other, in the type of products."""
-    stacked = torch.empty(sum(map(len, weights)), weights[0].shape[1], dtype=low)
-    for part, weight in zip(
-        stacked.split_with_sizes([len(w) for w in weights]), weights, strict=True
-    ):
+    """Join the rows of matrices, in the type of products."""
+    heights = [len(w) for w in weights]
+    stacked = torch.empty(sum(heights), weights[0].shape[1], dtype=low)
+    parts = stacked.split_with_sizes(heights)
+    for part, weight in zip(parts, weights, strict=True):
         part.copy_(weight)
     return stacked
 
@@ -231,10 +221,7 @@ def _stacked(weights: list[Tensor], low: torch.dtype) -> Tensor:
 def _product(
     rows: Tensor, matrix: Tensor, bias: Tensor | None, then: str = "none"
 ) -> Tensor:
-    """Compute rows x matrix^T + bias, `then` "relu" or "none".
-
-    One pass where PyTorch has oneDNN's form of it.
-    """
+    """Compute rows matrix^T + bias, `then` "relu" or "none", by oneDNN in one pass if it can."""
     shift = None if bias is None else bias.to(rows.dtype)
     if _onednn_has(rows.dtype):
         return _ONEDNN_LINEAR(rows, matrix, shift, then, [], "")
@@ -243,7 +230,7 @@ def _product(
 
 
 def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
-    """Return a B."""
+    """Compute A B."""
     return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
 
 
@@ -257,70 +244,61 @@ def _product_into(
         torch.mm(a, b, out=out)
 
 
-def _to_weight(
-    given: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]
+def _weight_grad(
+    grad: Float[Tensor, "N O"], rows: Float[Tensor, "N I"]
 ) -> Float[Tensor, "O I"]:
-    """Return the gradient of a linear layer's weight, given^T rows; products of a transposed copy
-    are faster.
+    """Compute the gradient of a linear layer's weight, grad^T rows, from the output's gradient.
+
+    A transposed copy of the narrower of both is made first: its products are faster.
     """
-    (n, outs), ins = given.shape, rows.shape[1]
+    n, outs = grad.shape
+    ins = rows.shape[1]
     if outs <= ins:
-        across = given.new_empty(outs, n)
-        call("transposed", given, given, across, n, outs, given.stride(0))
+        across = grad.new_empty(outs, n)
+        call("transposed", grad, grad, across, n, outs, grad.stride(0))
         return _times(across, rows).float()
-    across, gradient = rows.new_empty(ins, n), torch.empty(outs, ins)
+    across = rows.new_empty(ins, n)
     call("transposed", rows, rows, across, n, ins, rows.stride(0))
-    turned = _times(across, given)
-    call("transposed_to_float", turned, turned, gradient, ins, outs, outs)
-    return gradient
+    product = _times(across, grad)
+    out = torch.empty(outs, ins)
+    call("transposed_to_float", product, product, out, ins, outs, outs)
+    return out
 
 
 def _column_sums(
-    given: Float[Tensor, "N O"],
+    grad: Float[Tensor, "N O"],
     gate: Float[Tensor, "N O"] | None = None,
     p: float = 0.0,
     squared: bool = False,
 ) -> Float[Tensor, " O"]:
-    """Return the sum of the rows.
+    """Sum the rows, as a bias's gradient.
 
-    With a gate, what came out of `relu_dropped`, they first pass back through it.
+    `gate` is an output of `relu_dropped`: then `grad` becomes that of its input first, in place.
     """
-    sums = torch.zeros(given.shape[1])
-    call(
-        "column_sums",
-        given,
-        given,
-        gate,
-        p,
-        squared,
-        sums,
-        *given.shape,
-        given.stride(0),
-    )
+    sums = torch.zeros(grad.shape[1])
+    step = grad.stride(0)
+    call("column_sums", grad, grad, gate, p, squared, sums, *grad.shape, step)
     return sums
 
 
 def _side_by_side(parts: list[Tensor]) -> Tensor:
     """Join matrices of as many rows, without a copy where they lie side by side already."""
-    first, step = parts[0], parts[0].stride(0)
-    starts = [
-        first.data_ptr() + first.element_size() * sum(p.shape[1] for p in parts[:i])
-        for i in range(len(parts))
-    ]
-    width = sum(p.shape[1] for p in parts)
-    together = all(
-        p.data_ptr() == start and p.stride() == (step, 1)
-        for p, start in zip(parts, starts, strict=True)
-    )
-    if together and step >= width:
+    first = parts[0]
+    step = first.stride(0)
+    width = 0
+    are_beside = True
+    for part in parts:
+        start = first.data_ptr() + first.element_size() * width
+        is_next = part.data_ptr() == start
+        are_beside &= is_next and part.stride() == (step, 1)
+        width += part.shape[1]
+    if are_beside and step >= width:
         return first.as_strided((len(first), width), (step, 1))
     return torch.cat(parts, dim=1)
 
 
 class Norm(Function):
-    """(x - mean) / deviation * weight + bias for each row, or RMSNorm's form without mean and
-    bias.
-    """
+    """LayerNorm, (x - mean) / deviation * weight + bias for each row; RMSNorm unless `centred`."""
 
     @staticmethod
     def forward(
@@ -334,97 +312,92 @@ class Norm(Function):
     ) -> Tensor:
         x = x.contiguous()
         out = torch.empty_like(x, dtype=low)
-        rows, cols = x.numel() // x.shape[-1], x.shape[-1]
-        mean, inverse = torch.empty(rows) if centred else None, torch.empty(rows)
-        call("layer_norm", out, x, weight, bias, out, mean, inverse, rows, cols, eps)
+        size = _row_size(x)
+        mean = torch.empty(size[0]) if centred else None
+        inverse = torch.empty(size[0])
+        call("layer_norm", out, x, weight, bias, out, mean, inverse, *size, eps)
         ctx.save_for_backward(x, weight, mean, inverse)
         ctx.has_bias = bias is not None
         return out
 
     @staticmethod
     def backward(
-        ctx: Any, gradient: Tensor
+        ctx: Any, grad: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
         x, weight, mean, inverse = ctx.saved_tensors
-        given, to_x = gradient.contiguous(), torch.empty_like(x)
-        to_weight = torch.zeros_like(weight)
-        to_bias = torch.zeros_like(weight) if ctx.has_bias else None
-        size = (x.numel() // x.shape[-1], x.shape[-1])
-        call(
-            "layer_norm_backward",
-            given,
-            given,
-            x,
-            weight,
-            mean,
-            inverse,
-            to_x,
-            to_weight,
-            to_bias,
-            *size,
-        )
-        return to_x, to_weight, to_bias, None, None, None
+        grad = grad.contiguous()
+        grad_x = torch.empty_like(x)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = torch.zeros_like(weight) if ctx.has_bias else None
+        saved = x, weight, mean, inverse
+        grads = grad_x, grad_weight, grad_bias
+        call("layer_norm_backward", grad, grad, *saved, *grads, *_row_size(x))
+        return grad_x, grad_weight, grad_bias, None, None, None
 
 
 class AddDropped(Function):
-    """x + dropout(y), or dropout(y) alone; the mask is not kept but drawn again on the way back."""
+    """x + dropout(y), or dropout(y) alone; backward draws the mask again from its seed."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor | None, y: Tensor, p: float) -> Tensor:
-        y, seed = y.contiguous(), _draw_seed()
+        y = y.contiguous()
         x = None if x is None else x.contiguous()
         out = torch.empty_like(y, dtype=torch.float32)
-        size = (y.numel() // y.shape[-1], y.shape[-1])
-        call("add_dropped", y, x, y, out, *size, p, seed)
-        ctx.size, ctx.p, ctx.seed, ctx.low = size, p, seed, y.dtype
+        ctx.size = _row_size(y)
+        ctx.p = p
+        ctx.seed = _draw_seed()
+        ctx.low = y.dtype
+        call("add_dropped", y, x, y, out, *ctx.size, p, ctx.seed)
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
-        given = gradient.contiguous()
-        to_y = torch.empty_like(given, dtype=ctx.low)
-        call("drop", to_y, given, to_y, *ctx.size, ctx.p, ctx.seed)
-        return gradient if ctx.needs_input_grad[0] else None, to_y, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        grad_x = grad if ctx.needs_input_grad[0] else None
+        grad = grad.contiguous()
+        grad_y = torch.empty_like(grad, dtype=ctx.low)
+        call("drop", grad_y, grad, grad_y, *ctx.size, ctx.p, ctx.seed)
+        return grad_x, grad_y, None
+
+
+def _row_size(x: Tensor) -> tuple[int, int]:
+    """Return the number of rows and their width."""
+    return x.numel() // x.shape[-1], x.shape[-1]
 
 
 class Gated(Function):
-    """activation(gate) * inner; the gradients of both lie side by side, as one product reads
-    them.
+    """activation(gate) * inner.
+
+    The gradients of both lie side by side, so that the product behind them reads them as one.
     """
 
     @staticmethod
     def forward(ctx: Any, gate: Tensor, inner: Tensor, is_gelu: bool) -> Tensor:
-        ctx.shape, ctx.is_gelu = gate.shape, is_gelu
-        gate, inner = gate.flatten(0, -2), inner.flatten(0, -2)
+        ctx.shape = gate.shape
+        ctx.is_gelu = is_gelu
+        gate = gate.flatten(0, -2)
+        inner = inner.flatten(0, -2)
         if not gate.stride() == inner.stride() == (gate.stride(0), 1):
             gate, inner = gate.contiguous(), inner.contiguous()
         out = torch.empty(gate.shape, dtype=gate.dtype)
-        call("gated", out, gate, inner, out, *gate.shape, gate.stride(0), is_gelu)
+        step = gate.stride(0)
+        call("gated", out, gate, inner, out, *gate.shape, step, is_gelu)
         ctx.save_for_backward(gate, inner)
         return out.view(ctx.shape)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         gate, inner = ctx.saved_tensors
-        given = gradient.reshape(gate.shape).contiguous()
-        to = gate.new_empty(len(gate), 2, gate.shape[1])
-        call(
-            "gated_backward",
-            given,
-            given,
-            gate,
-            inner,
-            to,
-            *gate.shape,
-            gate.stride(0),
-            ctx.is_gelu,
-        )
-        to_inner, to_gate = (part.view(ctx.shape) for part in to.unbind(1))
-        return to_gate, to_inner, None
+        rows, width = gate.shape
+        grad = grad.reshape(rows, width).contiguous()
+        grads = gate.new_empty(rows, 2, width)
+        size = rows, width, gate.stride(0)
+        call("gated_backward", grad, grad, gate, inner, grads, *size, ctx.is_gelu)
+        grad_inner, grad_gate = (part.view(ctx.shape) for part in grads.unbind(1))
+        return grad_gate, grad_inner, None
 
 
 class Rotated(Function):
-    """Pairs of numbers turned by their position's angles, and back again for the gradient."""
+    """Pairs of numbers turned by their position's angles; backward turns the gradient back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -432,21 +405,24 @@ class Rotated(Function):
         return _turned(x, cos, sin, 1.0)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         cos, sin = ctx.angles
-        return _turned(gradient, cos, sin, -1.0), None, None
+        return _turned(grad, cos, sin, -1.0), None, None
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor, way: float) -> Tensor:
-    x, out = _dense(x), _heads_like(x)
+def _turned(x: Tensor, cos: Tensor, sin: Tensor, sign: float) -> Tensor:
+    """Turn pairs of numbers by the angles, or by `sign` -1.0 the other way."""
+    x = _dense(x)
+    out = _heads_like(x)
     sizes = native.Sizes(*x.shape[:3], 0, x.shape[3])
-    call("rotated", x, _heads(x), _heads(out), ctypes.byref(sizes), cos, sin, way)
+    call("rotated", x, _heads(x), _heads(out), ctypes.byref(sizes), cos, sin, sign)
     return out
 
 
 class Attention(Function):
-    """Scores, softmax, dropout and the sum of values, some rows at a time; the way back computes
-    scores anew.
+    """Scores, softmax, dropout and the sum of values, some rows at a time.
+
+    Backward computes the scores again: that costs less than to keep them.
     """
 
     @staticmethod
@@ -458,123 +434,102 @@ class Attention(Function):
         mask: Tensor | None,
         dropout: float,
     ) -> Tensor:
-        query, key, value = _dense(query), _dense(key), _dense(value)
+        inputs = _dense(query), _dense(key), _dense(value)
         sizes = native.Sizes(*query.shape[:3], key.shape[2], query.shape[3])
         out = _heads_like(query)
-        ctx.mask = (
-            None
-            if mask is None
-            else _dense(mask.expand(*query.shape[:3], key.shape[2]))
-        )
-        _count_room(sizes, ctx.mask)
-        ctx.sizes, ctx.dropout, ctx.seed = (
-            sizes,
-            dropout,
-            _draw_seed() if dropout else 0,
-        )
-        ctx.save_for_backward(query, key, value)
-        heads = [_heads(t) for t in (query, key, value)]
-        call(
-            "attention",
-            query,
-            *heads,
-            _mask(ctx.mask),
-            _heads(out),
-            ctypes.byref(sizes),
-            dropout,
-            ctx.seed,
-        )
+        ctx.mask = None
+        if mask is not None:
+            ctx.mask = _dense(mask.expand(*query.shape[:3], key.shape[2]))
+        _count_workspace(sizes, ctx.mask)
+        ctx.sizes = sizes
+        ctx.dropout = dropout
+        ctx.seed = _draw_seed() if dropout else 0
+        ctx.save_for_backward(*inputs)
+        tensors = *map(_heads, inputs), _mask(ctx.mask), _heads(out)
+        call("attention", query, *tensors, ctypes.byref(sizes), dropout, ctx.seed)
         return out
 
     @staticmethod
-    def backward(
-        ctx: Any, gradient: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        query, key, value = ctx.saved_tensors
-        gradient = _dense(gradient)
-        to = _room_for(query, key, value)
-        heads = [_heads(t) for t in (query, key, value)]
-        rest = [_heads(t) for t in (gradient, *to)]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        inputs = ctx.saved_tensors
+        grad = _dense(grad)
+        grads = _grads_like(*inputs)
+        heads_of_grads = map(_heads, (grad, *grads))
+        tensors = *map(_heads, inputs), _mask(ctx.mask), *heads_of_grads
         sizes = ctypes.byref(ctx.sizes)
-        call(
-            "attention_backward",
-            query,
-            *heads,
-            _mask(ctx.mask),
-            *rest,
-            sizes,
-            ctx.dropout,
-            ctx.seed,
-        )
-        return to[0], to[1], to[2], None, None
+        query = inputs[0]
+        call("attention_backward", query, *tensors, sizes, ctx.dropout, ctx.seed)
+        return grads[0], grads[1], grads[2], None, None
 
 
 @contextlib.contextmanager
-def counting_rooms() -> Iterator[list[int]]:
-    """Hand out a list that gets the bytes which the threads of each attention inside take on the
-    way back.
-    """
-    rooms = list[int]()
-    _counting.append(rooms)
+def counting_workspaces() -> Iterator[list[int]]:
+    """Hand out a list, to which each attention inside appends the bytes of its `Workspace`s."""
+    workspaces = list[int]()
+    _counting.append(workspaces)
     try:
-        yield rooms
+        yield workspaces
     finally:
         _counting.pop()
 
 
-def _count_room(sizes: native.Sizes, mask: Tensor | None) -> None:
-    """Count what `Room` in training.cpp holds.
+def _count_workspace(sizes: native.Sizes, mask: Tensor | None) -> None:
+    """Count the bytes of `Workspace` in training.cpp, of all threads.
 
-    A number for each query and key, unless all queries see the same keys.
+    It has a number for each query and key, unless all queries see the same keys.
     """
-    for rooms in _counting:
-        queries = 1 if mask is None or mask.stride(2) == 0 else sizes.queries
-        numbers = (queries + 6 * sizes.width + 3 * QUERIES_AT_ONCE) * sizes.keys
-        rooms.append(4 * numbers * torch.get_num_threads())
+    for workspaces in _counting:
+        see_the_same = mask is None or mask.stride(2) == 0
+        queries = 1 if see_the_same else sizes.queries
+        vectors = 6 * sizes.width
+        blocks = 3 * QUERIES_AT_ONCE
+        numbers = (queries + vectors + blocks) * sizes.keys
+        workspaces.append(4 * numbers * torch.get_num_threads())
 
 
 def _dense(x: Tensor) -> Tensor:
-    """Make each vector of K lie in one piece."""
+    """Return x with each vector of K numbers in one piece; a copy where it is not so."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _heads_like(x: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L K"]:
-    """Make room for a like tensor in which the heads of a position lie side by side."""
+    """Make an empty tensor of x's shape, in which the heads of a position lie side by side."""
     batch, heads, length, width = x.shape
     return x.new_empty(batch, length, heads, width).transpose(1, 2)
 
 
-def _room_for(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
-    """Make room for the like of each tensor.
+def _grads_like(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
+    """Make empty tensors for the gradients of queries, keys and values.
 
-    What shares a piece of memory gets it side by side, for `_side_by_side`.
+    Gradients of what shares a piece of memory lie side by side in one, for `_side_by_side`.
     """
     places = [x.untyped_storage().data_ptr() for x in heads]
-    room: list[Tensor] = []
-    while len(room) < len(heads):
-        batch, count, length, width = heads[len(room)].shape
-        joint = places.count(places[len(room)])
-        parts = heads[0].new_empty(batch, length, joint, count, width)
-        room += [parts[:, :, i].transpose(1, 2) for i in range(joint)]
-    return room
+    grads: list[Tensor] = []
+    while len(grads) < len(heads):
+        batch, count, length, width = heads[len(grads)].shape
+        joint = places.count(places[len(grads)])
+        room = heads[0].new_empty(batch, length, joint, count, width)
+        parts = room.transpose(1, 3).unbind(2)
+        grads += parts
+    return grads
 
 
 def _heads(x: Tensor) -> Any:
+    """Describe a tensor of (B, H, L, K) to a kernel; it must live as long as the call."""
     return ctypes.byref(native.Heads(x.data_ptr(), *x.stride()[:3]))
 
 
 def _mask(mask: Tensor | None) -> Any:
-    return ctypes.byref(
-        native.Mask()
-        if mask is None
-        else native.Mask(mask.data_ptr(), *mask.stride()[:3])
-    )
+    """Describe a mask to a kernel; None hides nothing."""
+    if mask is None:
+        return ctypes.byref(native.Mask())
+    return ctypes.byref(native.Mask(mask.data_ptr(), *mask.stride()[:3]))
 
 
-def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
-    """Take room for a matrix from what is kept.
+def _take_matrix(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
+    """Take a matrix's memory from what is kept, or new memory.
 
-    So large a piece would come from the system anew in every step, page by page.
+    A piece of this size would come from the system anew in every step, page by page.
     """
     spare = _spare.pop(low, None)
     if spare is None or spare.numel() < rows * cols:
@@ -583,13 +538,12 @@ def _taken(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]:
 
 
 def _give_back(matrix: Tensor) -> None:
-    whole = matrix.new_empty(0).set_(matrix.untyped_storage())
-    _spare[matrix.dtype] = whole
+    """Keep the memory behind a matrix for `_take_matrix`."""
+    _spare[matrix.dtype] = matrix.new_empty(0).set_(matrix.untyped_storage())
 
 
 class CrossEntropy(Function):
-    """The cross-entropy in blocks of rows: logits, losses and both gradients while they are in
-    cache.
+    """Cross-entropy in blocks of rows: logits, losses and both gradients while they are in cache.
 
     Of the whole batch nothing of the logits' size exists but their gradient, in the type of
     products.
@@ -607,61 +561,50 @@ class CrossEntropy(Function):
         r_drop: float,
     ) -> tuple[Tensor, Tensor]:
         low = product_type(states)
-        rows, matrix = states.to(low).contiguous(), weight.to(low)
+        rows = states.to(low).contiguous()
+        matrix = weight.to(low)
+        # with r_drop the rows are there twice, and a kernel reads both copies of a row
         copies = 2 if r_drop else 1
-        count, size = len(rows) // copies, CHUNK_ROWS // copies
-        name, weights = (
-            ("cross_entropy_twice", [r_drop]) if r_drop else ("cross_entropy", [])
-        )
-        losses, sums = torch.empty(count, 2), torch.zeros(len(weight))
-        to_states, slope = torch.empty_like(rows), _taken(len(rows), len(weight), low)
+        name = "cross_entropy_twice" if r_drop else "cross_entropy"
+        settings = [label_smoothing, pad_id, *([r_drop] if r_drop else [])]
+        count = len(rows) // copies
+        size = CHUNK_ROWS // copies
+        losses = torch.empty(count, 2)
+        grad_bias = torch.zeros(len(weight))
+        grad_states = torch.empty_like(rows)
+        grad_logits = _take_matrix(len(rows), len(weight), low)
         for first in range(0, count, size):
-            part = slice(first, min(first + size, count))
-            parts = [
-                slice(part.start + shift, part.stop + shift)
-                for shift in range(0, len(rows), count)
-            ]
-            for own in parts:
-                _product_into(slope[own], rows[own], matrix.t())
-            logits, shape = [slope[own] for own in parts], slope[part].shape
-            call(
-                name,
-                slope,
-                *logits,
-                bias,
-                labels[part],
-                losses[part],
-                *shape,
-                label_smoothing,
-                pad_id,
-                *weights,
-            )
-            for own in parts:
-                _product_into(to_states[own], slope[own], matrix)
+            end = min(first + size, count)
+            chunk = slice(first, end)
+            starts = range(0, len(rows), count)
+            places = [slice(first + start, end + start) for start in starts]
+            # the logits stand where their gradient will
+            logits = [grad_logits[place] for place in places]
+            for place, part in zip(places, logits, strict=True):
+                _product_into(part, rows[place], matrix.t())
+            of_rows = labels[chunk], losses[chunk]
+            size_of = logits[0].shape
+            call(name, grad_logits, *logits, bias, *of_rows, *size_of, *settings)
+            for place, part in zip(places, logits, strict=True):
+                _product_into(grad_states[place], part, matrix)
                 if bias is not None:
-                    sums += _column_sums(slope[own])
-        ctx.save_for_backward(rows, to_states, sums if bias is not None else None)
-        ctx.slope = slope
+                    grad_bias += _column_sums(part)
+        saved_bias = grad_bias if bias is not None else None
+        ctx.save_for_backward(rows, grad_states, saved_bias)
+        ctx.grad_logits = grad_logits
         loss, nll = losses.double().sum(0).float()
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        if ctx.slope is None:
+        if ctx.grad_logits is None:
             raise RuntimeError(
                 "this loss cannot go back a second time: its gradients' memory was given away"
             )
-        rows, to_states, sums = ctx.saved_tensors
-        to_weight = _to_weight(ctx.slope, rows).mul_(scale)
-        _give_back(ctx.slope)
-        ctx.slope = None  # another backward pass would find others' numbers in it
-        return (
-            to_states * scale,
-            to_weight,
-            None if sums is None else sums * scale,
-            None,
-            None,
-            None,
-            None,
-        )
+        rows, grad_states, grad_bias = ctx.saved_tensors
+        grad_weight = _weight_grad(ctx.grad_logits, rows).mul_(scale)
+        _give_back(ctx.grad_logits)
+        ctx.grad_logits = None  # another backward pass would find others' numbers in it
+        scaled_bias = None if grad_bias is None else grad_bias * scale
+        return grad_states * scale, grad_weight, scaled_bias, None, None, None, None

@@ -44,7 +44,7 @@ int guarded(Call call) noexcept {
     }
 }
 
-// As many numbers at a time as a register of this processor holds: wider vectors would live in memory.
+// As many numbers at a time as a register of this CPU holds: wider vectors would live in memory.
 #if defined(__AVX512F__)
 constexpr int64_t LANES = 16;
 #elif defined(__AVX__)

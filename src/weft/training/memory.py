@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from weft.kernels.training import counting_rooms
+from weft.kernels.training import counting_workspaces
 from weft.training.distributed import outermost_layers
 from weft.training.loss import LossSums
 from weft.training.trainer import B
@@ -39,14 +39,14 @@ def parts_to_fit(
     share = (probe.num_src_tokens + probe.num_tgt_tokens) / (
         batch.num_src_tokens + batch.num_tgt_tokens
     )
-    with counting_rooms() as rooms:
+    with counting_workspaces() as workspaces:
         needed = (
             BESIDE * kept_bytes(lambda: compute_loss(probe), model.parameters()) / share
         )
     room = (
         SPARE * free
         - OF_WEIGHTS * sum(p.numel() for p in model.parameters())
-        - max(rooms, default=0)
+        - max(workspaces, default=0)
     )
     most = len(batch.parts(sys.maxsize))
     return min(max(math.ceil(needed / room), 1), most) if room > 0 else most
