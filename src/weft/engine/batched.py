@@ -4,7 +4,6 @@ It serves where there is no engine: on a GPU, for recurrent models, without a co
 Shapes: R rows of one step, M of the cache before it, V vocabulary, m candidates of each row.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
@@ -90,7 +89,9 @@ class BatchedDecoder(Generic[C]):
         tokens = torch.tensor(newest, device=self._device)
         logits, self._cache = self._step(tokens, self._cache)
         keys = zip(sentences, beams, strict=True)
-        self._rows = dict(zip(keys, itertools.count(), strict=False))
+        self._rows = {}
+        for row, key in enumerate(keys):
+            self._rows[key] = row
         logits = logits.float()
         allowed = self._allowed_alone(logits, sentences)
         log_probs = allowed.log_softmax(-1)
