@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache as memo
+from itertools import product
 from typing import Any
 
 import pytest
@@ -234,25 +235,23 @@ OPTIONS: list[dict[str, Any]] = [
     {"max_new_tokens": 1},
     {"temperature": 100.0, "max_new_tokens": 50, "seed": 4},
 ]
+PROMPTS = ("", "a prompt longer than the window of it, 猫")
 
 
 @pytest.mark.parametrize("kind", ["character", "bpe"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("prompt", ["", "a prompt longer than the window of it, 猫"])
 def test_the_pieces_of_a_stream_are_the_text(
-    kind: str, options: dict[str, Any], prompt: str
+    kind: str, subtests: pytest.Subtests
 ) -> None:
     model = whim(kind)
-    for seed in range(2):
+    for options, prompt, seed in product(OPTIONS, PROMPTS, range(2)):
         asked = {"max_new_tokens": 24, "seed": seed, **options}
-        pieces, found = (
-            list(model.stream(prompt, **asked)),
-            model.generate(prompt, **asked),
-        )
-        assert "".join(pieces) == found.text
-        assert all(pieces)
-        assert 1 <= len(found.token_log_probs) <= asked["max_new_tokens"]
-        assert all(log_prob < 0 for log_prob in found.token_log_probs)
+        with subtests.test(prompt=prompt, **asked):
+            pieces = list(model.stream(prompt, **asked))
+            found = model.generate(prompt, **asked)
+            assert "".join(pieces) == found.text
+            assert all(pieces)
+            assert 1 <= len(found.token_log_probs) <= asked["max_new_tokens"]
+            assert all(log_prob < 0 for log_prob in found.token_log_probs)
 
 
 def test_greedy_takes_the_likeliest_and_its_log_probs_are_the_models_own() -> None:
@@ -444,28 +443,28 @@ def without_counts(found: Generation) -> Generation:
 
 
 @pytest.mark.parametrize(("kind", "window_len"), [("character", 3), ("bpe", 20)])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("prompt", ["", "a prompt longer than the window of it, 猫"])
 def test_a_draft_changes_nothing_but_the_steps(
-    kind: str, options: dict[str, Any], prompt: str, window_len: int
+    kind: str, window_len: int, subtests: pytest.Subtests
 ) -> None:
     """One that is the model itself, one that sees less of the text, and what stood in the text
     before.
     """
     model = whim(kind, window_len=window_len)
-    asked = {"max_new_tokens": 24, **options}
-    expected = model.generate(prompt, **asked)
-    assert (expected.proposed, expected.accepted) == (0, 0)
-    for draft in (
-        whim(kind, window_len=window_len),
-        whim(kind, window_len=7),
-        "prompt",
-    ):
-        found = model.generate(prompt, **asked, draft=draft)
-        assert without_counts(found) == expected
-        assert 0 <= found.accepted <= found.proposed
-    assert "".join(model.stream(prompt, **asked, draft=draft)) == expected.text
-    assert model.model.longest <= window_len
+    for options, prompt in product(OPTIONS, PROMPTS):
+        asked = {"max_new_tokens": 24, **options}
+        with subtests.test(prompt=prompt, **asked):
+            expected = model.generate(prompt, **asked)
+            assert (expected.proposed, expected.accepted) == (0, 0)
+            for draft in (
+                whim(kind, window_len=window_len),
+                whim(kind, window_len=7),
+                "prompt",
+            ):
+                found = model.generate(prompt, **asked, draft=draft)
+                assert without_counts(found) == expected
+                assert 0 <= found.accepted <= found.proposed
+            assert "".join(model.stream(prompt, **asked, draft=draft)) == expected.text
+            assert model.model.longest <= window_len
 
 
 def test_the_counts_say_what_a_draft_was_worth() -> None:
@@ -493,23 +492,24 @@ def test_the_counts_say_what_a_draft_was_worth() -> None:
     assert (again.proposed, again.accepted) == (16, 16)
 
 
-@pytest.mark.parametrize("options", [OPTIONS[i] for i in (0, 1, 6, 7)], ids=str)
 @pytest.mark.parametrize(("ngrams", "positions"), [(1, "sinusoidal"), (4, "rotary")])
 def test_a_real_model_writes_the_same_with_a_draft(
-    ngrams: int, positions: str, options: dict[str, Any]
+    ngrams: int, positions: str, subtests: pytest.Subtests
 ) -> None:
     """Its log-probabilities differ in rounding: products of several positions are not those of
     one.
     """
     model, smaller = real(ngrams=ngrams, positions=positions), real(window_len=9)
-    prompt, asked = "The cat sat on the mat. The cat", {"max_new_tokens": 40, **options}
-    expected = model.generate(prompt, **asked)
-    for draft in (model, smaller, "prompt"):
-        found = model.generate(prompt, **asked, draft=draft)
-        assert (found.text, found.finish) == (expected.text, expected.finish)
-        assert found.token_log_probs == pytest.approx(
-            expected.token_log_probs, abs=1e-5
-        )
+    prompt = "The cat sat on the mat. The cat"
+    for options in (OPTIONS[i] for i in (0, 1, 6, 7)):
+        asked = {"max_new_tokens": 40, **options}
+        expected = model.generate(prompt, **asked)
+        for draft in (model, smaller, "prompt"):
+            with subtests.test(draft=draft, **asked):
+                found = model.generate(prompt, **asked, draft=draft)
+                assert (found.text, found.finish) == (expected.text, expected.finish)
+                log_probs = pytest.approx(expected.token_log_probs, abs=1e-5)
+                assert found.token_log_probs == log_probs
 
 
 def test_a_draft_with_another_tokenizer_is_refused_at_the_call() -> None:
@@ -550,29 +550,29 @@ def test_the_end_has_a_probability_and_no_text() -> None:
     assert list(scripted("").stream("A dog.")) == []
 
 
-@pytest.mark.parametrize(
-    ("stop", "text", "finish"),
-    [
-        (["END"], "the ", "stop"),
-        ("END", "the ", "stop"),
-        (["of it"], "the END ", "stop"),
-        (["t"], "", "stop"),
-        (["it", "END", "fish"], "the ", "stop"),
-        (["ENDED", "of itself"], "the END of it", "end"),
-        (["e EN", "END"], "th", "stop"),
-        (["it"], "the END of ", "stop"),
-        (["says"], "the END of it", "end"),
-    ],
-    ids=str,
-)
+STOPPED: list[tuple[str | list[str], str, str]] = [
+    (["END"], "the ", "stop"),
+    ("END", "the ", "stop"),
+    (["of it"], "the END ", "stop"),
+    (["t"], "", "stop"),
+    (["it", "END", "fish"], "the ", "stop"),
+    (["ENDED", "of itself"], "the END of it", "end"),
+    (["e EN", "END"], "th", "stop"),
+    (["it"], "the END of ", "stop"),
+    (["says"], "the END of it", "end"),
+]
+
+
 @each_kind
 def test_a_stop_string_ends_the_text_before_it(
-    kind: str, stop: str | list[str], text: str, finish: str
+    kind: str, subtests: pytest.Subtests
 ) -> None:
     """Whether it is a token, begins and ends inside tokens, or goes over several of them."""
-    found = scripted("the END of it", kind).generate(stop=stop)
-    assert (found.text, found.finish) == (text, finish)
-    assert "".join(scripted("the END of it", kind).stream(stop=stop)) == text
+    for stop, text, finish in STOPPED:
+        with subtests.test(stop=stop):
+            found = scripted("the END of it", kind).generate(stop=stop)
+            assert (found.text, found.finish) == (text, finish)
+            assert "".join(scripted("the END of it", kind).stream(stop=stop)) == text
 
 
 def test_tokens_and_stop_strings_do_begin_and_end_in_different_places() -> None:
@@ -623,26 +623,22 @@ def test_a_text_that_outgrows_the_window_goes_on_with_half_of_it() -> None:
 
 
 @pytest.mark.parametrize("window_len", [1, 2, 3, 5, 8, 200])
-@pytest.mark.parametrize("prompt", ["", "T", "The cat sat on the mat."])
 def test_no_position_beyond_the_window_is_fed_and_all_of_it_is_used(
-    window_len: int, prompt: str
+    window_len: int, subtests: pytest.Subtests
 ) -> None:
     """The fake refuses more positions than it has."""
     text = "a dog sees the cat and the bird. " * 3
-    model = scripted(text, window_len=window_len)
-    found = model.generate(prompt)
-    assert (found.text, found.finish) == (text, "end")
-    fed = 1 + len(prompt) + len(text)
-    assert model.model.longest == min(window_len, fed)
-    assert "".join(scripted(text, window_len=window_len).stream(prompt)) == text
-    assert (
-        len(
-            scripted(text, window_len=window_len)
-            .generate(prompt, max_new_tokens=50)
-            .token_log_probs
-        )
-        == 50
-    )
+    for prompt in ("", "T", "The cat sat on the mat."):
+        with subtests.test(prompt=prompt):
+            model = scripted(text, window_len=window_len)
+            found = model.generate(prompt)
+            assert (found.text, found.finish) == (text, "end")
+            fed = 1 + len(prompt) + len(text)
+            assert model.model.longest == min(window_len, fed)
+            assert "".join(scripted(text, window_len=window_len).stream(prompt)) == text
+            cut = scripted(text, window_len=window_len)
+            shorter = cut.generate(prompt, max_new_tokens=50)
+            assert len(shorter.token_log_probs) == 50
 
 
 def test_a_prompt_longer_than_the_window_is_cut_and_said_so() -> None:
@@ -716,17 +712,16 @@ WRITTEN = [
 
 
 @each_kind
-@pytest.mark.parametrize(
-    "prompt", ["", "The", "The cat ", " ", "猫", "é", "line\n", "\ufffd"]
-)
-@pytest.mark.parametrize("text", WRITTEN)
-def test_prompt_and_text_are_what_all_ids_stand_for(
-    kind: str, prompt: str, text: str
-) -> None:
+def test_prompt_and_text_are_what_all_ids_stand_for(kind: str) -> None:
     tokenizer = tokenizer_of(kind)
-    ids = tokenizer.encode(text)
-    found = scripted(ids, kind).generate(prompt)
-    assert prompt + found.text == tokenizer.decode([*tokenizer.encode(prompt), *ids])
+    prompts = ["", "The", "The cat ", " ", "猫", "é", "line\n", "\ufffd"]
+    wrong = []
+    for prompt, text in product(prompts, WRITTEN):
+        ids = tokenizer.encode(text)
+        generated = prompt + scripted(ids, kind).generate(prompt).text
+        if generated != tokenizer.decode([*tokenizer.encode(prompt), *ids]):
+            wrong.append((prompt, text, generated))
+    assert wrong == []
 
 
 @each_kind
@@ -743,21 +738,19 @@ def test_so_are_they_of_any_text(kind: str, prompt: str, text: str) -> None:
 
 
 @each_kind
-@pytest.mark.parametrize("text", WRITTEN)
-def test_ids_are_spelled_as_they_are_decoded(kind: str, text: str) -> None:
+def test_ids_are_spelled_as_they_are_decoded(
+    kind: str, subtests: pytest.Subtests
+) -> None:
     tokenizer = tokenizer_of(kind)
-    ids = tokenizer.encode(text)
-    assert (
-        tokenizer.spell([BOS_ID, *ids, EOS_ID]).decode()
-        == tokenizer.decode(ids)
-        == text
-    )
-    one_by_one = b"".join(tokenizer.spell([i], begins=False) for i in ids)
-    assert one_by_one == tokenizer.spell(ids, begins=False)
-    assert (
-        one_by_one.decode().removeprefix("" if kind in ("character", "byte") else " ")
-        == text
-    )
+    space = "" if kind in ("character", "byte") else " "
+    for text in WRITTEN:
+        with subtests.test(text=text):
+            ids = tokenizer.encode(text)
+            spelled = tokenizer.spell([BOS_ID, *ids, EOS_ID]).decode()
+            assert spelled == tokenizer.decode(ids) == text
+            one_by_one = b"".join(tokenizer.spell([i], begins=False) for i in ids)
+            assert one_by_one == tokenizer.spell(ids, begins=False)
+            assert one_by_one.decode().removeprefix(space) == text
 
 
 @each_kind
@@ -780,36 +773,36 @@ def test_a_character_of_several_tokens_is_shown_when_it_is_whole(kind: str) -> N
     assert len(tokenizer_of(kind).encode(text)) > 15
 
 
+BROKEN = {
+    b"\xe8\xaa": "\ufffd",
+    b"a\xf0\x9f\x91": "a\ufffd",
+    b"\xe8a": "\ufffda",
+    b"\xc3\xa9\xe8x": "é\ufffdx",
+    b"\xc3\xa9\xffx": "é\ufffdx",
+    b"\xe7\x8c\xab\xe7": "猫\ufffd",
+    "a\ufffdb".encode(): "a\ufffdb",
+    "a\ufffd".encode(): "a\ufffd",
+}
+
+
 @pytest.mark.parametrize("kind", ["character", "byte", "bpe"])
-@pytest.mark.parametrize(
-    ("spelled", "text"),
-    [
-        (b"\xe8\xaa", "\ufffd"),
-        (b"a\xf0\x9f\x91", "a\ufffd"),
-        (b"\xe8a", "\ufffda"),
-        (b"\xc3\xa9\xe8x", "é\ufffdx"),
-        (b"\xc3\xa9\xffx", "é\ufffdx"),
-        (b"\xe7\x8c\xab\xe7", "猫\ufffd"),
-        ("a\ufffdb".encode(), "a\ufffdb"),
-        ("a\ufffd".encode(), "a\ufffd"),
-    ],
-    ids=str,
-)
 def test_broken_bytes_become_a_replacement_character_and_spoil_nothing_beside_them(
-    kind: str, spelled: bytes, text: str
+    kind: str, subtests: pytest.Subtests
 ) -> None:
     tokenizer = tokenizer_of(kind)
     id_of = {
         tokenizer.spell([i], begins=False): i
         for i in reversed(range(4, tokenizer.vocab_size))
     }
-    ids = [id_of[bytes([byte])] for byte in spelled]
-    found = scripted(ids, kind).generate("x")
-    assert (found.text, found.finish) == (text, "end")
-    assert text == codecs.decode(spelled, "utf-8", "replace")
-    assert "".join(scripted(ids, kind).stream("x")) == text
-    at_the_limit = scripted(ids, kind).generate("x", max_new_tokens=len(ids))
-    assert (at_the_limit.text, at_the_limit.finish) == (text, "length")
+    for spelled, text in BROKEN.items():
+        with subtests.test(spelled=spelled):
+            ids = [id_of[bytes([byte])] for byte in spelled]
+            found = scripted(ids, kind).generate("x")
+            assert (found.text, found.finish) == (text, "end")
+            assert text == codecs.decode(spelled, "utf-8", "replace")
+            assert "".join(scripted(ids, kind).stream("x")) == text
+            at_the_limit = scripted(ids, kind).generate("x", max_new_tokens=len(ids))
+            assert (at_the_limit.text, at_the_limit.finish) == (text, "length")
 
 
 # Scoring
@@ -850,23 +843,25 @@ def test_a_score_is_the_sum_over_all_tokens(kind: str, packed: bool) -> None:
 
 
 @either_packing
-@pytest.mark.parametrize("length", [4, 5, 6, 9, 10, 11, 23])
 def test_a_text_longer_than_the_window_is_read_in_windows_that_overlap(
-    packed: bool, length: int
+    packed: bool, subtests: pytest.Subtests
 ) -> None:
-    model, text = real("character", 5, packed), "The cat sat on the mat."[:length]
-    ids = model.tokenizer.encode(text)
-    labels = [*ids, EOS_ID] if packed else ids
-    inputs = [BOS_ID if packed else EOS_ID, *labels[:-1]]
-    # two of the five are shared
-    begins = [0 if i < 5 else 3 * ((i - 5) // 3 + 1) for i in range(len(labels))]
-    expected = [
-        log_probs_by_hand(model, inputs[begin : i + 1], labels[begin : i + 1])[-1]
-        for i, begin in enumerate(begins)
-    ]
-    (found,) = model.score(text)
-    assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
-    assert found.num_tokens == length + packed
+    model = real("character", 5, packed)
+    for length in (4, 5, 6, 9, 10, 11, 23):
+        with subtests.test(length=length):
+            text = "The cat sat on the mat."[:length]
+            ids = model.tokenizer.encode(text)
+            labels = [*ids, EOS_ID] if packed else ids
+            inputs = [BOS_ID if packed else EOS_ID, *labels[:-1]]
+            expected = []
+            for i in range(len(labels)):
+                # two of the five are shared
+                begin = 0 if i < 5 else 3 * ((i - 5) // 3 + 1)
+                window = inputs[begin : i + 1], labels[begin : i + 1]
+                expected.append(log_probs_by_hand(model, *window)[-1])
+            (found,) = model.score(text)
+            assert found.token_log_probs == pytest.approx(expected, abs=1e-5)
+            assert found.num_tokens == length + packed
 
 
 def test_what_is_generated_scores_as_it_said() -> None:
@@ -934,34 +929,31 @@ def test_an_impossible_text_has_a_perplexity_that_json_can_hold() -> None:
 # --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"temperature": -0.1}, "temperature = -0.1: it must be"),
-        ({"temperature": math.nan}, "temperature = nan: it must be"),
-        ({"top_k": 0}, "top_k = 0: it must be"),
-        ({"top_p": 0.0}, "top_p = 0.0: it must be"),
-        ({"top_p": 1.1}, "top_p = 1.1: it must be"),
-        ({"min_p": 1.0}, "min_p = 1.0: it must be"),
-        ({"repetition_penalty": 0.0}, "repetition_penalty = 0.0: it must be"),
-        ({"max_new_tokens": 0}, "max_new_tokens = 0: it must be"),
-        ({"stop": ["a", ""]}, "a stop string is empty"),
-        ({"stop": ""}, "a stop string is empty"),
-        ({"seed": -1}, "seed = -1: it must be"),
-        ({"seed": 2**63}, f"seed = {2**63}: it must be"),
-    ],
-    ids=str,
-)
-def test_impossible_settings_are_refused_at_the_call(
-    asked: dict[str, Any], message: str
-) -> None:
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"temperature": -0.1}, "temperature = -0.1: it must be"),
+    ({"temperature": math.nan}, "temperature = nan: it must be"),
+    ({"top_k": 0}, "top_k = 0: it must be"),
+    ({"top_p": 0.0}, "top_p = 0.0: it must be"),
+    ({"top_p": 1.1}, "top_p = 1.1: it must be"),
+    ({"min_p": 1.0}, "min_p = 1.0: it must be"),
+    ({"repetition_penalty": 0.0}, "repetition_penalty = 0.0: it must be"),
+    ({"max_new_tokens": 0}, "max_new_tokens = 0: it must be"),
+    ({"stop": ["a", ""]}, "a stop string is empty"),
+    ({"stop": ""}, "a stop string is empty"),
+    ({"seed": -1}, "seed = -1: it must be"),
+    ({"seed": 2**63}, f"seed = {2**63}: it must be"),
+]
+
+
+def test_impossible_settings_are_refused_at_the_call(subtests: pytest.Subtests) -> None:
     """Of `stream` too, where nothing has been written yet."""
     model = whim()
-    for call in (model.generate, model.stream):
-        with pytest.raises(UsageError, match=message) as caught:
-            call("The", **asked)
-        assert "\n" not in str(caught.value)
-    assert model.model.beginnings == []
+    for (asked, message), call in product(IMPOSSIBLE, (model.generate, model.stream)):
+        with subtests.test(call=call.__name__, **asked):
+            with pytest.raises(UsageError, match=message) as caught:
+                call("The", **asked)
+            assert "\n" not in str(caught.value)
+            assert model.model.beginnings == []
 
 
 def test_a_model_whose_output_is_not_a_number_is_an_error() -> None:
