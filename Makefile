@@ -26,7 +26,7 @@ test-doors: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(DOORS)
 
 test-long: style
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --all-shapes
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -12,14 +12,27 @@ import pytest
 from hypothesis import settings
 from torch import Tensor
 
-import weft
-from weft.kernels import operations
-from weft.model import attention
+import shapes
+
+shapes.check_modules("weft.model", "weft.decoding")
+
+import weft  # noqa: E402
+from weft.kernels import operations  # noqa: E402
+from weft.model import attention  # noqa: E402
 
 # A push is judged by the same examples each time; by hand every run draws new ones.
 settings.register_profile("push", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("push")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-shapes",
+        action="store_true",
+        help="check the shapes of every call, not of a function's first in a test",
+    )
+
 
 NOUNS = {
     "cat": "Katze",
@@ -96,6 +109,12 @@ def tiny_folder(
     )
     weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
     return out
+
+
+@pytest.fixture(autouse=True)
+def _checked_shapes(request: pytest.FixtureRequest) -> None:
+    """Check the shapes of each function's first calls in a test."""
+    shapes.limit(shapes.ALL if request.config.getoption("--all-shapes") else 10)
 
 
 @pytest.fixture(autouse=True)
