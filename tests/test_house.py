@@ -31,6 +31,7 @@ folder.version:
 folder.layout: folder.durable
 folder.model_folder: config folder.durable folder.layout folder.version recipes
 
+data.base:
 data.builtin: data.builtin
 data.known:
 data.languages:
@@ -38,13 +39,13 @@ data.scripts:
 data.segment:
 data.split:
 data.formats: data.formats data.languages
-data.corpus: data.formats data.languages data.split
-data.check: data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts\
+data.corpus: data.base data.formats data.languages data.split
+data.check: data.base data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts\
  data.split
 data.overlap: data.split
 data.kind: data.corpus data.formats
-data.documents: data.formats data.split
-data.labelled: data.formats data.split
+data.documents: data.base data.formats data.split
+data.labelled: data.base data.formats data.split
 data.signature: data.tokenizer
 data.normalize: config
 data.pipeline: config
@@ -58,8 +59,8 @@ data.noise: data.pipeline data.store data.tokenizer
 data.batches: data.noise data.store data.tokenizer
 data.windows: data.batches data.store data.tokenizer
 data.label_batches: data.batches data.noise data.store data.tokenizer
-data.texts: config data.builtin data.check data.corpus data.documents data.labelled data.signature data.split
-data.checkup: config data.check data.corpus data.documents data.labelled data.signature data.texts
+data.texts: config data.base data.builtin data.check data.corpus data.documents data.labelled data.signature data.split
+data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts
 
 model.cache:
 model.positions: kernels

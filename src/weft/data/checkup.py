@@ -5,24 +5,25 @@ cannot be read.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, TranslationRecipe
+from weft.data.base import Corpus
 from weft.data.check.columns import look_over_columns
 from weft.data.check.finding import Finding, Severity, gravest_first
 from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
 from weft.data.check.summary import summarize
 from weft.data.check.unequal import unequal_lines
-from weft.data.corpus import ParallelText, read_pairs, split_at_comma
-from weft.data.documents import Documents, read_documents
-from weft.data.labelled import LabelledText, read_labelled
+from weft.data.corpus import read_pairs, split_at_comma
+from weft.data.documents import read_documents
+from weft.data.labelled import read_labelled
 from weft.data.signature import signature
 from weft.data.texts import Sources
 from weft.errors import DataError
 
 SEVERITIES: tuple[Severity, ...] = ("fatal", "warning", "note")
-T = TypeVar("T", ParallelText, Documents, LabelledText)
-Parts = dict[str, T | None]
+Reader = Callable[[Sequence[str]], Corpus]
+Examiner = Callable[..., list[Finding]]
 
 
 @dataclass
@@ -68,51 +69,41 @@ def check_up(recipe: Recipe, sources: Sources) -> Checkup:
     is checked.
     """
     checkup = Checkup(recipe.task)
-    if isinstance(recipe, TranslationRecipe):
-        _check_pairs(recipe, sources, checkup)
-    elif isinstance(recipe, LanguageRecipe):
-        _check_documents(recipe, sources, checkup)
-    else:
-        assert isinstance(recipe, ClassificationRecipe)
-        _check_rows(recipe, sources, checkup)
+    read, examine = _reader_and_examiner(recipe)
+    items = {
+        "train": [item for item in sources.train if item],
+        "dev": [sources.dev] if sources.dev else [],
+        "test": [sources.test] if sources.test else [],
+    }
+    parts = {name: _read(items[name], read, name, checkup) for name in items}
+    train = parts["train"]
+    if isinstance(recipe, ClassificationRecipe) and train is not None:
+        columns = (recipe.data.text_column, recipe.data.label_column)
+        for name in train.files:
+            checkup.findings += look_over_columns(Path(name), *columns)
+    _examine(parts, examine, checkup)
     checkup.findings = gravest_first(checkup.findings)
     return checkup
 
 
-def _check_pairs(recipe: TranslationRecipe, sources: Sources, checkup: Checkup) -> None:
-    def read(items: Sequence[str]) -> ParallelText:
-        return read_pairs(items, recipe.data.src_lang, recipe.data.tgt_lang)
-
-    _examine(_read_parts(sources, read, checkup), examine_pairs, checkup)
-
-
-def _check_documents(
-    recipe: LanguageRecipe, sources: Sources, checkup: Checkup
-) -> None:
-    def read(items: Sequence[str]) -> Documents:
-        return read_documents(items, recipe.data.documents, recipe.data.raw)
-
-    _examine(_read_parts(sources, read, checkup), examine_documents, checkup)
-
-
-def _check_rows(
-    recipe: ClassificationRecipe, sources: Sources, checkup: Checkup
-) -> None:
-    data = recipe.data
-    columns = (data.text_column, data.label_column)
-
-    def read(items: Sequence[str]) -> LabelledText:
-        return read_labelled(items, *columns, data.label_separator)
-
-    parts = _read_parts(sources, read, checkup)
-    if parts["train"] is not None:
-        for name in parts["train"].files:
-            checkup.findings += look_over_columns(Path(name), *columns)
-    _examine(parts, examine_rows, checkup)
+def _reader_and_examiner(recipe: Recipe) -> tuple[Reader, Examiner]:
+    """Return what reads DATA as a recipe says, and what examines the parts of such text."""
+    if isinstance(recipe, TranslationRecipe):
+        pairs = recipe.data
+        langs = (pairs.src_lang, pairs.tgt_lang)
+        return lambda items: read_pairs(items, *langs), examine_pairs
+    if isinstance(recipe, LanguageRecipe):
+        text = recipe.data
+        ends = (text.documents, text.raw)
+        return lambda items: read_documents(items, *ends), examine_documents
+    assert isinstance(recipe, ClassificationRecipe)
+    rows = recipe.data
+    columns = (rows.text_column, rows.label_column, rows.label_separator)
+    return lambda items: read_labelled(items, *columns), examine_rows
 
 
 def _examine(
-    parts: Parts[T], examine: Callable[..., list[Finding]], checkup: Checkup
+    parts: dict[str, Corpus | None], examine: Examiner, checkup: Checkup
 ) -> None:
     """Add the numbers of all parts, and the findings; without training text each other part is
     checked by itself.
@@ -129,25 +120,9 @@ def _examine(
         checkup.findings += [replace(finding, part=name) for finding in examine(part)]
 
 
-def _read_parts(
-    sources: Sources, read: Callable[[Sequence[str]], T], checkup: Checkup
-) -> Parts[T]:
-    dev = [sources.dev] if sources.dev else []
-    test = [sources.test] if sources.test else []
-    train = [item for item in sources.train if item]
-    return {
-        "train": _read(train, read, "train", checkup),
-        "dev": _read(dev, read, "dev", checkup),
-        "test": _read(test, read, "test", checkup),
-    }
-
-
 def _read(
-    items: Sequence[str],
-    read: Callable[[Sequence[str]], T],
-    part: str,
-    checkup: Checkup,
-) -> T | None:
+    items: Sequence[str], read: Reader, part: str, checkup: Checkup
+) -> Corpus | None:
     """Read all that can be read of some DATA, joined; the rest becomes findings."""
     if not items:
         return None

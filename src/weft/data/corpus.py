@@ -7,13 +7,15 @@ DATA is one TSV of pairs, two aligned files joined by a comma, or TMX, each also
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
+from typing import Self
 
 from weft.console import stages
 from weft.data import languages, split
+from weft.data.base import Corpus, join, reasons
 from weft.data.formats import tmx
 from weft.data.formats.aligned import read_aligned
 from weft.data.formats.cells import Quoting, find_quoting
@@ -46,31 +48,24 @@ _ROWS = "write source<TAB>target lines; or, if these are labelled rows, take a r
 _OF_TABLES = dict.fromkeys(("csv", "jsonl", "json"), _ROWS)
 
 
-@dataclass(frozen=True)
-class ParallelText:
+@dataclass(frozen=True, kw_only=True)
+class ParallelText(Corpus):
     """Pairs of sentences with their origin. Both sides are stripped, not empty, and hold no line
     end.
 
-    `lines` counts from 1: the line that a pair stands on, or of a TMX file the line where its unit
-    begins. In the files of `by_unit`, by their place in `files`, several units share a line: there
-    it is the number of the unit. `dropped` and `notes` tell what reading left out and took for
-    granted; `num_coded` are the pairs that it took codes out of.
+    A pair's line is the one that it stands on, or of a TMX file the line where its unit begins. In
+    the files of `by_unit`, by their place in `files`, several units share a line: there it is the
+    number of the unit. `num_coded` are the pairs that reading took codes out of.
     """
+
+    COLUMNS = ("src", "tgt")
 
     src: list[str]
     tgt: list[str]
-    lines: list[int]
-    files: list[str]
-    file_of: list[int]
-    dropped: dict[str, int]
     src_lang: str
     tgt_lang: str
-    notes: list[str] = field(default_factory=list)
     by_unit: frozenset[int] = frozenset()
     num_coded: int = 0
-
-    def __len__(self) -> int:
-        return len(self.src)
 
     def where(self, i: int) -> str:
         """Say where pair i stands: `file:line`, of two aligned files in the source; in a file by
@@ -80,26 +75,9 @@ class ParallelText:
         unit = " unit " if file in self.by_unit else ""
         return f"{self.files[file]}:{unit}{self.lines[i]}"
 
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """Return the source and target of each pair."""
-        return zip(self.src, self.tgt, strict=True)
-
-    def select(self, indices: Iterable[int]) -> "ParallelText":
-        """Return the pairs at these indices, in this order; the count of what reading dropped is
-        not passed on.
-        """
-        order = list(indices)
-        return ParallelText(
-            src=[self.src[i] for i in order],
-            tgt=[self.tgt[i] for i in order],
-            lines=[self.lines[i] for i in order],
-            files=self.files,
-            file_of=[self.file_of[i] for i in order],
-            dropped={},
-            src_lang=self.src_lang,
-            tgt_lang=self.tgt_lang,
-            by_unit=self.by_unit,
-        )
+    def select(self, indices: Iterable[int]) -> Self:
+        """Return the pairs at these indices, in this order, without what reading said of all."""
+        return replace(super().select(indices), num_coded=0)
 
 
 @dataclass(frozen=True)
@@ -192,15 +170,8 @@ def split_off(
     """
     if len(text) < split.MIN_PAIRS:
         return text, None, None
-    default = split.default_size(len(text))
-    dev_size = default if dev_size is None else dev_size
-    test_size = default if test_size is None else test_size
-    if dev_size + test_size >= len(text):
-        raise UsageError(
-            f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} pairs "
-            "for training"
-        )
-    train, dev, test = split.hold_out(text.src, text.tgt, dev_size, test_size, seed)
+    sizes = split.held_out_sizes(len(text), dev_size, test_size, "pairs")
+    train, dev, test = split.hold_out(text.src, text.tgt, *sizes, seed)
     return (
         text.select(train),
         text.select(dev) if dev else None,
@@ -437,39 +408,32 @@ def _keep(
         else:
             dropped[EMPTY_SIDE if src_text or tgt_text else BOTH_EMPTY] += 1
     if not src:
-        reasons = ", ".join(
-            f"{reason}: {count}" for reason, count in sorted(dropped.items())
-        )
         raise DataError(
-            f"{','.join(files)}: no pair with text on both sides ({reasons or 'no lines'})"
+            f"{','.join(files)}: no pair with text on both sides ({reasons(dropped) or 'no lines'})"
         )
     return ParallelText(
-        src, tgt, lines, files, [0] * len(src), dict(dropped), *pair, notes
+        src=src,
+        tgt=tgt,
+        lines=lines,
+        files=files,
+        file_of=[0] * len(src),
+        dropped=dict(dropped),
+        notes=notes,
+        src_lang=pair[0],
+        tgt_lang=pair[1],
     )
 
 
 def _join(
     parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None
 ) -> ParallelText:
-    pair = (
-        src_lang or _common(parts, "src_lang"),
-        tgt_lang or _common(parts, "tgt_lang"),
+    return join(
+        parts,
+        src_lang=src_lang or _common(parts, "src_lang"),
+        tgt_lang=tgt_lang or _common(parts, "tgt_lang"),
+        by_unit=_units_of(parts),
+        num_coded=sum(part.num_coded for part in parts),
     )
-    num_coded = sum(part.num_coded for part in parts)
-    joined = ParallelText(
-        [], [], [], [], [], {}, *pair, [], _units_of(parts), num_coded
-    )
-    dropped: Counter[str] = Counter()
-    for part in parts:
-        joined.file_of.extend([len(joined.files)] * len(part))
-        joined.files.extend(part.files)
-        joined.src.extend(part.src)
-        joined.tgt.extend(part.tgt)
-        joined.lines.extend(part.lines)
-        joined.notes.extend(part.notes)
-        dropped.update(part.dropped)
-    joined.dropped.update(dropped)
-    return joined
 
 
 def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:

@@ -5,15 +5,15 @@ DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document:
 or files.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from weft.console import stages
+from weft.data.base import Corpus, join
 from weft.data.formats.filetype import FILE_TYPES, accepted_type
 from weft.data.formats.lines import read_lines, read_text
 from weft.data.split import fold, keyed_hash
@@ -35,50 +35,22 @@ _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
 _REPEATS_SHARE = 20  # repeats of one text may fill a twentieth of a held-out part
 
 
-@dataclass(frozen=True)
-class Documents:
+@dataclass(frozen=True, kw_only=True)
+class Documents(Corpus):
     """Texts with their origin; lines inside a text end with LF, and none is of white space alone.
 
-    `lines` are the first lines of the texts, from 1. `dropped` and `notes` tell what reading left
-    out and took for granted.
+    A document's line is the first of its text.
     """
 
-    texts: list[str]
-    lines: list[int]
-    files: list[str]
-    file_of: list[int]
-    dropped: dict[str, int]
-    notes: list[str] = field(default_factory=list)
+    COLUMNS = ("texts",)
 
-    def __len__(self) -> int:
-        return len(self.texts)
+    texts: list[str]
 
     @property
     def num_bytes(self) -> int:
         """Count the UTF-8 bytes of all texts."""
         return sum(
             len(text) if text.isascii() else len(_utf8(text)) for text in self.texts
-        )
-
-    def where(self, i: int) -> str:
-        """Say where document i begins: `file:line`."""
-        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
-
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """Return each document as a row of one text."""
-        return ((text,) for text in self.texts)
-
-    def select(self, indices: Iterable[int]) -> "Documents":
-        """Return the documents at these indices, in this order; the count of what reading dropped
-        is not passed on.
-        """
-        order = list(indices)
-        return Documents(
-            texts=[self.texts[i] for i in order],
-            lines=[self.lines[i] for i in order],
-            files=self.files,
-            file_of=[self.file_of[i] for i in order],
-            dropped={},
         )
 
 
@@ -97,7 +69,7 @@ def read_documents(
         raise UsageError("no data given; name a file of text")
     if not all(str(item).strip() for item in items):
         raise UsageError("an empty name among the data; name a file")
-    return _join([_read_file(Path(item), documents, raw) for item in items])
+    return join([_read_file(Path(item), documents, raw) for item in items])
 
 
 def from_documents(texts: Iterable[str], name: str) -> Documents:
@@ -179,36 +151,25 @@ def _single_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _keep(numbered: Iterable[tuple[int, str]], name: str) -> Documents:
     """Collect the texts that are not blank; raises DataError if all are."""
-    kept = Documents([], [], [name], [], {})
+    texts: list[str] = []
+    lines: list[int] = []
     num_blank = 0
     for line, text in stages.counted(numbered, "documents"):
         if text and not text.isspace():
-            kept.texts.append(text)
-            kept.lines.append(line)
-            kept.file_of.append(0)
+            texts.append(text)
+            lines.append(line)
         else:
             num_blank += 1
-    if not kept.texts:
+    if not texts:
         raise DataError(
             f"{name}: holds no text, only white space; give a file with text"
         )
-    if num_blank:
-        kept.dropped[BLANK] = num_blank
-    return kept
-
-
-def _join(parts: Sequence[Documents]) -> Documents:
-    """Join the documents of parts that are one file each."""
-    dropped: Counter[str] = Counter()
-    for part in parts:
-        dropped.update(part.dropped)
     return Documents(
-        texts=[text for part in parts for text in part.texts],
-        lines=[line for part in parts for line in part.lines],
-        files=[name for part in parts for name in part.files],
-        file_of=[number for number, part in enumerate(parts) for _ in part.texts],
-        dropped=dict(dropped),
-        notes=[note for part in parts for note in part.notes],
+        texts=texts,
+        lines=lines,
+        files=[name],
+        file_of=[0] * len(texts),
+        dropped={BLANK: num_blank} if num_blank else {},
     )
 
 
@@ -300,7 +261,7 @@ def _stretch(whole: Documents, first: int, last: int) -> Documents | None:
     """Cut out the text between two positions, and the documents at its ends; return None where that
     is no text.
     """
-    part = Documents([], [], whole.files, [], {})
+    part = Documents(texts=[], lines=[], files=whole.files, file_of=[], dropped={})
     start = 0
     for text, line, file in zip(whole.texts, whole.lines, whole.file_of, strict=True):
         begin = max(first - start, 0)

@@ -9,13 +9,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from weft.console import stages
 from weft.data import split
+from weft.data.base import Corpus, join, reasons
 from weft.data.formats.cells import find_quoting, read_tab_separated
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.table import column_names, read_cells, read_table
@@ -33,51 +34,25 @@ _NUM_NAMED = 5  # labels that a message names
 Labels = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class LabelledText:
+@dataclass(frozen=True, kw_only=True)
+class LabelledText(Corpus):
     """Texts with their labels and their origin. A text is stripped, not empty, and holds no line
     end.
 
-    The labels of a row are sorted; `lines` counts from 1 and is where a row begins. `dropped` and
-    `notes` tell what reading left out and took for granted.
+    The labels of a row are sorted; its line is where it begins.
     """
+
+    COLUMNS = ("texts", "labels")
 
     texts: list[str]
     labels: list[Labels]
-    lines: list[int]
-    files: list[str]
-    file_of: list[int]
-    dropped: dict[str, int]
-    notes: list[str] = field(default_factory=list)
     multi_label: bool = False
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def where(self, i: int) -> str:
-        """Say where row i begins: `file:line`."""
-        return f"{self.files[self.file_of[i]]}:{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Return the text and labels of each row."""
         return (
             (text, *labels)
             for text, labels in zip(self.texts, self.labels, strict=True)
-        )
-
-    def select(self, indices: Iterable[int]) -> "LabelledText":
-        """Return the rows at these indices, in this order; the count of what reading dropped is not
-        passed on.
-        """
-        order = list(indices)
-        return LabelledText(
-            texts=[self.texts[i] for i in order],
-            labels=[self.labels[i] for i in order],
-            lines=[self.lines[i] for i in order],
-            files=self.files,
-            file_of=[self.file_of[i] for i in order],
-            dropped={},
-            multi_label=self.multi_label,
         )
 
 
@@ -116,7 +91,7 @@ def read_labelled(
         _read_file(Path(item), (text_column, label_column), label_separator, keys)
         for item in items
     ]
-    return parts[0] if len(parts) == 1 else _join(parts)
+    return parts[0] if len(parts) == 1 else join(parts)
 
 
 def read_texts(
@@ -245,22 +220,14 @@ def split_labelled(
     """
     if len(text) < MIN_PAIRS:
         return text, None, None
-    default = split.default_size(len(text))
-    dev_size = default if dev_size is None else dev_size
-    test_size = default if test_size is None else test_size
-    if dev_size + test_size >= len(text):
-        raise UsageError(
-            f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {len(text)} rows "
-            "for training"
-        )
+    sizes = split.held_out_sizes(len(text), dev_size, test_size, "rows")
     dev: set[int] = set()
     test: set[int] = set()
     strata = _strata(text)
     total = sum(map(len, strata))
     done = 0
     for rows in strata:
-        dev_share = _share(dev_size, done, len(rows), total)
-        test_share = _share(test_size, done, len(rows), total)
+        dev_share, test_share = (_share(size, done, len(rows), total) for size in sizes)
         texts = [text.texts[i] for i in rows]
         held_out = split.hold_out(texts, texts, dev_share, test_share, seed)
         _, dev_rows, test_rows = held_out
@@ -306,7 +273,9 @@ def _keep(
     """Collect the rows that have text. Raises DataError if none has, or if some have no label but
     should.
     """
-    kept = LabelledText([], [], [], [name], [], {}, notes, separator is not None)
+    texts: list[str] = []
+    labels_of: list[Labels] = []
+    lines: list[int] = []
     unlabelled: list[int] = []
     for line, raw_text, raw_label in stages.counted(cells, "rows"):
         text = _one_line(_as_text(f"{name}:{line}", raw_text))
@@ -317,18 +286,22 @@ def _keep(
         if not labels and separator is None:
             unlabelled.append(line)
             continue
-        kept.texts.append(text)
-        kept.labels.append(labels)
-        kept.lines.append(line)
+        texts.append(text)
+        labels_of.append(labels)
+        lines.append(line)
     _refuse_unlabelled(name, unlabelled)
-    if not kept.texts:
-        reasons = ", ".join(
-            f"{reason}: {count}" for reason, count in sorted(dropped.items())
-        )
-        raise DataError(f"{name}: no row with text ({reasons or 'no rows'})")
-    kept.file_of.extend([0] * len(kept.texts))
-    kept.dropped.update(dropped)
-    return kept
+    if not texts:
+        raise DataError(f"{name}: no row with text ({reasons(dropped) or 'no rows'})")
+    return LabelledText(
+        texts=texts,
+        labels=labels_of,
+        lines=lines,
+        files=[name],
+        file_of=[0] * len(texts),
+        dropped=dict(dropped),
+        notes=notes,
+        multi_label=separator is not None,
+    )
 
 
 def _one_line(text: str) -> str:
@@ -392,21 +365,6 @@ def _label(where: str, value: Any) -> str | None:
             f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)"
         )
     return None if label.casefold() in _NO_LABEL else label
-
-
-def _join(parts: Sequence[LabelledText]) -> LabelledText:
-    joined = LabelledText([], [], [], [], [], {}, [], parts[0].multi_label)
-    dropped: Counter[str] = Counter()
-    for part in parts:
-        joined.file_of.extend([len(joined.files)] * len(part))
-        joined.files.extend(part.files)
-        joined.texts.extend(part.texts)
-        joined.labels.extend(part.labels)
-        joined.lines.extend(part.lines)
-        joined.notes.extend(part.notes)
-        dropped.update(part.dropped)
-    joined.dropped.update(dropped)
-    return joined
 
 
 def _strata(text: LabelledText) -> list[list[int]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import chain
 
+from weft.errors import UsageError
+
 MIN_PAIRS = 200  # below this nothing is held out
 # a group may fill a twentieth of a held-out part; a quarter where else it stays unfilled
 _LARGEST_SHARES = (20, 4)
@@ -50,6 +52,24 @@ def default_size(num_pairs: int) -> int:
     """Choose how many pairs to hold out: 4 %, at least 20 and at most 1,000."""
     size = max(20, num_pairs // 25)
     return min(1000, size)
+
+
+def held_out_sizes(
+    total: int, dev_size: int | None, test_size: int | None, unit: str
+) -> tuple[int, int]:
+    """Return how many of all pairs or rows dev and test have; a size of None depends on the total.
+
+    Raises UsageError if nothing would be left to train on.
+    """
+    default = default_size(total)
+    dev_size = default if dev_size is None else dev_size
+    test_size = default if test_size is None else test_size
+    if dev_size + test_size >= total:
+        raise UsageError(
+            f"data.dev_size = {dev_size} and data.test_size = {test_size} leave none of {total} {unit} "
+            "for training"
+        )
+    return dev_size, test_size
 
 
 def hold_out(

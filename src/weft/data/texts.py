@@ -2,13 +2,14 @@
 seed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from weft.config import DocumentsSection, PairsSection, RowsSection
 from weft.console import stages
 from weft.data import builtin as samples
+from weft.data.base import Corpus
 from weft.data.check.finding import Finding, counted
 from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
 from weft.data.corpus import (
@@ -37,21 +38,6 @@ from weft.data.split import MIN_PAIRS
 from weft.errors import DataError, UsageError
 
 SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
-
-
-class Corpus(Protocol):
-    """The facts that every kind of text has about itself."""
-
-    @property
-    def files(self) -> list[str]: ...
-    @property
-    def notes(self) -> list[str]: ...
-    @property
-    def dropped(self) -> dict[str, int]: ...
-    def __len__(self) -> int: ...
-    def rows(self, /) -> Iterator[tuple[str, ...]]: ...
-    def where(self, i: int, /) -> str: ...
-    def select(self, indices: Iterable[int], /) -> Any: ...  # the same kind
 
 
 C = TypeVar("C", bound=Corpus)

@@ -35,7 +35,7 @@ from weft.run.origin import refuse_foreign
 from weft.run.record import Verdict, keeping_record
 from weft.run.request import Request
 from weft.run.train import ending_clearly, train
-from weft.tasks.task import refuse_other_task
+from weft.tasks.task import config_of
 from weft.tasks.translation import Translation
 from weft.training.log import Log
 
@@ -64,7 +64,7 @@ class Teacher:
 
         Raises FolderError for any other model.
         """
-        config = refuse_other_task(
+        config = config_of(
             open_model_folder(folder), TranslationConfig, "teach a translator"
         )
         sha256 = durable.sha256_of(folder / durable.MANIFEST)

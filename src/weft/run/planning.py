@@ -8,7 +8,8 @@ from typing import Any
 
 from weft.config import Recipe, TrainingSection
 from weft.console import stages
-from weft.data.texts import Corpus, Texts
+from weft.data.base import Corpus
+from weft.data.texts import Texts
 from weft.errors import UsageError, WeftError
 from weft.folder.layout import RunFolder
 from weft.run.request import Request

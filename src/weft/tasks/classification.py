@@ -40,6 +40,7 @@ from weft.tasks.task import (
     Prepared,
     Task,
     config_knowing,
+    config_of,
     keep_model_of,
     keep_samples,
     load_into,
@@ -48,7 +49,6 @@ from weft.tasks.task import (
     noise_of,
     refuse_other_kind,
     refuse_other_size,
-    refuse_other_task,
 )
 from weft.training.loss import ClassLoss, LossSums, twice
 
@@ -173,7 +173,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, ClassificationConfig, WORK[cls.name])
+        config = config_of(stored, ClassificationConfig, WORK[cls.name])
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)

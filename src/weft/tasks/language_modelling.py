@@ -36,13 +36,13 @@ from weft.tasks.task import (
     Portrait,
     Prepared,
     Task,
+    config_of,
     keep_model_of,
     keep_samples,
     load_into,
     load_tokenizers,
     refuse_other_kind,
     refuse_other_size,
-    refuse_other_task,
 )
 from weft.training.loss import CrossEntropy, LossSums, twice
 
@@ -141,7 +141,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, LanguageConfig, WORK[cls.name])
+        config = config_of(stored, LanguageConfig, WORK[cls.name])
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
         model = load_into(stored, lambda: _build_model(config), machine)

@@ -15,12 +15,13 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from weft.config import BatchesSection, Recipe, SideSection, recipe_difference
+from weft.data.base import Corpus
 from weft.data.check.finding import counted
 from weft.data.known import KnownWords
 from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
-from weft.data.texts import Corpus, Sources, Texts
+from weft.data.texts import Sources, Texts
 from weft.data.tokenizer import SMALLEST, Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.folder import durable, model_folder
@@ -455,10 +456,10 @@ class _OwnNumbers(TorchFunctionMode):
 _DRAWING = ("uniform_", "normal_", "kaiming_uniform_")
 
 
-def refuse_other_task(stored: StoredModel, wanted: type[F], verb: str) -> F:
-    """Return the config of a folder.
+def config_of(stored: StoredModel, wanted: type[F], verb: str) -> F:
+    """Return the config of a folder as one of the wanted task.
 
-    Raises UsageError where it holds a model of another task than `verb` needs.
+    Raises UsageError where it holds a model of another task, which cannot do what `verb` says.
     """
     if not isinstance(stored.config, wanted):
         raise UsageError(

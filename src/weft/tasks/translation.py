@@ -49,6 +49,7 @@ from weft.tasks.task import (
     Prepared,
     Task,
     config_knowing,
+    config_of,
     keep_model_of,
     keep_samples,
     load_into,
@@ -57,7 +58,6 @@ from weft.tasks.task import (
     noise_of,
     refuse_other_kind,
     refuse_other_size,
-    refuse_other_task,
 )
 from weft.training.loss import CrossEntropy, LossSums, twice
 
@@ -175,7 +175,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
-        config = refuse_other_task(stored, TranslationConfig, WORK[cls.name])
+        config = config_of(stored, TranslationConfig, WORK[cls.name])
         loaded = load_tokenizers(stored)
         for tokenizer, size in zip(
             loaded, (config.src_vocab_size, config.tgt_vocab_size), strict=False

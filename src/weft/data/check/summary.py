@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.data.base import Corpus
 from weft.data.check.characters import letters_of
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
@@ -18,7 +19,7 @@ _FEWEST_LETTERS = 0.001  # of a side; scripts with fewer are left out
 _MOST_LABELS = 50  # that are listed
 
 
-def summarize(text: ParallelText | Documents | LabelledText) -> dict[str, Any]:
+def summarize(text: Corpus) -> dict[str, Any]:
     """Count the rows of a text, the lengths and scripts of each column, and the labels; name its
     files and languages.
     """
@@ -34,6 +35,7 @@ def summarize(text: ParallelText | Documents | LabelledText) -> dict[str, Any]:
             "target": _column(text.tgt),
         }
         return summary
+    assert isinstance(text, Documents | LabelledText)
     if isinstance(text, LabelledText):
         summary["labels"] = _labels(text)
     summary["columns"] = {"text": _column(text.texts)}
