@@ -159,41 +159,42 @@ BEAMS = [
 ]
 
 
-@pytest.mark.parametrize("beams", BEAMS, ids=str)
+def own_steps(slots: int, beams: Beams, coarse: bool) -> BatchedDecoder[Batched]:
+    """A decoder over a model's own steps: sentences begin together, and rows of its cache are kept,
+    reordered and repeated.
+    """
+
+    def prefill(sources: Sequence[Sequence[int]]) -> Batched:
+        return Batched([(source, ()) for source in sources])
+
+    return BatchedDecoder(prefill, advanced(coarse), slots, beams.beam_size)
+
+
 @pytest.mark.parametrize(
-    ("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)]
+    ("coarse", "slots"), [(False, (1, 4, 64)), (True, (4,))], ids=["fine", "coarse"]
 )
-def test_it_finds_what_the_search_over_batches_finds(
-    beams: Beams, slots: int, coarse: bool
+def test_it_finds_what_the_reference_finds(
+    coarse: bool, slots: tuple[int, ...], subtests: pytest.Subtests
 ) -> None:
-    sentences = drawn(23, seed=slots)
-    decoder = Scripted(slots, beams.beam_size, coarse)
-    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
-    expected = reference(sentences, beams, coarse)
-    assert sorted(found) == list(range(23))
-    for i, hypotheses in enumerate(expected):
-        assert len(found[i]) == len(hypotheses)
-        assert all(map(same, found[i], hypotheses))
-
-
-@pytest.mark.parametrize("beams", BEAMS, ids=str)
-@pytest.mark.parametrize(
-    ("slots", "coarse"), [(1, False), (4, False), (64, False), (4, True)]
-)
-def test_so_it_does_over_a_models_own_steps(
-    beams: Beams, slots: int, coarse: bool
-) -> None:
-    """Sentences begin together there, and rows of the cache are kept, reordered and repeated."""
-    sentences = drawn(23, seed=slots)
-
-    def prefill(some: Sequence[Sequence[int]]) -> Batched:
-        return Batched([(source, ()) for source in some])
-
-    decoder = BatchedDecoder(prefill, advanced(coarse), slots, beams.beam_size)
-    found = dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
-    for i, hypotheses in enumerate(reference(sentences, beams, coarse)):
-        assert len(found[i]) == len(hypotheses)
-        assert all(map(same, found[i], hypotheses))
+    """With either kind of decoder, and more sentences than it has slots for, or fewer."""
+    sentences = drawn(23, seed=4)
+    for beams in BEAMS:
+        expected = reference(sentences, beams, coarse)
+        for count in slots:
+            decoders = (
+                Scripted(count, beams.beam_size, coarse),
+                own_steps(count, beams, coarse),
+            )
+            for decoder in decoders:
+                with subtests.test(
+                    kind=type(decoder).__name__, slots=count, **vars(beams)
+                ):
+                    waiting = Waiting(sentences)
+                    found = dict(continuous_search(decoder, waiting, beams, 1000))
+                    assert sorted(found) == list(range(23))
+                    for i, hypotheses in enumerate(expected):
+                        assert len(found[i]) == len(hypotheses)
+                        assert all(map(same, found[i], hypotheses))
 
 
 def every_output(source: Sequence[int], limit: int) -> list[tuple[float, list[int]]]:
@@ -242,18 +243,8 @@ def test_a_wide_beam_finds_the_best_output_that_begins_so_and_repeats_nothing(
 def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
     sentences = [Sentence(i, [i, 3], 6, [5, 2] if i % 2 else []) for i in range(9)]
     beams = Beams(BOS, EOS, 3, 1.0, 2)
-
-    def prefill(some: Sequence[Sequence[int]]) -> Batched:
-        return Batched([(source, ()) for source in some])
-
-    theirs = dict(
-        continuous_search(
-            BatchedDecoder(prefill, advanced(False), 4, 3),
-            Waiting(sentences),
-            beams,
-            99,
-        )
-    )
+    decoder = own_steps(4, beams, coarse=False)
+    theirs = dict(continuous_search(decoder, Waiting(sentences), beams, 99))
     for number, hypotheses in search_all(Engine(), sentences, beams).items():
         assert all(map(same, theirs[number], hypotheses))
         assert all(h.ids[:2] == [5, 2] for h in hypotheses if number % 2)

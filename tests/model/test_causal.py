@@ -196,16 +196,16 @@ def test_record_holds_every_layer_and_head(
         assert (weights.triu(1) == 0).all()
 
 
-@pytest.mark.parametrize("recorded", [False, True], ids=["fast", "recorded"])
 def test_future_cannot_reach_the_past(
-    model: CausalTransformer, ids: Tensor, recorded: bool
+    model: CausalTransformer, ids: Tensor, subtests: pytest.Subtests
 ) -> None:
-    record = AttentionRecord() if recorded else None
     changed = ids.clone()
     changed[:, 3:] = changed[:, 3:] % (VOCAB - 1) + 1
-    before, after = model(ids, record=record), model(changed, record=record)
-    torch.testing.assert_close(after[:, :3], before[:, :3], **CLOSE)
-    assert (after[:, 3] - before[:, 3]).abs().amax(-1).min() > 1e-3
+    for record in (None, AttentionRecord()):
+        with subtests.test(recorded=record is not None):
+            before, after = model(ids, record=record), model(changed, record=record)
+            torch.testing.assert_close(after[:, :3], before[:, :3], **CLOSE)
+            assert (after[:, 3] - before[:, 3]).abs().amax(-1).min() > 1e-3
 
 
 def test_the_past_reaches_every_later_position(
@@ -236,13 +236,18 @@ def test_permuted_batch_permutes_the_output(
 PACKINGS = [[(7,)], [(3, 4), (7,)], [(1, 1, 5), (2, 3, 2), (4,)]]
 
 
-@pytest.mark.parametrize(
-    "rows", PACKINGS, ids=["one", "two and one", "three, three and one"]
-)
 def test_packed_rows_give_the_logits_of_their_documents_alone(
-    model: CausalTransformer, rows: list[tuple]
+    model: CausalTransformer, subtests: pytest.Subtests
 ) -> None:
     model.double()
+    for rows in PACKINGS:
+        with subtests.test(rows=rows):
+            assert_packed_as_alone(model, rows)
+
+
+def assert_packed_as_alone(
+    model: CausalTransformer, rows: list[tuple[int, ...]]
+) -> None:
     generator = torch.Generator().manual_seed(6)
     documents = [
         [torch.randint(1, VOCAB, (n,), generator=generator) for n in row]
@@ -282,25 +287,31 @@ def test_a_row_of_padding_alone_is_finite(
     )
 
 
-@pytest.mark.parametrize(
-    "pieces", [[1] * T, [2, 1, 4], [T]], ids=["one by one", "several", "at once"]
-)
-@pytest.mark.parametrize("prompt", [0, 1, 3])
 def test_cached_equals_uncached(
-    model: CausalTransformer, ids: Tensor, pieces: list[int], prompt: int
+    model: CausalTransformer, ids: Tensor, subtests: pytest.Subtests
 ) -> None:
+    """Read one by one, in several pieces and at once, after a prompt of some tokens or none."""
     expected = model.states(ids)
-    cache, seen = model.prefill(ids[:, :prompt]), prompt
-    assert cache.length == prompt
-    for length in pieces:
-        piece = ids[:, seen : seen + length]
-        if piece.shape[1] == 0:
-            break
-        states, cache = model.decode(piece, cache)
-        torch.testing.assert_close(states, expected[:, seen : seen + length], **CLOSE)
-        seen += piece.shape[1]
-        assert cache.length == seen
-    assert seen == T
+    for prompt, pieces in product((0, 1, 3), ([1] * T, [2, 1, 4], [T])):
+        with subtests.test(prompt=prompt, pieces=pieces):
+            cache, seen = model.prefill(ids[:, :prompt]), prompt
+            assert cache.length == prompt
+            for piece in ids[:, prompt:].split(cut(pieces, T - prompt), dim=1):
+                states, cache = model.decode(piece, cache)
+                end = seen + piece.shape[1]
+                torch.testing.assert_close(states, expected[:, seen:end], **CLOSE)
+                seen = end
+                assert cache.length == seen
+            assert seen == T
+
+
+def cut(pieces: list[int], length: int) -> list[int]:
+    """The first of the pieces, so many that they have this length together."""
+    sizes: list[int] = []
+    for piece in pieces:
+        size = min(piece, length - sum(sizes))
+        sizes += [size] if size else []
+    return sizes
 
 
 def test_an_empty_prompt_has_seen_nothing(model: CausalTransformer) -> None:
@@ -329,17 +340,19 @@ def assert_equal_caches(found: CausalCache, expected: CausalCache) -> None:
         torch.testing.assert_close(a.value, b.value, **CLOSE)
 
 
-@pytest.mark.parametrize(
-    "rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"]
-)
 def test_cached_equals_uncached_after_select(
-    model: CausalTransformer, ids: Tensor, rows: list[int]
+    model: CausalTransformer, ids: Tensor, subtests: pytest.Subtests
 ) -> None:
-    chosen = torch.tensor(rows)
-    _, cache = model.decode(ids[chosen, 2:4], model.prefill(ids[:, :2]).select(chosen))
-    states, cache = model.decode(ids[chosen, 4:], cache)
-    torch.testing.assert_close(states, model.states(ids[chosen])[:, 4:], **CLOSE)
-    assert_equal_caches(cache, model.prefill(ids[chosen]))
+    """Reordered rows, and repeated ones."""
+    for rows in ([2, 0, 1], [1, 1, 0, 2, 2]):
+        with subtests.test(rows=rows):
+            chosen = torch.tensor(rows)
+            cache = model.prefill(ids[:, :2]).select(chosen)
+            _, cache = model.decode(ids[chosen, 2:4], cache)
+            states, cache = model.decode(ids[chosen, 4:], cache)
+            expected = model.states(ids[chosen])[:, 4:]
+            torch.testing.assert_close(states, expected, **CLOSE)
+            assert_equal_caches(cache, model.prefill(ids[chosen]))
 
 
 def test_recorded_decoding_records_the_new_positions(

@@ -132,15 +132,15 @@ def test_permuted_batch_permutes_the_output(model, batch) -> None:
     assert (logits[order] - logits).abs().amax((1, 2)).min() > 1e-2
 
 
-@pytest.mark.parametrize("recorded", [False, True], ids=["fast", "recorded"])
-def test_future_cannot_reach_the_past(model, batch, recorded: bool) -> None:
-    record = AttentionRecord() if recorded else None
-    before = model(batch.src, batch.tgt_in, record)
+def test_future_cannot_reach_the_past(model, batch, subtests: pytest.Subtests) -> None:
     changed = batch.tgt_in.clone()
     changed[:, 3:] = changed[:, 3:] % (TGT_VOCAB - 1) + 1
-    after = model(batch.src, changed, record)
-    torch.testing.assert_close(after[:, :3], before[:, :3], **CLOSE)
-    assert (after[:, 3] - before[:, 3]).abs().amax(-1).min() > 1e-3
+    for record in (None, AttentionRecord()):
+        with subtests.test(recorded=record is not None):
+            before = model(batch.src, batch.tgt_in, record)
+            after = model(batch.src, changed, record)
+            torch.testing.assert_close(after[:, :3], before[:, :3], **CLOSE)
+            assert (after[:, 3] - before[:, 3]).abs().amax(-1).min() > 1e-3
 
 
 def test_gradients_do_not_come_from_the_future(model, batch) -> None:
@@ -162,15 +162,17 @@ def test_source_words_reach_every_target_position(model, batch) -> None:
     assert (difference.abs().amax(-1) > 1e-4).all()
 
 
-@pytest.mark.parametrize("pieces", [[1] * 5, [2, 1, 2]], ids=["one by one", "several"])
-def test_cached_equals_uncached(model, batch, pieces: list[int]) -> None:
+def test_cached_equals_uncached(model, batch, subtests: pytest.Subtests) -> None:
     expected = model.states(batch.src, batch.tgt_in)
-    cache, seen = model.prefill(batch.src), 0
-    for length in pieces:
-        states, cache = model.decode(batch.tgt_in[:, seen : seen + length], cache)
-        torch.testing.assert_close(states, expected[:, seen : seen + length], **CLOSE)
-        seen += length
-        assert cache.length == seen
+    for pieces in ([1] * 5, [2, 1, 2]):
+        with subtests.test(pieces=pieces):
+            cache, seen = model.prefill(batch.src), 0
+            for piece in batch.tgt_in.split(pieces, dim=1):
+                states, cache = model.decode(piece, cache)
+                end = seen + piece.shape[1]
+                torch.testing.assert_close(states, expected[:, seen:end], **CLOSE)
+                seen = end
+                assert cache.length == seen
 
 
 def test_recorded_decoding_records_the_new_positions(model, batch) -> None:
@@ -193,17 +195,20 @@ def test_decoding_leaves_the_old_cache_as_it_was(model, batch) -> None:
     assert torch.equal(first, again)
 
 
-@pytest.mark.parametrize(
-    "rows", [[2, 0, 1], [1, 1, 0, 2, 2]], ids=["reorder", "repeat"]
-)
-def test_cached_equals_uncached_after_select(model, batch, rows: list[int]) -> None:
-    chosen = torch.tensor(rows)
-    src, tgt_in = batch.src[chosen], batch.tgt_in[chosen]
-    _, cache = model.decode(batch.tgt_in[:, :2], model.prefill(batch.src))
-    _, cache = model.decode(tgt_in[:, 2:3], cache.select(chosen))
-    states, cache = model.decode(tgt_in[:, 3:], cache)
-    torch.testing.assert_close(states, model.states(src, tgt_in)[:, 3:], **CLOSE)
-    assert_equal_caches(cache, model.decode(tgt_in, model.prefill(src))[1])
+def test_cached_equals_uncached_after_select(
+    model, batch, subtests: pytest.Subtests
+) -> None:
+    """Reordered rows, and repeated ones."""
+    for rows in ([2, 0, 1], [1, 1, 0, 2, 2]):
+        with subtests.test(rows=rows):
+            chosen = torch.tensor(rows)
+            src, tgt_in = batch.src[chosen], batch.tgt_in[chosen]
+            _, cache = model.decode(batch.tgt_in[:, :2], model.prefill(batch.src))
+            _, cache = model.decode(tgt_in[:, 2:3], cache.select(chosen))
+            states, cache = model.decode(tgt_in[:, 3:], cache)
+            expected = model.states(src, tgt_in)[:, 3:]
+            torch.testing.assert_close(states, expected, **CLOSE)
+            assert_equal_caches(cache, model.decode(tgt_in, model.prefill(src))[1])
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
