@@ -217,9 +217,9 @@ def test_words_of_other_programs_stand_for_keys_that_there_are() -> None:
 def test_a_key_of_other_tasks_names_them() -> None:
     with pytest.raises(
         UsageError,
-        match=r"bpe_dropout, which is for translation and classification; leave it out$",
+        match=r"tokens_per_batch, which is for translation and classification; leave it out$",
     ):
-        load_recipe(None, ["task=language-modelling", "batches.bpe_dropout=0.1"])
+        load_recipe(None, ["task=language-modelling", "batches.tokens_per_batch=10"])
     with pytest.raises(
         UsageError,
         match=r"data.lang, which is for language-modelling and classification; did you mean data.src_lang or",
@@ -638,7 +638,12 @@ def test_a_wrong_tokenizer_key_is_named_where_it_stands() -> None:
     assert line.startswith("my.toml: tokenizer.src: words = 'nltk' needs")
 
 
-RETIRED_IN_USE = {"training.trackio": "essays"}
+RETIRED_IN_USE = {
+    "batches.bpe_dropout": 0.1,
+    "batches.word_dropout": 0.1,
+    "model.layer_dropout": 0.2,
+    "training.trackio": "essays",
+}
 
 
 def test_a_key_that_is_gone_is_left_out_with_the_value_that_changed_nothing() -> None:

@@ -55,10 +55,9 @@ data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
 data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
 data.store: data.tokenizer folder.durable
-data.noise: data.pipeline data.store data.tokenizer
-data.batches: data.noise data.store data.tokenizer
+data.batches: data.store data.tokenizer
 data.windows: data.batches data.store data.tokenizer
-data.label_batches: data.batches data.noise data.store data.tokenizer
+data.label_batches: data.batches data.store data.tokenizer
 data.texts: config data.base data.builtin data.check data.corpus data.documents data.labelled data.signature data.split
 data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts
 

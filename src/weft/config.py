@@ -154,15 +154,13 @@ class TokenizerSection(Section):
 
 
 class BatchesSection(Section):
-    """The size of a micro-batch and the noise in its tokens.
+    """The size of a micro-batch, in sentences or in padded source and target tokens.
 
-    The size is in sentences, or in padded source and target tokens (4,096 by default).
+    Without either it is 4,096 tokens.
     """
 
     tokens_per_batch: Count | None = None
     batch_size: Count | None = None
-    bpe_dropout: Fraction = 0.0
-    word_dropout: Fraction = 0.0
 
     @model_validator(mode="after")
     def _one_measure(self) -> "BatchesSection":
@@ -197,7 +195,6 @@ class LayerShape(Section):
     dropout: Fraction = 0.1
     attention_dropout: Fraction = 0.0
     activation_dropout: Fraction = 0.0
-    layer_dropout: Fraction = 0.0
     norm: Literal["layer", "rms"] = "layer"
     norm_first: bool = True
     sandwich_norm: bool = False
@@ -419,13 +416,6 @@ class TranslationRecipe(Recipe):
     model: ModelSection = Seq2SeqSection()
     decoding: DecodingSection = DecodingSection()
 
-    @model_validator(mode="after")
-    def _merges_to_leave_out(self) -> "TranslationRecipe":
-        _refuse_bpe_dropout(
-            self.batches, self.tokenizer.src.kind, self.tokenizer.tgt.kind
-        )
-        return self
-
 
 class LanguageRecipe(Recipe):
     """The recipe of a language model: documents and a causal decoder."""
@@ -457,11 +447,6 @@ class ClassificationRecipe(Recipe):
     training: ClassifierTrainingSection = ClassifierTrainingSection()
 
     @model_validator(mode="after")
-    def _merges_to_leave_out(self) -> "ClassificationRecipe":
-        _refuse_bpe_dropout(self.batches, self.tokenizer.kind)
-        return self
-
-    @model_validator(mode="after")
     def _matrices_for_muon(self) -> "ClassificationRecipe":
         if self.training.optimizer == "muon" and not self.model.num_encoder_layers:
             raise ValueError(
@@ -469,18 +454,6 @@ class ClassificationRecipe(Recipe):
                 "(model.num_encoder_layers = 0); take 'adamw', or at least one layer"
             )
         return self
-
-
-def _refuse_bpe_dropout(batches: BatchesSection, *kinds: str) -> None:
-    """Raise ValueError where no tokenizer has merges to drop.
-
-    Kinds that are `auto` are checked again once the text has decided them.
-    """
-    if batches.bpe_dropout and not {"bpe", "auto"} & set(kinds):
-        named = " and ".join(dict.fromkeys(kinds))
-        raise ValueError(
-            f"batches.bpe_dropout needs a bpe tokenizer, not {named}; leave it out, or change the kind"
-        )
 
 
 RECIPES: dict[str, type[Recipe]] = {

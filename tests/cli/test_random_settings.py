@@ -111,7 +111,6 @@ class Draw:
             model__dropout=(0.0, 0.3),
             model__attention_dropout=(0.0, 0.2),
             model__activation_dropout=(0.0, 0.2),
-            model__layer_dropout=(0.0, 0.4),
             model__scale_embeddings=(True, False),
             model__init_range=("none", 0.1),
         )
@@ -136,33 +135,23 @@ class Draw:
         self.pick(f"{where}.lowercase", True, False)
         self.found[f"{where}.simplified"] = "false"
 
-    def batches(self, *kinds: str) -> None:
+    def batches(self) -> None:
         size = self.random.choice(("tokens_per_batch", "batch_size"))
         self.found |= {"batches.tokens_per_batch": "none", "batches.batch_size": "none"}
         self.pick(
             f"batches.{size}", *((100, 400) if size == "tokens_per_batch" else (1, 7))
         )
-        self.some(batches__word_dropout=(0.0, 0.3))
-        if set(kinds) == {"bpe"}:
-            self.pick("batches.bpe_dropout", 0.0, 0.2)
 
     def translation(self) -> None:
         kinds = (self.random.choice(KINDS), self.random.choice(KINDS))
         is_joint = self.pick("tokenizer.joint", "auto", True, False)
         kinds = (kinds[0], kinds[0]) if is_joint is True else kinds
-        self.side("tokenizer.src", kinds[0])
         if is_joint is True:
-            same = {
-                key: value
-                for key, value in self.found.items()
-                if key.startswith("tokenizer.src.")
-            }
-            self.found |= {
-                key.replace(".src.", ".tgt."): value for key, value in same.items()
-            }
+            self.side("tokenizer", kinds[0])
         else:
+            self.side("tokenizer.src", kinds[0])
             self.side("tokenizer.tgt", kinds[1])
-        self.batches(*kinds)
+        self.batches()
         self.found |= {"data.src_lang": "en", "data.tgt_lang": "de"}
         self.pick("data.dev_size", 0, 5)
         self.pick("data.test_size", 0, 5)
@@ -199,7 +188,7 @@ class Draw:
     def classification(self) -> None:
         kind = self.random.choice(KINDS)
         self.side("tokenizer", kind)
-        self.batches(kind)
+        self.batches()
         layers = self.pick("model.num_encoder_layers", 0, 1, 2)
         self.pick("model.pooling", "mean", *(["first"] if layers else []))
         self.pick("model.ngrams", 1, 2, 3)

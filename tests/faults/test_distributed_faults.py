@@ -103,38 +103,6 @@ def test_T3_the_gradient_of_several_processes_is_that_of_one(
         assert distance(ours, alone) < 1e-6
 
 
-def test_T3_layers_left_out_are_the_same_whoever_computes(
-    tmp_path: Path, tiny_run: Run
-) -> None:
-    """Each micro-batch draws its own, so that processes leave out different layers at a time."""
-    settings = (
-        "training.grad_accum_steps=4",
-        "batches.tokens_per_batch=150",
-        "model.layer_dropout=0.5",
-    )
-    alone = gradients(tiny_run, 1, tmp_path, *settings)
-    plain = gradients(tiny_run, 1, tmp_path, *settings[:2])
-    assert distance(plain, alone) > 1e-2
-    assert distance(gradients(tiny_run, 2, tmp_path, *settings), alone) < 1e-6
-
-
-def test_T7_layers_cannot_be_left_out_where_processes_share_them(
-    tmp_path: Path, ranks: Ranks
-) -> None:
-    settings = (
-        "training.grad_accum_steps=2",
-        "training.parallel=fsdp",
-        "model.layer_dropout=0.5",
-    )
-    ended = ranks(2, tmp_path / "out", *settings)
-    assert ended.returncode != 0
-    assert (
-        ended.stderr.count("weft: model.layer_dropout needs training.parallel = ddp")
-        == 2
-    )
-    assert verdict(tmp_path / "out")["exit_code"] == 2
-
-
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_T3_uneven_shares_too(tmp_path: Path, tiny_run: Run, count: int) -> None:
     """Five micro-batches for two, three and four processes."""

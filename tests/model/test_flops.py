@@ -79,14 +79,3 @@ def test_each_part_grows_with_what_it_belongs_to() -> None:
     )
     assert Cost(src=1, text=100, src_pair=1000).of(src) == 5 + 200 + 13_000
     assert Cost(tgt=10, tgt_pair=10_000).of(tgt_lens=tgt) == 50 + 170_000
-
-
-def test_layers_that_are_left_out_are_not_counted() -> None:
-    """Half of the layers, all of the projection."""
-    shape = CausalSection(d_model=8, d_ff=12, num_heads=2, num_decoder_layers=3)
-    whole = causal_cost(CausalTransformer(shape, 11))
-    half = causal_cost(
-        CausalTransformer(shape.model_copy(update={"layer_dropout": 0.5}), 11)
-    )
-    assert whole.tgt - half.tgt == (whole.tgt - 6 * 8 * 11) / 2
-    assert half.tgt_pair == whole.tgt_pair / 2

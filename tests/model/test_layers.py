@@ -200,34 +200,3 @@ def test_residual_dropout_falls_on_the_sublayer_alone() -> None:
     found = residual(x, lambda _: ones)
     assert set(found.unique().tolist()) == {0.0, 2.0}
     assert torch.equal(residual(ones, lambda _: x), ones)
-
-
-# Layer dropout
-
-
-def test_layers_are_left_out_as_often_as_asked_and_never_in_use() -> None:
-    torch.manual_seed(1)
-    layer, x = EncoderLayer(shape(layer_dropout=0.3)), torch.randn(B, S, D)
-    out = layer.eval()(x)
-    assert all(layer(x).equal(out) for _ in range(20))
-    layer.train()
-    left_out = sum(layer(x) is x for _ in range(400))
-    assert 80 < left_out < 160
-    assert any(layer(x).equal(out) for _ in range(20))
-
-
-def test_a_causal_and_a_decoder_layer_left_out_give_back_what_they_got() -> None:
-    torch.manual_seed(1)
-    certain = shape(layer_dropout=0.999999)
-    x, past = (
-        torch.randn(B, T, D),
-        KeysValues(torch.zeros(B, 2, 0, 13), torch.zeros(B, 2, 0, 13)),
-    )
-    y, kept = CausalLayer(certain).train()(x, past)
-    assert y is x
-    assert kept is past
-    decoder = DecoderLayer(certain).train()
-    cache = decoder.start(torch.randn(B, S, D))
-    y, after = decoder(x, cache)
-    assert y is x
-    assert after is cache

@@ -354,27 +354,23 @@ def test_a_run_from_before_the_split_had_its_own_seed_keeps_its_split(
         train("training.seed=8", text=text)
 
 
-NOISE = (
-    "tokenizer.src.kind=bpe",
-    "tokenizer.tgt.kind=bpe",
-    "batches.bpe_dropout=0.2",
-    "batches.word_dropout=0.1",
+AGAINST_LEARNING_BY_HEART = (
     "training.r_drop=1.0",
     "training.ema_decay=0.8",
-    "model.layer_dropout=0.3",
-    "model.num_decoder_layers=2",
+    "model.attention_dropout=0.2",
+    "model.activation_dropout=0.2",
 )
 
 
-def test_with_every_kind_of_noise_an_interrupted_run_goes_on_to_the_same_weights(
+def test_with_every_kind_of_dropout_an_interrupted_run_ends_with_the_same_weights(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(*NOISE, out=tmp_path / "whole")
+    train(*AGAINST_LEARNING_BY_HEART, out=tmp_path / "whole")
     with monkeypatch.context() as patch:
         at_step(patch, 7, interrupt)
         with pytest.raises(Interrupted):
-            train(*NOISE)
-    assert train(*NOISE).step == 12
+            train(*AGAINST_LEARNING_BY_HEART)
+    assert train(*AGAINST_LEARNING_BY_HEART).step == 12
     ours, whole = (tmp_path / name / "model.safetensors" for name in ("out", "whole"))
     assert ours.read_bytes() == whole.read_bytes()
     step = RunFolder(tmp_path / "out").checkpoints / "step-12"
@@ -382,19 +378,18 @@ def test_with_every_kind_of_noise_an_interrupted_run_goes_on_to_the_same_weights
     assert ours.read_bytes() != (step / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("setting", NOISE[2:7])
-def test_each_kind_of_noise_makes_another_model(
+@pytest.mark.parametrize("setting", AGAINST_LEARNING_BY_HEART)
+def test_each_kind_of_dropout_makes_another_model(
     train: Train, tmp_path: Path, setting: str
 ) -> None:
     found = []
-    for name, settings in (("plain", ()), ("noisy", (setting,))):
-        train("training.max_steps=3", *NOISE[:2], *settings, out=tmp_path / name)
+    for name, settings in (("plain", ()), ("dropping", (setting,))):
+        train("training.max_steps=3", *settings, out=tmp_path / name)
         found.append((tmp_path / name / "model.safetensors").read_bytes())
     assert found[0] != found[1]
 
 
 PLAIN = ("model.dropout=0.0", "training.optimizer=sgd")
-SIDES = ("src", "tgt")
 
 
 def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) -> None:
@@ -409,24 +404,6 @@ def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) ->
         load_file(tmp_path / name / "model.safetensors") for name in ("plain", "twice")
     )
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
-
-
-@pytest.mark.parametrize("kind", ["word", "auto"])
-def test_bpe_dropout_without_merges_is_refused(
-    train: Train, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At once where the recipe says the kind, else when the text has chosen it."""
-    monkeypatch.setattr("weft.data.tokenizer.is_spaceless", lambda scripts: True)
-    chosen, kinds = (
-        {"word": "word", "auto": "character"}[kind],
-        (f"tokenizer.{side}.kind={kind}" for side in SIDES),
-    )
-    with pytest.raises(
-        UsageError,
-        match=rf"batches\.bpe_dropout needs a bpe tokenizer, not {chosen}; leave it out",
-    ):
-        train("batches.bpe_dropout=0.1", *kinds)
-    assert (tmp_path / "out").exists() == (kind == "auto")
 
 
 # How a run ends badly

@@ -242,16 +242,16 @@ def test_without_dropout_r_drop_changes_nothing(
     torch.testing.assert_close(both, plain, rtol=0, atol=2e-5)
 
 
-def test_with_noise_an_interrupted_run_goes_on_to_the_same_weights(
+def test_with_dropout_an_interrupted_run_ends_with_the_same_weights(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise = (
+    dropout = (
         "tokenizer.kind=bpe",
-        "batches.bpe_dropout=0.3",
-        "batches.word_dropout=0.1",
-        "model.layer_dropout=0.3",
+        "model.dropout=0.3",
+        "model.head_dropout=0.3",
+        "training.r_drop=1.0",
     )
-    train(*noise, out=tmp_path / "whole")
+    train(*dropout, out=tmp_path / "whole")
     step = Trainer._take_step
 
     def interrupted(self: Any) -> None:
@@ -262,8 +262,8 @@ def test_with_noise_an_interrupted_run_goes_on_to_the_same_weights(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_take_step", interrupted)
         with pytest.raises(Interrupted):
-            train(*noise)
-    train(*noise)
+            train(*dropout)
+    train(*dropout)
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
 
 

@@ -227,37 +227,6 @@ def test_a_checkpoint_without_the_average_is_refused(tmp_path: Path) -> None:
         build_trainer(tmp_path, Plan(4, 9, 2), ema_decay=0.9).run()
 
 
-# Layers that are left out
-
-
-def test_a_layer_left_out_of_the_first_step_is_no_obstacle_to_going_on(
-    tmp_path: Path,
-) -> None:
-    """Its moments are kept as zeros; the same layers are left out again, whatever was stopped."""
-    shape = SHAPE.model_copy(update={"layer_dropout": 0.8, "num_decoder_layers": 3})
-
-    def build(folder: str, steps: int) -> "Trainer[Batch]":
-        torch.manual_seed(11)
-        model = Seq2SeqTransformer(shape, VOCAB, VOCAB, joint=True)
-        return build_trainer(tmp_path / folder, Plan(steps, 9, 1), model=model)
-
-    straight = build("a", 5)
-    straight.run()
-    for steps in range(1, 6):
-        build("b", steps).run()
-    resumed = build("b", 5)
-    resumed.run()
-    assert_same_state(resumed.state(), straight.state())
-    first = build("c", 1)
-    first.run()
-    moments = [
-        t for name, t in first.state().optimizer.items() if name.endswith("exp_avg")
-    ]
-    assert any(not t.any() for t in moments), (
-        "no layer was left out of the first step: choose another seed"
-    )
-
-
 # How an update is put together
 
 

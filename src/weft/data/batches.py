@@ -17,7 +17,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from weft.data.noise import Noise, padded_rows
 from weft.data.store import Ids, ParallelStore, Positions
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -77,17 +76,14 @@ class Batches:
         tokens_per_batch: int | None,
         batch_size: int | None,
         seed: int,
-        noise: Noise | None = None,
     ) -> None:
         """Set the limit of a batch: padded source plus target tokens (bos and eos included), or
         sentences.
 
-        With neither, 4,096 tokens. A row longer than the limit is a batch of its own. Lengths are
-        those without `noise`, which may make a batch larger.
+        With neither, 4,096 tokens. A row longer than the limit is a batch of its own.
         """
         self._store = store
         self._seed = seed
-        self._noise = noise
         self._widths = _padded_lens(store)
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
         self._batch_size = batch_size
@@ -107,8 +103,6 @@ class Batches:
             raise IndexError(
                 f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}"
             )
-        if self._noise is not None:
-            return _collate_noisy(self._store, plan[position], self._noise, epoch)
         return _collate(self._store, plan[position], self._widths)
 
     def _planned(self, epoch: int) -> list[Positions]:
@@ -251,24 +245,6 @@ def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
         rows=rows,
         num_src_tokens=int(src_lens.sum()) + num_rows,
         num_tgt_tokens=int(tgt_lens.sum()) + num_rows,
-    )
-
-
-def _collate_noisy(
-    store: ParallelStore, rows: Positions, noise: Noise, epoch: int
-) -> Batch:
-    drawn = [noise.of(epoch, int(row), store.src(row), store.tgt(row)) for row in rows]
-    most = noise.max_len + 1
-    src = padded_rows([[*read, EOS_ID] for (_, read), _ in drawn], most)
-    tgt_in = padded_rows([[BOS_ID, *read] for _, (_, read) in drawn], most)
-    tgt_out = padded_rows([[*ids, EOS_ID] for _, (ids, _) in drawn], most)
-    return Batch(
-        src=torch.from_numpy(src),
-        tgt_in=torch.from_numpy(tgt_in),
-        tgt_out=torch.from_numpy(tgt_out),
-        rows=rows,
-        num_src_tokens=int((src != PAD_ID).sum()),
-        num_tgt_tokens=int((tgt_out != PAD_ID).sum()),
     )
 
 

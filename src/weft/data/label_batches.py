@@ -23,7 +23,6 @@ from weft.data.batches import (
     shuffled,
     slices,
 )
-from weft.data.noise import Noise, padded_rows
 from weft.data.store import Positions, TextStore
 from weft.data.tokenizer import PAD_ID
 
@@ -81,17 +80,14 @@ class LabelBatches:
         batch_size: int | None,
         seed: int,
         first_id: int | None = None,
-        noise: Noise | None = None,
     ) -> None:
         """Set the limit of a batch: padded tokens (`first_id` included), or texts; with neither,
         4,096 tokens.
 
         `labels` are indexed by the numbers in `store.rows`. `first_id` is put before every row, for
         a model that pools its first token. A row longer than the limit is a batch of its own.
-        Lengths are without `noise`.
         """
         self._rows = _Rows(store, labels, first_id)
-        self._noise = noise
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
         self._batch_size = batch_size
         self._seed = seed
@@ -111,8 +107,6 @@ class LabelBatches:
             raise IndexError(
                 f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}"
             )
-        if self._noise is not None:
-            return self._rows.collate_noisy(plan[position], self._noise, epoch)
         return self._rows.collate(plan[position])
 
     def _planned(self, epoch: int) -> list[Positions]:
@@ -194,13 +188,6 @@ class _Rows:
         if self._first_id is not None:
             ids[:, 0] = self._first_id
         return self._batch(ids, rows, int(lens.sum()))
-
-    def collate_noisy(self, rows: Positions, noise: Noise, epoch: int) -> LabelBatch:
-        before = [] if self._first_id is None else [self._first_id]
-        drawn = [noise.of(epoch, int(row), self._store.ids_of(row))[0] for row in rows]
-        with_first = [[*before, *read] for _, read in drawn]
-        ids = padded_rows(with_first, noise.max_len + self._before)
-        return self._batch(ids, rows, int((ids != PAD_ID).sum()))
 
     def _batch(
         self, ids: npt.NDArray[np.int64], rows: Positions, num_src_tokens: int

@@ -141,19 +141,6 @@ class Tokenizer:
             return spelled.removeprefix(b" ")
         return spelled
 
-    def words(self, ids: Sequence[int]) -> list[str]:
-        """Split what the ids spell into the pre-tokens that no piece goes beyond, in the
-        tokenizer's own alphabet.
-
-        Raises UnicodeDecodeError where they break off inside a character, as those of a text that
-        was cut may.
-        """
-        text = self.spell(ids, begins=False).decode("utf-8")
-        splitter = self._inner.pre_tokenizer
-        if not splitter:
-            return [text]
-        return [word for word, _ in splitter.pre_tokenize_str(text)]
-
     def normalize(self, text: str) -> str:
         """Return the text as the model knows it: exactly what `decode(encode(text))` gives."""
         prepared = self._prepare(text)

@@ -48,6 +48,7 @@ from weft.folder.layout import (
 )
 from weft.folder.version import installed_version
 from weft.recipes.problems import problems_of, unknown_keys
+from weft.recipes.retired import without_training_keys
 
 __all__ = [
     "CARD",
@@ -464,6 +465,7 @@ def read_config(path: Path) -> FolderConfig:
             f"{path}: not a config of this version: task: {task!s:.40} is none of {[*CONFIGS]}"
         )
     kind = CONFIGS[task]
+    tree = without_training_keys(tree)
     try:
         # not indented, as the tree may be deep
         config = kind.model_validate_json(json.dumps(tree, allow_nan=False))

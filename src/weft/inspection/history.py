@@ -21,12 +21,13 @@ _IN_TRAINING_ALONE = {
     ("model", "activation_dropout"): "dropout",
     ("model", "ngram_dropout"): "dropout",
     ("model", "head_dropout"): "dropout",
-    ("model", "layer_dropout"): "layer dropout",
-    ("batches", "bpe_dropout"): "BPE-dropout",
-    ("batches", "word_dropout"): "word dropout",
     ("training", "label_smoothing"): "label smoothing",
     ("training", "class_weights"): "class weights",
     ("training", "r_drop"): "R-Drop",
+    # keys of older runs
+    ("model", "layer_dropout"): "layer dropout",
+    ("batches", "bpe_dropout"): "BPE-dropout",
+    ("batches", "word_dropout"): "word dropout",
 }
 
 

@@ -6,8 +6,7 @@ embedding lookups, the optimizer and all padding are left out, as is whatever is
 A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for
 Neural Language Models", section 2.1); attention 12 x H x K for each query and each key of its text,
 a third of them forward (Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a
-causal mask hides are counted too. Of layers that layer dropout leaves out, the others' share is
-counted.
+causal mask hides are counted too.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from weft.model.attention import MultiHeadAttention
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
-from weft.model.layers import DecoderLayer, Layer
+from weft.model.layers import DecoderLayer
 from weft.model.transformer import Seq2SeqTransformer
 
 Number = int | float
@@ -70,14 +69,12 @@ def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
         _weights(layer.cross_attention.key, layer.cross_attention.value)
         for layer in decoder
     )
-    taken = _taken(model)
     return Cost(
-        src=6 * taken * (_weights(model.encoder) + memory),
-        tgt=6
-        * (taken * (_weights(model.decoder) - memory) + _weights(model.projection)),
-        src_pair=12 * taken * _width(model.encoder),
-        tgt_pair=12 * taken * sum(_width(layer.self_attention) for layer in decoder),
-        cross_pair=12 * taken * sum(_width(layer.cross_attention) for layer in decoder),
+        src=6 * (_weights(model.encoder) + memory),
+        tgt=6 * (_weights(model.decoder) - memory + _weights(model.projection)),
+        src_pair=12 * _width(model.encoder),
+        tgt_pair=12 * sum(_width(layer.self_attention) for layer in decoder),
+        cross_pair=12 * sum(_width(layer.cross_attention) for layer in decoder),
     )
 
 
@@ -86,9 +83,8 @@ def causal_cost(model: CausalTransformer) -> Cost:
 
     The tables of n-grams and matches are lookups.
     """
-    taken = _taken(model)
-    each = taken * _weights(model.decoder) + _weights(model.projection)
-    return Cost(tgt=6 * each, tgt_pair=12 * taken * _width(model.decoder))
+    each = _weights(model.decoder) + _weights(model.projection)
+    return Cost(tgt=6 * each, tgt_pair=12 * _width(model.decoder))
 
 
 def classifier_cost(model: TransformerClassifier) -> Cost:
@@ -98,20 +94,9 @@ def classifier_cost(model: TransformerClassifier) -> Cost:
     """
     if model.encoder is None:
         return Cost()
-    layers, taken = model.encoder.layers, _taken(model)
+    layers = model.encoder.layers
     head = 6 * _weights(model.projection)
-    return Cost(
-        src=6 * taken * _weights(layers),
-        text=head,
-        src_pair=12 * taken * _width(layers),
-    )
-
-
-def _taken(model: nn.Module) -> float:
-    """Return the share of its layers that a step takes."""
-    return 1 - max(
-        (m.layer_dropout for m in model.modules() if isinstance(m, Layer)), default=0.0
-    )
+    return Cost(src=6 * _weights(layers), text=head, src_pair=12 * _width(layers))
 
 
 def _weights(*parts: nn.Module) -> int:

@@ -107,31 +107,11 @@ class Residual(nn.Module):
         return operations.add_dropped(x, y, self.dropout)
 
 
-class Layer(nn.Module):
-    """A layer; in training it is left out as a whole with probability `layer_dropout`.
-
-    Source: Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout", section
-    3.2.
-    """
-
-    def __init__(self, shape: LayerShape) -> None:
-        super().__init__()
-        self.layer_dropout = shape.layer_dropout
-
-    def is_left_out(self) -> bool:
-        """Draw whether the layer is left out; never where nothing is trained."""
-        return (
-            self.training
-            and self.layer_dropout > 0
-            and float(torch.rand(())) < self.layer_dropout
-        )
-
-
-class EncoderLayer(Layer):
+class EncoderLayer(nn.Module):
     """Self-attention over the source, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__(shape)
+        super().__init__()
         self.self_attention = build_attention(shape)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
@@ -142,8 +122,6 @@ class EncoderLayer(Layer):
         mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B S D"]:
-        if self.is_left_out():
-            return x
         maps = None if record is None else record.encoder
 
         def look_around(y: Tensor) -> Tensor:
@@ -155,13 +133,13 @@ class EncoderLayer(Layer):
         return self.residuals[1](x, self.feed_forward)
 
 
-class CausalLayer(Layer):
+class CausalLayer(nn.Module):
     """An encoder layer that looks back alone: self-attention over the positions so far, then
     feed-forward.
     """
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__(shape)
+        super().__init__()
         self.self_attention = build_attention(shape)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(2))
@@ -176,8 +154,6 @@ class CausalLayer(Layer):
         """Compute the states of the new positions x after `past`; return them and the longer
         past.
         """
-        if self.is_left_out():
-            return x, past
         maps = None if record is None else record.decoder
         x, past = _look_back(
             self.residuals[0], self.self_attention, x, past, mask, maps
@@ -185,11 +161,11 @@ class CausalLayer(Layer):
         return self.residuals[1](x, self.feed_forward), past
 
 
-class DecoderLayer(Layer):
+class DecoderLayer(nn.Module):
     """Self-attention over the target so far, attention over the memory, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__(shape)
+        super().__init__()
         self.self_attention = build_attention(shape)
         # two texts have no positions in common
         self.cross_attention = build_attention(shape, rotary=False)
@@ -217,8 +193,6 @@ class DecoderLayer(Layer):
         """Compute the states of the new positions x after the cache; return them and the longer
         cache.
         """
-        if self.is_left_out():
-            return x, cache
         self_maps = None if record is None else record.decoder
         cross_maps = None if record is None else record.cross
         memory = cache.memory

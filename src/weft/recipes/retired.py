@@ -20,7 +20,13 @@ class Retired:
     remedy: str
 
 
+_AGAINST_LEARNING_BY_HEART = (
+    "models were worse with it; model.dropout and training.r_drop are what helps"
+)
 RETIRED = {
+    "batches.bpe_dropout": Retired(0.0, _AGAINST_LEARNING_BY_HEART),
+    "batches.word_dropout": Retired(0.0, _AGAINST_LEARNING_BY_HEART),
+    "model.layer_dropout": Retired(0.0, _AGAINST_LEARNING_BY_HEART),
     "training.trackio": Retired(
         None, "TensorBoard and run/metrics.jsonl have the same curves"
     ),
@@ -44,6 +50,18 @@ def without_retired(tree: Any) -> tuple[Any, list[str]]:
         else:
             kept[name] = section
     return kept, problems
+
+
+def without_training_keys(config: Any) -> Any:
+    """Return a model folder's config without the keys of its shape that are gone.
+
+    All of them had a part in training alone, so that the model is the same without.
+    """
+    shape = config.get("model") if isinstance(config, Mapping) else None
+    if not isinstance(shape, Mapping):
+        return config
+    kept = {key: shape[key] for key in shape if f"model.{key}" not in RETIRED}
+    return {**config, "model": kept}
 
 
 def _kept_keys(

@@ -46,7 +46,6 @@ from weft.tasks.task import (
     load_into,
     load_known,
     load_tokenizers,
-    noise_of,
     refuse_other_kind,
     refuse_other_size,
 )
@@ -189,7 +188,6 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             self._truth(texts.train),
             recipe.training.seed,
         )
-        noise = noise_of(size, self.tokenizers, seed, self.config.max_len)
         if self.model.bag is not None and self.model.bag.lacks_weights:
             self._weigh(self.model.bag, store, texts.train)
         batches = LabelBatches(
@@ -199,7 +197,6 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             size.batch_size,
             seed,
             first_id=self._first_id,
-            noise=noise,
         )
         return Prepared(
             batches, self._describe(store, texts.train), tuple(self._lost(store))

@@ -14,11 +14,10 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from weft.config import BatchesSection, Recipe, SideSection, recipe_difference
+from weft.config import Recipe, SideSection, recipe_difference
 from weft.data.base import Corpus
 from weft.data.check.finding import counted
 from weft.data.known import KnownWords
-from weft.data.noise import Noise
 from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.texts import Sources, Texts
@@ -519,28 +518,6 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, ...]:
         for p, side in zip(paths, sides, strict=True)
     ]
     return tuple(loaded[i] for i in manifest["order"])
-
-
-def noise_of(
-    section: BatchesSection, sides: Sequence[Tokenizer], seed: int, max_len: int
-) -> Noise | None:
-    """Return the noise that a recipe asks for, of one tokenizer a side.
-
-    Raises UsageError where none has merges.
-    """
-    if not section.bpe_dropout and not section.word_dropout:
-        return None
-    if section.bpe_dropout and all(
-        tokenizer.settings.kind != "bpe" for tokenizer in sides
-    ):
-        kinds = " and ".join(
-            dict.fromkeys(tokenizer.settings.kind for tokenizer in sides)
-        )
-        raise UsageError(
-            f"batches.bpe_dropout needs a bpe tokenizer, not {kinds}; leave it out, or change the kind"
-        )
-    drops = {"bpe_dropout": section.bpe_dropout, "word_dropout": section.word_dropout}
-    return Noise(sides, seed=seed, max_len=max_len, **drops)
 
 
 def keep_samples(path: Path, step: int, samples: Iterable[Mapping[str, Any]]) -> None:

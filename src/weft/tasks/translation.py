@@ -55,7 +55,6 @@ from weft.tasks.task import (
     load_into,
     load_known,
     load_tokenizers,
-    noise_of,
     refuse_other_kind,
     refuse_other_size,
 )
@@ -203,8 +202,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     ) -> Prepared[Batch]:
         store = self._store(stores, "train", texts.train, texts)
         size, seed = recipe.batches, recipe.training.seed
-        noise = noise_of(size, self.tokenizers, seed, self.config.max_src_len - 1)
-        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed, noise)
+        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed)
         lost = (
             f"left out of training: {counted(n, 'pairs')} ({why})"
             for why, n in store.dropped.items()

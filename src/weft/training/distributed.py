@@ -90,10 +90,6 @@ class World:
         """
         if self.size == 1 or self.parallel == "ddp":
             return
-        if _leaves_layers_out(model):
-            raise UsageError(
-                "model.layer_dropout needs training.parallel = ddp: with fsdp all processes take the same layers"
-            )
         # of views, which nothing here writes to
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         mesh = init_device_mesh(_device().type, (self.size,))
@@ -112,10 +108,7 @@ class World:
         """
         if self.size == 1 or self.parallel == "fsdp":
             return compute_loss
-        loss, uneven = _LossOf(model, compute_loss), _leaves_layers_out(model)
-        # of steps that leave none out
-        warnings.filterwarnings("ignore", message="find_unused_parameters=True")
-        self._reducer = DistributedDataParallel(loss, find_unused_parameters=uneven)
+        self._reducer = DistributedDataParallel(_LossOf(model, compute_loss))
         return self._reducer
 
     @contextlib.contextmanager
@@ -256,13 +249,6 @@ def outermost_layers(module: nn.Module) -> list[nn.Module]:
     if isinstance(module, nn.ModuleList):
         return list(module)
     return [layer for child in module.children() for layer in outermost_layers(child)]
-
-
-def _leaves_layers_out(model: nn.Module) -> bool:
-    """Return whether a forward pass may do without some parameters, others in each process."""
-    return any(
-        getattr(layer, "layer_dropout", 0.0) > 0 for layer in outermost_layers(model)
-    )
 
 
 class _LossOf(nn.Module):

@@ -110,16 +110,6 @@ def _decayed(
     ]
 
 
-def fill_gradients(model: nn.Module) -> None:
-    """Fill gradients with zeros where a layer was left out of all of an update.
-
-    So its moments go on like the others'.
-    """
-    for parameter in model.parameters():
-        if parameter.grad is None and parameter.requires_grad:
-            parameter.grad = torch.zeros_like(parameter)
-
-
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the rate of every group."""
     for group in optimizer.param_groups:

@@ -29,7 +29,6 @@ from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
 from weft.training.moving_average import MovingAverage
 from weft.training.optimizer import (
-    fill_gradients,
     load_optimizer_tensors,
     optimizer_tensors,
     set_learning_rate,
@@ -321,7 +320,6 @@ class Trainer(Generic[B]):
         for number, (place, part) in enumerate(work, start=1):
             with self.world.adding_up(last=number == len(work)):
                 loss_sum += self._forward_backward(place, part, num_tgt_tokens)
-        fill_gradients(self.model)
         norm = clip_gradients(
             self.model, self.settings.grad_clip_norm, self.progress.loss_scale
         )
