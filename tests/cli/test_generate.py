@@ -217,13 +217,17 @@ def test_wrong_flags_are_one_line_and_nothing_is_written(
     assert message in ended.err
 
 
-@pytest.mark.parametrize("flag", ["--prompt", "--stop"])
-def test_an_argument_that_is_not_utf8(folder: Path, flag: str) -> None:
-    whole = [sys.executable, "-m", "weft", "generate", str(folder), flag, b"caf\xe9"]
+def test_an_argument_that_is_not_utf8(folder: Path, command: Command) -> None:
+    """As a process is given it, and as Python reads it: a surrogate."""
+    whole = [sys.executable, "-m", "weft", "generate", folder, "--prompt", b"caf\xe9"]
     done = subprocess.run(whole, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr.startswith(f"weft: {flag}: not UTF-8".encode())
+    assert done.stderr.startswith(b"weft: --prompt: not UTF-8")
     assert done.stderr.count(b"\n") == 1
+    ended = command("generate", folder, "--stop", "caf\udce9")
+    assert (ended.code, ended.out) == (3, b"")
+    (message,) = ended.messages
+    assert message.startswith("weft: --stop: not UTF-8")
 
 
 def test_the_text_appears_as_it_is_written_and_a_reader_may_leave(folder: Path) -> None:

@@ -84,7 +84,7 @@ def test_sound_text_records_nothing(tiny_folder: Path) -> None:
 
 
 def test_the_command_says_every_fatal_finding_on_a_line(
-    process: Command, tmp_path: Path, shifted: str, tiny_settings: tuple[str, ...]
+    command: Command, tmp_path: Path, shifted: str, tiny_settings: tuple[str, ...]
 ) -> None:
     test = write(
         tmp_path / "t.en-de.tsv", builtin.pairs("everyday", "en", "de").train[:100]
@@ -93,7 +93,7 @@ def test_the_command_says_every_fatal_finding_on_a_line(
     asked += [
         part for setting in (*tiny_settings, *STEPS) for part in ("--set", setting)
     ]
-    ended = process(*asked)
+    ended = command(*asked)
     assert (ended.code, ended.out) == (3, b"")
     assert [line.startswith("weft: ") for line in ended.messages] == [
         False,
@@ -103,7 +103,7 @@ def test_the_command_says_every_fatal_finding_on_a_line(
     ]
     assert "shifted.en-de.tsv:201: from here" in ended.err
     assert "100 of 100 pairs of test" in ended.err
-    ended = process(*asked, "--allow-bad-data")
+    ended = command(*asked, "--allow-bad-data")
     assert ended.code == 0
     (line,) = [line for line in ended.messages if line.startswith("test: ")]
     assert "|tok:" in line

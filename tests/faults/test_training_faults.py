@@ -1,7 +1,6 @@
 """T1 to T9: what happens within a training, from a number that is not finite to a signal."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -290,12 +289,20 @@ def test_T5_encoded_text_that_is_damaged_is_made_anew(
 # T8, T9: signals
 
 
+MOMENTS = ("evaluate", "half run/checkpoints", "os.rename run/checkpoints/latest")
+
+
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name
-)
-@pytest.mark.parametrize(
-    "moment",
-    ["between", "evaluate", "half run/checkpoints", "os.rename run/checkpoints/latest"],
+    ("moment", "number"),
+    [
+        ("between", signal.SIGINT),
+        ("between", signal.SIGTERM),
+        *((moment, signal.SIGINT) for moment in MOMENTS),
+        *(
+            pytest.param(moment, signal.SIGTERM, marks=pytest.mark.long)
+            for moment in MOMENTS
+        ),
+    ],
 )
 def test_T8_T9_one_signal_saves_and_names_the_command(
     tmp_path: Path,
@@ -427,6 +434,7 @@ def test_T8_the_command_line_says_how_to_go_on(
         process.kill()
     last = said.rstrip("\n").split("\n")[-1]
     assert process.returncode == 75
+    assert "Traceback" not in said
     assert "which is saved; the same command continues it: weft train --train" in last
     assert f"--out {out}" in last
-    assert os.path.isfile(out / "run" / "verdict.json")
+    assert (verdict(out)["outcome"], verdict(out)["exit_code"]) == ("interrupted", 75)

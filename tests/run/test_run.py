@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -871,67 +869,7 @@ def test_from_another_model_is_another_run(
         weft.train(start_from=tmp_path / "other", **request)
 
 
-# Killed
-
-
-KILLED_RUN = """
-import os, signal, sys
-from pathlib import Path
-import weft
-from weft.folder import durable
-from weft.training import trainer
-from weft.training.trainer import Trainer
-
-out, text, point, *settings = sys.argv[1:]
-
-def die(*_):
-    Path(out).with_name("reached").write_text(point)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if point == "step":
-    take_step = Trainer._take_step
-    Trainer._take_step = lambda self: die() if self.progress.step == 7 else take_step(self)
-elif point == "checkpoint":
-    write_manifest = durable.write_manifest
-    durable.write_manifest = lambda folder, names, facts=None: (
-        die() if (facts or {}).get("step") == 8 else write_manifest(folder, names, facts)
-    )
-elif point == "publish":
-    import weft.folder.model_folder
-    write_text = durable.write_text
-    durable.write_text = lambda path, text: die() if path.name == "README.md" else write_text(path, text)
-weft.train(out=out, train=text, settings=settings, quiet=True)
-"""
-
-
-@pytest.mark.parametrize("point", ["step", "checkpoint", "publish"])
-def test_killed_and_started_again_the_weights_are_the_same(
-    train: Train,
-    tmp_path: Path,
-    write_pairs: Write,
-    tiny_settings: tuple[str, ...],
-    point: str,
-) -> None:
-    """K1: bit for bit, with dev evaluations between; nothing is left over."""
-    text, every = (
-        write_pairs(210),
-        ("training.max_steps=12", "training.save_every=4", "training.eval_every=5"),
-    )
-    train(*every, out=tmp_path / "whole", text=text)
-    arguments = [str(tmp_path / "out"), text, point, *tiny_settings, *every]
-    command = [sys.executable, "-c", KILLED_RUN, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=180, check=False
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
-    assert (tmp_path / "reached").read_text() == point
-    assert not (tmp_path / "out" / "manifest.json").exists()
-    assert train(*every, text=text).outcome == "done"
-    ours, whole = tree(tmp_path / "out"), tree(tmp_path / "whole")
-    assert ours.keys() == whole.keys()
-    assert ours["model.safetensors"] == whole["model.safetensors"]
-    assert ours["run/samples.jsonl"] == whole["run/samples.jsonl"]
-    assert logged_steps(tmp_path / "out", "dev_bleu") == [5, 10, 12]
+# With other threads
 
 
 def test_another_number_of_threads_goes_on_with_a_note(
