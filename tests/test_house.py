@@ -84,10 +84,11 @@ training.distributed: kernels training.loss
 training.optimizer: config training.distributed
 training.moving_average: training.distributed
 training.checkpoint: folder.durable
+training.loss_scale: training.checkpoint
 training.trackers:
 training.log: folder.durable training.checkpoint training.trackers
 training.trainer: config folder.layout kernels training.checkpoint training.distributed training.log\
- training.loss training.moving_average training.optimizer
+ training.loss training.loss_scale training.moving_average training.optimizer
 training.budget: config folder.durable training.schedule training.trainer
 
 predict: config data decoding engine predict

@@ -15,7 +15,7 @@ SOURCE = Path(weft.__file__).parent
 # Rooms that are still to be read through.
 PENDING = {
     *("inspection",),
-    *("model", "predict", "tasks", "training"),
+    *("model", "predict", "tasks"),
 }
 FILES = [
     name
@@ -34,13 +34,13 @@ VERBS = {
     *("Accumulate", "Add", "Advance", "Align", "Answer", "Append", "Apply", "Ask", "Attend", "Average"),
     *("Begin", "Build", "Call", "Change", "Check", "Choose", "Classify", "Clean", "Close", "Collect"),
     *("Compare", "Compile", "Compute", "Continue", "Convert", "Copy", "Count", "Create", "Cut"),
-    *("Decide", "Decode", "Delete", "Describe", "Divide", "Download", "Draw", "Drop", "Embed", "Encode"),
+    *("Decide", "Decode", "Delete", "Describe", "Divide", "Double", "Download", "Draw", "Drop", "Embed", "Encode"),
     *("End", "Estimate", "Evaluate", "Expand", "Extend", "Fill", "Find", "Finish", "Flush", "Follow", "Gather"),
-    *("Generate", "Give", "Go", "Group", "Guess", "Hand", "Hash", "Hold", "Initialize", "Inspect", "Join"),
+    *("Generate", "Give", "Go", "Group", "Guess", "Halve", "Hand", "Hash", "Hold", "Initialize", "Inspect", "Join"),
     *("Keep", "Label", "Learn", "Leave", "Let", "List", "Load", "Look", "Make", "Map", "Mark", "Mask"),
     *("Measure", "Merge", "Move", "Multiply", "Name", "Normalize", "Note", "Open", "Order", "Pack", "Pad"),
     *("Parse", "Plan", "Print", "Project", "Propose", "Prove", "Put", "Quantize", "Raise", "Rank", "Read"),
-    *("Record", "Reduce", "Refuse", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset"),
+    *("Record", "Reduce", "Refuse", "Release", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset", "Reshard"),
     *("Resolve", "Return", "Round", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
     *("Shard", "Show", "Shuffle", "Skip", "Sort", "Split", "Start", "Step", "Stop", "Store", "Stream"),
     *("Suggest", "Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),

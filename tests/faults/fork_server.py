@@ -44,7 +44,7 @@ from weft.run.request import Request
 from weft.run.train import train
 from weft.tasks import translation
 from weft.training import checkpoint, trainer
-from weft.training.distributed import whole
+from weft.training.distributed import full_tensor
 from weft.training.log import Log
 
 # What a run imports when it first needs it, which would be in every fork.
@@ -256,7 +256,7 @@ def keep_gradients(file: str) -> None:
     clip = trainer.clip_gradients
 
     def keeping(model: Any, limit: float | None, scale: float) -> float:
-        kept = {name: whole(p.grad) for name, p in model.named_parameters()}
+        kept = {name: full_tensor(p.grad) for name, p in model.named_parameters()}
         if os.environ.get("RANK", "0") == "0" and not Path(file).exists():
             save_file(kept, file)
         return clip(model, limit, scale)

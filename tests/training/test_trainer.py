@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.model.transformer import Seq2SeqTransformer
-from weft.training import trainer
+from weft.training import loss_scale
 from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
@@ -280,8 +280,8 @@ def test_in_float16_the_loss_is_scaled_and_no_update_lost(
     exact.run()
     usual = build_trainer(tmp_path / "usual", plan, float16=True, **values)
     usual.run()
-    assert usual.progress.loss_scale == trainer.LARGEST_SCALE
-    monkeypatch.setattr(trainer, "LARGEST_SCALE", 2.0**40)
+    assert usual.progress.loss_scale == loss_scale.LARGEST_SCALE
+    monkeypatch.setattr(loss_scale, "LARGEST_SCALE", 2.0**40)
     high = build_trainer(tmp_path / "high", plan, float16=True, **values)
     high.run()
     assert 1 < high.progress.loss_scale < 2.0**36
@@ -304,7 +304,7 @@ def test_in_float16_the_loss_is_scaled_and_no_update_lost(
 def test_the_scale_of_a_float16_loss_grows_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer, "GROW_AFTER", 3)
+    monkeypatch.setattr(loss_scale, "GROW_AFTER", 3)
     run = build_trainer(tmp_path, Plan(7, 9, 9), float16=True)
     run.progress.loss_scale = 64.0
     run.run()

@@ -69,9 +69,7 @@ class RunRecord:
             stages.enter(stage)
         self.verdict.outcome = "running"
         self.verdict.stage = stage
-        self.verdict.reason = (
-            f"running as process {os.getpid()}, or killed; the same command goes on"
-        )
+        self.verdict.reason = f"running as process {os.getpid()}, or killed; the same command continues it"
         self.write()
 
     def foresee(self, max_steps: int, saved_step: int, notes: Iterable[str]) -> None:

@@ -19,10 +19,13 @@ from weft.folder import durable
 from weft.training.schedule import learning_rate
 from weft.training.trainer import OPEN, Plan
 
-EVALUATIONS, SHARE = 15, 0.15  # at most so many, and at most so much of the time
+# evaluations: at most so many, and at most this share of the time
+EVALUATIONS = 15
+SHARE = 0.15
 LEAST_STEPS = 20
 # the latest steps that tell the speed: so many, or this share of all
-WINDOW, WINDOW_SHARE = 20, 0.25
+WINDOW = 20
+WINDOW_SHARE = 0.25
 PUBLISHING = 2.0  # seconds, for files
 
 
@@ -66,7 +69,7 @@ class TimePlan:
         return settings.model_copy(update=planned)
 
     def plan(self) -> Plan:
-        """Open while the number of steps is."""
+        """Return the lengths of the run, open until the number of steps is decided."""
         steps = self.max_steps or self.expected_steps
         return Plan(
             steps, self.eval_every, self.save_every, is_open=self.max_steps is None
@@ -74,9 +77,9 @@ class TimePlan:
 
     @property
     def repeats(self) -> bool:
-        """Return whether a run without a clock comes to the same.
+        """Return whether a run of as many steps without a clock has the same result.
 
-        So it is where the length is fixed, and the decay was for it.
+        It has where the length is fixed and the decay was planned for it.
         """
         decided = [one["max_steps"] for one in self.decisions if one["max_steps"]]
         return self.max_steps is not None and all(

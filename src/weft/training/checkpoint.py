@@ -61,7 +61,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class State:
-    """Everything a run needs to go on as if it had never stopped.
+    """Everything that a run needs to resume as if it had never stopped.
 
     `average` is the moving average of the weights; empty where the run keeps none.
     """
@@ -89,7 +89,9 @@ class Checkpoints:
     def __init__(
         self, folder: Path, keep: int, facts: Mapping[str, Any] | None = None
     ) -> None:
-        self.folder, self.keep, self.facts = folder, keep, dict(facts or {})
+        self.folder = folder
+        self.keep = keep
+        self.facts = dict(facts or {})
         self.notes: list[str] = []
 
     def save(self, state: State) -> Path:
@@ -106,7 +108,7 @@ class Checkpoints:
             if state.average:
                 save_file(dict(state.average), temporary / AVERAGE)
             durable.write_json(temporary / PROGRESS, asdict(state.progress))
-        self._settle(state.progress)
+        self._rotate(state.progress)
         return path
 
     def load_latest(self) -> State | None:
@@ -119,7 +121,7 @@ class Checkpoints:
         durable.remove_leftovers(self.folder)
         state = self._first_sound(self.newest_first())
         if state is not None:  # the process may have ended before it came to this
-            self._settle(state.progress)
+            self._rotate(state.progress)
         return state
 
     def load_best(self, step: int) -> State | None:
@@ -146,9 +148,9 @@ class Checkpoints:
         durable.make_folder(self.folder)
         durable.write_json(self.folder / FAILURE, facts)
 
-    def _settle(self, progress: Progress) -> None:
-        """Point to the newest checkpoint, and remove those that are neither among the newest nor
-        the best.
+    def _rotate(self, progress: Progress) -> None:
+        """Write which checkpoint is the newest, and remove those neither among the newest nor the
+        best.
         """
         durable.write_text(self.folder / LATEST, f"step-{progress.step}")
         for old in self.newest_first()[self.keep :]:
@@ -179,7 +181,8 @@ class Checkpoints:
         return None
 
     def _load(self, path: Path) -> State:
-        state, manifest = load_state(path), durable.read_json(path / durable.MANIFEST)
+        state = load_state(path)
+        manifest = durable.read_json(path / durable.MANIFEST)
         if manifest.get("run") != self.facts.get("run"):
             raise FolderError(
                 f"{path}: is a checkpoint of another run; put it back where it belongs"

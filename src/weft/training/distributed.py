@@ -5,7 +5,7 @@ The run is the same whatever their number. An update has `grad_accum_steps` micr
 processes share; gradients are sums over all of them, divided once. Two ways: `ddp` keeps the whole
 model in each process (Li et al. 2020, "PyTorch Distributed"), `fsdp` a part of it (Zhao et al.
 2023, "PyTorch FSDP", in its second form, which shards each parameter). Checkpoints hold whole
-tensors, so any number of processes can go on from them.
+tensors, so any number of processes can resume from them.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class World:
         """Return this process's part of what all of them share."""
         return items[self.rank :: self.size]
 
-    def sums(self, *numbers: float) -> list[float]:
+    def all_reduce(self, *numbers: float) -> list[float]:
         """Sum each number over all processes."""
         if self.size == 1:
             return list(numbers)
@@ -70,8 +70,8 @@ class World:
         return [float(number) for number in added]
 
     def any(self, flag: bool) -> bool:
-        """Return whether it is so for at least one of them; all get the same answer."""
-        return self.sums(flag)[0] > 0
+        """Return whether a flag is set in at least one process; all get the same answer."""
+        return self.all_reduce(flag)[0] > 0
 
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
@@ -127,8 +127,8 @@ class World:
             self._meet(False)
             yield
 
-    def part(self) -> None:
-        """Let go of what joins gradients, while the process group is still there.
+    def release(self) -> None:
+        """Release what joins gradients, while the process group is still there.
 
         Were it the last to hold the group, its end would wait, holding Python's lock, for a thread
         that wants it.
@@ -164,7 +164,7 @@ def joined_world(parallel: Parallel = "ddp") -> Iterator[World]:
     try:
         yield world
     finally:
-        world.part()
+        world.release()
         dist.destroy_process_group()
 
 
@@ -190,7 +190,7 @@ def refuse_shares(grad_accum_steps: int, world: World) -> None:
         )
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """Gather a tensor, sharded or not, on its device.
 
     Collective: every process must call it.
@@ -217,11 +217,10 @@ def copy_into(parameter: Tensor, tensor: Tensor) -> None:
         parameter.copy_(like(tensor, parameter))
 
 
-def part_again(model: nn.Module) -> None:
-    """Let go of parameters that a forward pass without its way back, as of an evaluation, has left
-    whole.
+def reshard(model: nn.Module) -> None:
+    """Reshard the parameters that a forward pass without backward, as an evaluation, left gathered.
 
-    Else what is written into the parts would not be seen by the next one.
+    Otherwise the next forward pass would not see what is written into the shards.
     """
     for module in model.modules():
         if isinstance(module, FSDPModule):
@@ -229,23 +228,23 @@ def part_again(model: nn.Module) -> None:
 
 
 def clip_gradients(model: nn.Module, limit: float | None, scale: float = 1.0) -> float:
-    """Scale all gradients down to a common norm of at most `limit`; the norm before.
+    """Scale all gradients down to a common norm of at most `limit`; return the norm before.
 
-    Those of a loss that was multiplied by `scale` are divided by it.
+    `scale` is what the loss was multiplied by; the gradients are divided by it first.
     """
     parameters = [p for p in model.parameters() if p.grad is not None]
     gradients = [p.grad for p in parameters if p.grad is not None]
     if scale != 1 and gradients:
         torch._foreach_div_(gradients, scale)
     norm = operations.total_norm(gradients)
-    length = float(whole(norm))
+    length = float(full_tensor(norm))
     if limit is not None and length > limit:
         nn.utils.clip_grads_with_norm_(parameters, limit, norm)
     return length
 
 
 def outermost_layers(module: nn.Module) -> list[nn.Module]:
-    """Return the parts of the outermost lists of modules."""
+    """Return the layers: the modules in the outermost lists of modules."""
     if isinstance(module, nn.ModuleList):
         return list(module)
     return [layer for child in module.children() for layer in outermost_layers(child)]

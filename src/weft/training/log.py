@@ -98,7 +98,8 @@ class _Fitting:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        first, line = len(self.parts[0]), fitting(self.parts, options.max_width)
+        first = len(self.parts[0])
+        line = fitting(self.parts, options.max_width)
         yield Text.assemble(
             (line[:first], "bold"),
             (line[first:], "dim"),
@@ -175,9 +176,12 @@ class Log:
         """Show the bar, on a terminal, while the block runs; `eval_every` is None where nothing is
         evaluated.
         """
-        self._max_steps, self._eval_every = max_steps, eval_every
+        self._max_steps = max_steps
+        self._eval_every = eval_every
         self._began = self._last_line = time.monotonic()
-        self._steps, self._evaluating, self._sums = 0, 0.0, _Sums()
+        self._steps = 0
+        self._evaluating = 0.0
+        self._sums = _Sums()
         stages.enter("")  # from here on the steps speak
         try:
             if not self.console.is_terminal or self.quiet:
@@ -224,7 +228,8 @@ class Log:
         if due:
             self._append(line)
             self._sums = _Sums()
-            progress.unlogged_loss, progress.unlogged_steps = 0.0, 0
+            progress.unlogged_loss = 0.0
+            progress.unlogged_steps = 0
         self._say_step(line)
 
     def evaluation(
@@ -248,9 +253,8 @@ class Log:
             f"{name.replace('_', ' ')} {_rounded(value)}"
             for name, value in scores.items()
         )
-        self.note(
-            f"step {progress.step}: {shown}{'  (best so far)' if improved else ''}"
-        )
+        best = "  (best so far)" if improved else ""
+        self.note(f"step {progress.step}: {shown}{best}")
 
     def rewind(self, step: int) -> None:
         """Drop the lines after `step`: what follows them is done again."""
@@ -298,23 +302,18 @@ class Log:
         if self.time_left is not None:
             return self.time_left()
         seconds = time.monotonic() - self._began - self._evaluating
-        a_step, evaluations, ending = (
-            seconds / max(self._steps, 1),
-            self._evaluations,
-            0.0,
+        evaluations = self._evaluations
+        ending = 0.0
+        a_step = seconds / max(self._steps, 1)
+        foreseen = self.foreseen
+        if foreseen is not None:
+            evaluations = self._evaluations or [foreseen.evaluation]
+            ending = foreseen.ending
+            a_step = (seconds + _LEANING * foreseen.step) / (self._steps + _LEANING)
+        left = seconds_left(
+            step, self._max_steps, a_step, self._eval_every, evaluations
         )
-        if self.foreseen is not None:
-            a_step = (seconds + _LEANING * self.foreseen.step) / (
-                self._steps + _LEANING
-            )
-            evaluations, ending = (
-                self._evaluations or [self.foreseen.evaluation],
-                self.foreseen.ending,
-            )
-        return (
-            seconds_left(step, self._max_steps, a_step, self._eval_every, evaluations)
-            + ending
-        )
+        return left + ending
 
     def _say_step(self, line: Mapping[str, Any]) -> None:
         known = (
@@ -350,7 +349,7 @@ class Log:
             except Exception as error:
                 self.trackers.remove(tracker)
                 self.note(
-                    f"note: {tracker.name} failed ({error}); the run goes on without it"
+                    f"note: {tracker.name} failed ({error}); the run continues without it"
                 )
 
 
@@ -365,8 +364,7 @@ def seconds_left(
 
     An evaluation that is due after it is still to come.
 
-    Evaluations are taken to last as long as the latest of those made; with none made, theirs is
-    left out.
+    Evaluations are taken to last as long as the latest ones did; without any, none is counted.
     """
     ahead = 0
     if eval_every is not None and evaluations:
@@ -447,13 +445,13 @@ def spoken(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Return the same as a guess: "about 40 seconds"; "a few seconds" is one already."""
+    """Say a time as an estimate: "about 40 seconds", or "a few seconds"."""
     said = spoken(seconds)
     return said if said.startswith("a few") else f"about {said}"
 
 
 def in_words(number: int) -> str:
-    """Return a large number, short: "850,000", "3.9 million"."""
+    """Say a large number in short: "850,000", "3.9 million"."""
     for size, name in ((1e9, "billion"), (1e6, "million")):
         if number >= size:
             return f"{number / size:,.1f} {name}"
@@ -469,12 +467,12 @@ def _coloured(text: str) -> Text:
 
 
 def _percent(share: float) -> str:
-    """Return a small share keeps a digit that says more than nothing."""
+    """Say a share in percent, below a tenth with one decimal."""
     return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
 
 
 def _rounded(value: float) -> str:
-    """Return two decimals of a score out of a hundred, more of a loss or a fraction."""
+    """Say a score out of a hundred with two decimals, a loss or a fraction with four."""
     return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
 
 

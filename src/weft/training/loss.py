@@ -27,7 +27,7 @@ class LossSums:
     num_tokens: int
 
 
-# of logits made float32 at a time: small enough for a processor's cache
+# of logits made float32 at a time: small enough for a CPU's cache
 CHUNK_ROWS = 256
 
 
@@ -58,7 +58,8 @@ class CrossEntropy:
 
         Where it does no more than `projection`, say so.
         """
-        labels, share = tgt_out.flatten(), self.label_smoothing
+        labels = tgt_out.flatten()
+        share = self.label_smoothing
         num_tokens = int((tgt_out != self.pad_id).sum())
         if (
             projection
@@ -81,13 +82,14 @@ class CrossEntropy:
 
 
 def twice(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Repeat the rows of each tensor behind themselves, so that dropout differs in either copy."""
+    """Repeat the rows of each tensor after themselves; dropout will differ in the two copies."""
     return tuple(torch.cat([tensor, tensor]) for tensor in tensors)
 
 
 def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
-    """Return the sums of rows that were there twice: the mean of both copies, and weight / 4 times
-    how far they differ.
+    """Return the loss of rows that are in the batch twice.
+
+    It is the mean of both copies' losses, plus weight / 4 times `apart`.
 
     `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et
     al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of
@@ -101,22 +103,23 @@ def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
 def divergence(
     first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]
 ) -> Float[Tensor, "*N"]:
-    """Compute KL(P
+    """Compute KL(P || Q) + KL(Q || P) for two tensors of logits.
 
-    Q) + KL(Q || P) of the distributions of logits: sum of (p - q)(log p - log q).
+    It is the sum of (p - q)(log p - log q).
     """
-    p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
-    return ((p.exp() - q.exp()) * (p - q)).sum(-1)
+    log_p = first.float().log_softmax(-1)
+    log_q = second.float().log_softmax(-1)
+    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
 
 
 def _apart_in_chunks(logits: Float[Tensor, "N V"], real: Tensor) -> Float[Tensor, ""]:
     """Return the divergence between the first half of the rows and the second, summed where they
     are `real`.
 
-    Some rows at a time, computed again on the way back: their probabilities never exist all at
-    once.
+    Some rows at a time, computed again in backward: their probabilities never exist all at once.
     """
-    (first, second), (real, _) = logits.chunk(2), real.chunk(2)
+    first, second = logits.chunk(2)
+    real, _ = real.chunk(2)
 
     def of(a: Tensor, b: Tensor, counted: Tensor) -> Tensor:
         return (divergence(a, b) * counted).sum()
@@ -211,8 +214,9 @@ def _chunk(
 def smoothed_target(
     tgt_out: Int[Tensor, " N"], vocab_size: int, label_smoothing: float, pad_id: int = 0
 ) -> Float[Tensor, "N V"]:
-    """Return the target itself (Vaswani et al. 2017, section 5.4): a row a token, of a padded one
-    all zeros.
+    """Return the smoothed target distribution of each token; all zeros for padding.
+
+    Source: Vaswani et al. 2017, section 5.4.
     """
     target = torch.full((len(tgt_out), vocab_size), label_smoothing / (vocab_size - 2))
     target[torch.arange(len(tgt_out)), tgt_out] = 1 - label_smoothing

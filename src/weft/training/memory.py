@@ -18,7 +18,7 @@ from weft.training.loss import LossSums
 from weft.training.trainer import B
 
 SPARE = 0.8  # of what is free may be planned with
-# a step takes this many times what its forward pass keeps: the way back has results, too
+# a step takes this many times what its forward pass keeps: backward has results, too
 BESIDE = 1.3
 # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient
 OF_WEIGHTS = 18
@@ -75,8 +75,9 @@ def kept_bytes(
 
 
 def recompute_layers(model: nn.Module) -> None:
-    """Let every layer keep its input alone and be computed again on the way back: activation
-    checkpointing.
+    """Let every layer keep only its input and be computed again in backward.
+
+    This is activation checkpointing.
 
     The gradients are the same, bit for bit, dropout included. Source: Chen et al. 2016, "Training
     Deep Nets with Sublinear Memory Cost", with each layer a segment.
@@ -145,18 +146,14 @@ def _group_bytes(
     left = [math.inf]
     for _, controllers, path in lines:
         if controllers == "":
-            base, limit, taken, cached = (
-                root,
-                "memory.max",
-                "memory.current",
-                "inactive_file",
-            )
+            base = root
+            limit = "memory.max"
+            taken = "memory.current"
+            cached = "inactive_file"
         elif "memory" in controllers.split(","):
-            base, limit, taken = (
-                root / "memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            )
+            base = root / "memory"
+            limit = "memory.limit_in_bytes"
+            taken = "memory.usage_in_bytes"
             cached = "total_inactive_file"
         else:
             continue

@@ -1,5 +1,6 @@
-"""A moving average of the weights: scored and published in their place, while training goes on with
-them.
+"""A moving average of the weights, evaluated and published in their place.
+
+Training itself continues with the weights.
 """
 
 import contextlib
@@ -9,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import FolderError
-from weft.training.distributed import copy_into, part_again, whole
+from weft.training.distributed import copy_into, full_tensor, reshard
 
 
 class MovingAverage:
-    """After each update `decay` of the average stays, and the weights make up the rest.
+    """The average: decay x average + (1 - decay) x weights, after each update.
 
-    While few updates have been made, less of it stays, (1 + n) / (10 + n) after n of them, so that
-    what was drawn at random is soon forgotten. Source: Polyak and Juditsky 1992, "Acceleration of
+    After few updates the decay is smaller, (1 + n) / (10 + n) after n of them, so that the initial
+    weights are soon forgotten. Source: Polyak and Juditsky 1992, "Acceleration of
     Stochastic Approximation by Averaging"; with this start, TensorFlow's ExponentialMovingAverage.
     """
 
@@ -29,7 +30,7 @@ class MovingAverage:
         self._decay = decay
 
     def update(self, step: int) -> None:
-        """Take in the weights after optimizer step `step`, counted from 1."""
+        """Update the average with the weights after optimizer step `step`, counted from 1."""
         decay = min(self._decay, (1 + step) / (10 + step))
         with torch.no_grad():
             torch._foreach_lerp_(self._average, self._weights, 1 - decay)
@@ -48,7 +49,7 @@ class MovingAverage:
     def tensors(self) -> dict[str, Tensor]:
         """Return the averaged weights by name; of several processes, each must ask."""
         return {
-            name: whole(tensor)
+            name: full_tensor(tensor)
             for name, tensor in zip(self._names, self._average, strict=True)
         }
 
@@ -57,17 +58,17 @@ class MovingAverage:
 
         Raises FolderError where they are not of this model.
         """
-        if {n: t.shape for n, t in tensors.items()} != {
-            n: t.shape for n, t in zip(self._names, self._average, strict=True)
-        }:
+        named = dict(zip(self._names, self._average, strict=True))
+        shapes = {name: tensor.shape for name, tensor in named.items()}
+        if {name: tensor.shape for name, tensor in tensors.items()} != shapes:
             raise FolderError(
                 "the averaged weights of a checkpoint are missing, or not this run's; restore it"
             )
-        for name, average in zip(self._names, self._average, strict=True):
+        for name, average in named.items():
             copy_into(average, tensors[name])
 
     def _swap(self) -> None:
-        part_again(self._model)
+        reshard(self._model)
         with torch.no_grad():
             for weight, average in zip(self._weights, self._average, strict=True):
                 held = weight.clone()

@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor
 
 from weft.config import TrainingSection
 from weft.errors import FolderError
-from weft.training.distributed import like, whole
+from weft.training.distributed import full_tensor, like
 
 
 def build_optimizer(
@@ -92,7 +92,8 @@ class MuonAdamW(torch.optim.Optimizer):
             (self.param_groups[:count], self.param_groups[count:]),
             strict=True,
         ):
-            part.param_groups, part.state = groups, self.state
+            part.param_groups = groups
+            part.state = self.state
 
 
 def _hidden_weights(model: nn.Module) -> set[int]:
@@ -123,7 +124,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """
     state = optimizer.state_dict()["state"]
     return {
-        f"{number}.{name}": whole(value)
+        f"{number}.{name}": full_tensor(value)
         for number, values in state.items()
         for name, value in values.items()
         if isinstance(value, Tensor)

@@ -20,8 +20,8 @@ def learning_rate(
     """
     warmup = settings.warmup_steps
     if settings.schedule == "noam":
-        slope = step * warmup**-1.5 if warmup else math.inf
-        return settings.learning_rate * d_model**-0.5 * min(step**-0.5, slope)
+        rising = step * warmup**-1.5 if warmup else math.inf
+        return settings.learning_rate * d_model**-0.5 * min(step**-0.5, rising)
     if step <= warmup:
         return settings.learning_rate * step / warmup
     return settings.learning_rate * _after_warmup(

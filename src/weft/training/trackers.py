@@ -58,7 +58,8 @@ class TensorBoard:
     name = "TensorBoard"
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._step = folder, 0
+        self.folder = folder
+        self._step = 0
         self._file: Any = None
         self._writer: Any = None
 
@@ -89,9 +90,7 @@ class TensorBoard:
             self._file = None
 
     def _open(self) -> None:
-        """Begin as TensorBoard has it: its version, then, where the run goes on, the step from
-        which it does.
-        """
+        """Begin a file as TensorBoard does: its version, then the step from which a run resumes."""
         record_writer = import_module("tensorboard.summary.writer.record_writer")
         self.folder.mkdir(parents=True, exist_ok=True)
         number = len([*self.folder.iterdir()])  # of two starts in one second

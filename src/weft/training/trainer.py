@@ -24,9 +24,10 @@ from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryErro
 from weft.folder.layout import DONE, STOPPED_EARLY
 from weft.kernels.machine import is_out_of_memory
 from weft.training.checkpoint import Checkpoints, Progress, State
-from weft.training.distributed import World, clip_gradients, copy_into, whole
+from weft.training.distributed import World, clip_gradients, copy_into, full_tensor
 from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
+from weft.training.loss_scale import LossScaler
 from weft.training.moving_average import MovingAverage
 from weft.training.optimizer import (
     load_optimizer_tensors,
@@ -35,8 +36,6 @@ from weft.training.optimizer import (
 )
 
 OPEN = 2**40  # more steps than any run has
-# of a float16 loss, and updates without overflow until it is doubled
-LARGEST_SCALE, GROW_AFTER = 2.0**16, 2000
 # below it a score is chance, a few words that happen to be right, and the loss decides
 LEAST = {"dev_bleu": 5.0}
 CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
@@ -117,33 +116,37 @@ class Trainer(Generic[B]):
         scales_loss: bool = False,
         timekeeper: Timekeeper | None = None,
     ) -> None:
-        """Set up the trainer; `parts` is into how many each micro-batch is cut, where memory
-        asks for it.
+        """Set up the trainer.
 
-        `scales_loss`, for products in float16: gradients are made of a multiple of the loss, or
-        small ones would be 0; it is halved, and the update made again, where large ones overflow
-        (Micikevicius et al. 2018, "Mixed Precision Training").
+        Each micro-batch is cut into `parts`, where memory asks for it. `scales_loss` is for
+        products in float16 (`weft.training.loss_scale`).
         """
-        self.model, self.batches, self.optimizer = model, batches, optimizer
-        self.settings, self.plan, self.rate = settings, plan, rate
-        self.checkpoints, self.log, self.evaluate = checkpoints, log, evaluate
-        self.seconds_at_peak, self.saved, self.world = (
-            seconds_at_peak,
-            saved,
-            world or World(),
-        )
+        self.model = model
+        self.batches = batches
+        self.optimizer = optimizer
+        self.settings = settings
+        self.plan = plan
+        self.rate = rate
+        self.checkpoints = checkpoints
+        self.log = log
+        self.evaluate = evaluate
+        self.seconds_at_peak = seconds_at_peak
+        self.saved = saved
+        self.world = world or World()
         self.parts = parts
-        self.average = (
-            MovingAverage(model, settings.ema_decay) if settings.ema_decay else None
-        )
+        self.average: MovingAverage | None = None
+        if settings.ema_decay:
+            self.average = MovingAverage(model, settings.ema_decay)
         self.compute_loss = self.world.joined(model, compute_loss)
-        self.scales_loss, self.timekeeper = scales_loss, timekeeper
-        self.progress = Progress(loss_scale=LARGEST_SCALE if scales_loss else 1.0)
+        self.timekeeper = timekeeper
+        self.loss_scaler = LossScaler(scales_loss)
+        self.progress = self.loss_scaler.new_progress()
         self._stop_asked = self._evaluating = False
 
     def run(self) -> str:
-        """Go on from the latest checkpoint, or begin; returns why it ended: "done" or "stopped
-        early".
+        """Train to the end, from the latest checkpoint or from the start.
+
+        Returns why training ended: "done" or "stopped early".
 
         Raises Interrupted after a first SIGINT or SIGTERM, with everything saved; DivergedError
         before a non-finite gradient touches the weights; OutOfMemoryError with the batch that did
@@ -178,7 +181,7 @@ class Trainer(Generic[B]):
 
     def state(self) -> State:
         """Return what a checkpoint holds now; of several processes, each must ask."""
-        weights = {name: whole(p) for name, p in self.model.named_parameters()}
+        weights = {name: full_tensor(p) for name, p in self.model.named_parameters()}
         average = self.average.tensors() if self.average else {}
         return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
 
@@ -228,7 +231,7 @@ class Trainer(Generic[B]):
         decided = (
             keeper.decide(step) if keeper is not None and self.world.is_first else 0
         )
-        if steps := int(self.world.sums(decided)[0]):
+        if steps := int(self.world.all_reduce(decided)[0]):
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
             self.log.planned(step, steps)
         elif (
@@ -261,18 +264,14 @@ class Trainer(Generic[B]):
         waited = time.perf_counter() - started
         rate = self.rate(self.progress.step + 1)
         set_learning_rate(self.optimizer, rate)
-        tokens, num_tgt_tokens = self.world.sums(
+        tokens, num_tgt_tokens = self.world.all_reduce(
             sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine),
             sum(b.num_tgt_tokens for _, b in mine),
         )
         work = [part for place, batch in mine for part in self._parts(place, batch)]
         loss, norm = self._make_gradients(work, num_tgt_tokens)
-        while (
-            self.progress.loss_scale > 1
-            and math.isfinite(loss)
-            and not math.isfinite(norm)
-        ):
-            self._set_scale(self.progress.loss_scale / 2)
+        while self.loss_scaler.has_overflowed(self.progress, loss, norm):
+            self.loss_scaler.halve(self.progress)
             self.optimizer.zero_grad()
             loss, norm = self._make_gradients(work, num_tgt_tokens)
         self._refuse_non_finite(loss, norm, places)
@@ -282,11 +281,7 @@ class Trainer(Generic[B]):
         self.progress.step += 1
         if self.average:
             self.average.update(self.progress.step)
-        if (
-            self.scales_loss
-            and self.progress.step - self.progress.scale_set >= GROW_AFTER
-        ):
-            self._set_scale(min(2 * self.progress.loss_scale, LARGEST_SCALE))
+        self.loss_scaler.grow(self.progress)
         self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
@@ -323,10 +318,7 @@ class Trainer(Generic[B]):
         norm = clip_gradients(
             self.model, self.settings.grad_clip_norm, self.progress.loss_scale
         )
-        return self.world.sums(loss_sum)[0] / max(num_tgt_tokens, 1), norm
-
-    def _set_scale(self, scale: float) -> None:
-        self.progress.loss_scale, self.progress.scale_set = scale, self.progress.step
+        return self.world.all_reduce(loss_sum)[0] / max(num_tgt_tokens, 1), norm
 
     def _forward_backward(
         self, place: tuple[int, ...], batch: B, num_tgt_tokens: float
@@ -409,10 +401,8 @@ class Trainer(Generic[B]):
         best = self.progress.best_scores
         improved = not best or rank(scores) > rank(best)
         if improved:
-            self.progress.best_step, self.progress.best_scores = (
-                self.progress.step,
-                scores,
-            )
+            self.progress.best_step = self.progress.step
+            self.progress.best_scores = scores
         self.progress.evaluations_since_best = (
             0 if improved else self.progress.evaluations_since_best + 1
         )
@@ -485,8 +475,10 @@ def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
 
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
-    first_two = [*scores.items()][:2]
-    return tuple(
-        -v if n.endswith("loss") else v if v >= LEAST.get(n, v) else 0.0
-        for n, v in first_two
-    )
+    return tuple(_rank_of(name, value) for name, value in [*scores.items()][:2])
+
+
+def _rank_of(name: str, value: float) -> float:
+    if name.endswith("loss"):
+        return -value
+    return value if value >= LEAST.get(name, value) else 0.0
