@@ -473,7 +473,7 @@ def test_trackers_are_told_every_line(tmp_path: Path) -> None:
     assert notebook.told == [("rewind", 3), 4, 6, 8, 10, "close"]
 
 
-def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(
+def test_a_tracker_that_fails_is_left_out_and_the_run_continues(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log = Log(tmp_path / "m", every=1)
@@ -482,6 +482,6 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(
     assert (broken.told, sound.told) == ([1, 2], [1, 2, 3, 4, "close"])
     assert [line["step"] for line in lines(tmp_path / "m")] == [1, 2, 3, 4]
     assert (
-        "note: notebook failed (no paper); the run goes on without it\n"
+        "note: notebook failed (no paper); the run continues without it\n"
         in capfd.readouterr().err
     )
