@@ -36,6 +36,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from weft.data.check import language_identification
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.kernels import machine
@@ -65,6 +66,7 @@ PATIENCE = 420  # seconds, after which processes that wait for each other are en
 
 def main() -> None:
     machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
+    language_identification._detector()  # nor unpacked, which takes as long as the steps
     for line in sys.stdin:
         print(json.dumps(in_forks(json.loads(line))), flush=True)
 
