@@ -183,11 +183,9 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         self, stores: Path, texts: Texts[LabelledText], recipe: ClassificationRecipe
     ) -> Prepared[LabelBatch]:
         store = self._store(stores, "train", texts.train, texts)
-        size, labels, seed = (
-            recipe.batches,
-            self._truth(texts.train),
-            recipe.training.seed,
-        )
+        size = recipe.batches
+        labels = self._truth(texts.train)
+        seed = recipe.training.seed
         if self.model.bag is not None and self.model.bag.lacks_weights:
             self._weigh(self.model.bag, store, texts.train)
         batches = LabelBatches(
@@ -380,10 +378,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         )
 
     def _describe(self, store: TextStore, text: LabelledText) -> str:
-        config, counts = (
-            self.config,
-            Counter(label for labels in text.labels for label in labels),
-        )
+        config = self.config
+        counts = Counter(label for labels in text.labels for label in labels)
         shown = ", ".join(f"{label} {counts[label]:,}" for label in config.labels[:10])
         more = (
             f" and {len(config.labels) - 10:,} more" if len(config.labels) > 10 else ""
@@ -473,15 +469,13 @@ def class_weights(
 
     Raises UsageError where the recipe's table does not name exactly the labels of the text.
     """
-    asked, labels = recipe.training.class_weights, known_labels(text)
-    if asked is None:
+    table = recipe.training.class_weights
+    if table is None:
         return None
+    labels = known_labels(text)
     counts = Counter(label for some in text.labels for label in some)
-    table = (
-        {label: counts[label] ** -0.5 for label in labels}
-        if asked == "balanced"
-        else asked
-    )
+    if table == "balanced":
+        table = {label: counts[label] ** -0.5 for label in labels}
     if difference := _difference(table, labels):
         raise UsageError(
             f"training.class_weights: the text {difference}; give each of its labels a weight"
@@ -492,7 +486,8 @@ def class_weights(
 
 def _difference(known: Collection[str], given: Sequence[str]) -> str:
     """Say in which labels a text differs from those that are known; "" where in none."""
-    more, fewer = sorted(set(given) - set(known)), sorted(set(known) - set(given))
+    more = sorted(set(given) - set(known))
+    fewer = sorted(set(known) - set(given))
     parts = [(more, "has {} as well"), (fewer, "has no {}")]
     return " and ".join(
         words.format(named(labels)) for labels, words in parts if labels

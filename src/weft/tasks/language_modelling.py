@@ -78,10 +78,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     ) -> LanguageRecipe:
         if start is None:
             return recipe
-        kept, window_len = (
-            keep_model_of(recipe, start, where),
-            recipe.batches.window_len,
-        )
+        kept = keep_model_of(recipe, start, where)
+        window_len = recipe.batches.window_len
         if window_len > kept.model.max_len:
             raise UsageError(
                 f"batches.window_len = {window_len} is longer than the {kept.model.max_len} positions of {where}; "
@@ -272,7 +270,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             tgt_in, tgt_out = twice(batch.tgt_in, batch.tgt_out)
             batch = WindowBatch(tgt_in, tgt_out, segments, 2 * batch.num_tgt_tokens)
         segments = None if batch.segments is None else batch.segments.to(device)
-        tgt_in, tgt_out = batch.tgt_in.to(device), batch.tgt_out.to(device)
+        tgt_in = batch.tgt_in.to(device)
+        tgt_out = batch.tgt_out.to(device)
         states = self.model.states(tgt_in, segments)
         return loss(states, self.model.output, tgt_out, self.model.projection)
 

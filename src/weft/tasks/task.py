@@ -32,7 +32,8 @@ from weft.training.loss import LossSums
 from weft.training.trainer import Batches, Evaluate
 
 # rows that are scored to foresee how long all take, and seconds that suffice
-PIECES, TRIAL = (1, 8, 64), 0.5
+PIECES = (1, 8, 64)
+TRIAL = 0.5
 
 
 class Scores(Protocol):

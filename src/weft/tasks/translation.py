@@ -61,11 +61,12 @@ from weft.tasks.task import (
 from weft.training.loss import CrossEntropy, LossSums, twice
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
-# share of single sentences; long pairs that say what is usual
-_NEARLY_ALL, _ENOUGH_LONG = 0.95, 100
-LOOKED_AT = 5000  # sources that say how long they usually are; at most twice as many
+_NEARLY_ALL = 0.95  # share of single sentences
+_ENOUGH_LONG = 100  # pairs that say which ratio of lengths is usual
+SAMPLED = 5000  # sources that say how long they usually are; at most twice as many
 # so many sources or targets, of which so small a share differ, are rather labels
-_MANY, _SAME = 20, 0.1
+_MANY = 20
+_SAME = 0.1
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         assert isinstance(start, TranslationConfig)
         own = [start.src_lang, start.tgt_lang]
         if any(
-            lang not in (UNKNOWN, mine) for lang, mine in zip(langs, own, strict=True)
+            lang not in (UNKNOWN, known) for lang, known in zip(langs, own, strict=True)
         ):
             raise UsageError(
                 f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; "
@@ -162,14 +163,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def untrained(
         cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine
     ) -> Self:
-        config, (src, tgt) = refuse_other_kind(config, TranslationConfig), tokenizers
-        return cls(
-            config,
-            (src, tgt),
-            _build_model(config).to(machine.prepare()),
-            machine,
-            CrossEntropy(),
-        )
+        src, tgt = tokenizers
+        own = refuse_other_kind(config, TranslationConfig)
+        model = _build_model(own).to(machine.prepare())
+        return cls(own, (src, tgt), model, machine, CrossEntropy())
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
@@ -181,12 +178,11 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         ):
             refuse_other_size(stored, tokenizer, size)
         model = load_into(stored, lambda: _build_model(config), machine)
-        found = model_folder.read_shortlist(folder, config)
-        shortlist = (
-            Shortlist(**{name: t.numpy() for name, t in found.items()})
-            if found
-            else None
-        )
+        arrays = model_folder.read_shortlist(folder, config)
+        shortlist = None
+        if arrays:
+            by_name = {name: array.numpy() for name, array in arrays.items()}
+            shortlist = Shortlist(**by_name)
         return cls(
             config,
             (loaded[0], loaded[-1]),
@@ -408,7 +404,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def _store(
         self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]
     ) -> ParallelStore:
-        max_len, key = self.config.max_src_len - 1, texts.fingerprint(text)
+        max_len = self.config.max_src_len - 1
+        key = texts.fingerprint(text)
         return prepare_store(
             stores, name, text.src, text.tgt, *self.tokenizers, max_len, key
         )
@@ -471,14 +468,14 @@ def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
 
     At most `most`.
     """
-    some = tokenizer.encode_batch(sources[:: max(len(sources) // LOOKED_AT, 1)])
+    some = tokenizer.encode_batch(sources[:: max(len(sources) // SAMPLED, 1)])
     lengths = sorted(len(ids) + 1 for ids in some)
     return max(2, min(most, lengths[-1 - len(lengths) // 1000]))
 
 
 def _are_single(sources: Sequence[str]) -> bool:
     """Return whether nearly all sources are one sentence each, as far as punctuation tells."""
-    some = sources[:: max(len(sources) // LOOKED_AT, 1)]
+    some = sources[:: max(len(sources) // SAMPLED, 1)]
     return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(
         some
     )
@@ -489,14 +486,16 @@ def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
 
     0 where too few sources are long.
     """
-    every = max(len(text) // LOOKED_AT, 1)
+    every = max(len(text) // SAMPLED, 1)
     both = zip(
         src.encode_batch(text.src[::every]),
         tgt.encode_batch(text.tgt[::every]),
         strict=True,
     )
     ratios = sorted(
-        len(theirs) / len(mine) for mine, theirs in both if len(mine) >= LONG_SOURCE
+        len(tgt_ids) / len(src_ids)
+        for src_ids, tgt_ids in both
+        if len(src_ids) >= LONG_SOURCE
     )
     return ratios[len(ratios) // 200] if len(ratios) >= _ENOUGH_LONG else 0.0
 
