@@ -18,7 +18,12 @@ from weft.console import stages
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
-    from weft.predict.language_model import Generation, LanguageModel, TextScore
+    from weft.predict.language_model import (
+        Generation,
+        GenerationSettings,
+        LanguageModel,
+        TextScore,
+    )
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
@@ -29,6 +34,7 @@ __all__ = [
     "Classifier",
     "DecodingSettings",
     "Generation",
+    "GenerationSettings",
     "LanguageModel",
     "Prediction",
     "TextScore",
@@ -46,6 +52,7 @@ _LAZY = {
     "Classifier": "weft.predict.classifier",
     "DecodingSettings": "weft.predict.settings",
     "Generation": "weft.predict.language_model",
+    "GenerationSettings": "weft.predict.language_model",
     "LanguageModel": "weft.predict.language_model",
     "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",

@@ -35,7 +35,11 @@ from weft.engine.weights import Writer, build_writer
 from weft.errors import DivergedError, UsageError
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
-from weft.predict.language_model import Generation, LanguageModel
+from weft.predict.language_model import (
+    Generation,
+    GenerationSettings,
+    LanguageModel,
+)
 
 LINES = [
     "The cat sat on the mat.",
@@ -315,6 +319,11 @@ def test_what_is_not_given_comes_from_the_recipe() -> None:
     assert drawn.generate("The") == model.generate("The", max_new_tokens=7, **same)
     assert drawn.generate("The", top_k=1) == model.generate(
         "The", max_new_tokens=7, **same | {"top_k": 1}
+    )
+    settings = GenerationSettings(max_new_tokens=7, **same)
+    assert model.generate("The", settings) == drawn.generate("The")
+    assert "".join(model.stream("The", settings, top_k=1)) == (
+        drawn.generate("The", top_k=1).text
     )
 
 

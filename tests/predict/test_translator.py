@@ -137,13 +137,13 @@ class Speller(Whim):
 
 
 def translator(
-    model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, look=None,
+    model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, cross_attention=None,
     by_sentence=False, least_ratio=0.0, **decoding
 ):  # fmt: skip
     tokenizer = letters()
     return Translator(
         model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len, usual_src_len=usual_src_len, utilities=utilities, look=look,
+        max_src_len=max_src_len, usual_src_len=usual_src_len, utilities=utilities, cross_attention=cross_attention,
         by_sentence=by_sentence, least_ratio=least_ratio,
     )  # fmt: skip
 
@@ -731,7 +731,7 @@ def backwards(src, tgt_in):
 
 @pytest.mark.parametrize("batch_tokens", [1, 4096])
 def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens):
-    here = translator(Echo(), max_src_len=10, look=backwards)
+    here = translator(Echo(), max_src_len=10, cross_attention=backwards)
     texts = ["a cat", "", "Yes. Defghijk. No.", "a cat"]
     found = here.translate(texts, alignments=True, batch_tokens=batch_tokens)
     plain = here.translate(texts)
@@ -766,7 +766,9 @@ def test_a_coverage_penalty_ranks_the_whole_beam_anew():
     """By hand, from the scores without it and the attention of each; the more of it, the longer
     they look.
     """
-    here = translator(Speller(), max_len_extra=100, look=backwards)  # room to end in
+    here = translator(
+        Speller(), max_len_extra=100, cross_attention=backwards
+    )  # room to end in
     plain, text = here.translate("the cat", beam_size=6, n_best=6)[0], "the cat"
     src = torch.tensor([[*letters().encode(text), EOS_ID]])
     for beta in (0.1, 5.0):
@@ -797,11 +799,13 @@ def test_attention_is_needed_for_what_is_read_from_it():
         with pytest.raises(
             UsageError, match="coverage_penalty ranks what a beam finds"
         ):
-            translator(Echo(), look=backwards).translate(
+            translator(Echo(), cross_attention=backwards).translate(
                 "a", coverage_penalty=0.2, **settings
             )
     with pytest.raises(UsageError, match="coverage_penalty = nan: it must be"):
-        translator(Echo(), look=backwards).translate("a", coverage_penalty=float("nan"))
+        translator(Echo(), cross_attention=backwards).translate(
+            "a", coverage_penalty=float("nan")
+        )
 
 
 def test_only_translators_make_an_ensemble():
@@ -827,8 +831,13 @@ def test_attention_that_does_not_fit_into_memory_is_found_for_half_of_the_rows_a
         return backwards(src, tgt_in)
 
     texts = ["a", "b", "c", "d", "e"]
-    whole = translator(Echo(), look=backwards).translate(texts, alignments=True)
-    assert translator(Echo(), look=small).translate(texts, alignments=True) == whole
+    whole = translator(Echo(), cross_attention=backwards).translate(
+        texts, alignments=True
+    )
+    assert (
+        translator(Echo(), cross_attention=small).translate(texts, alignments=True)
+        == whole
+    )
     assert sorted(sizes) == [1, 2, 2, 3, 5]
 
 
@@ -838,7 +847,9 @@ def test_an_ensemble_looks_where_its_models_look_on_average():
         attention[:, :, 0] = 1.0
         return attention
 
-    one, other = (translator(Echo(), look=look) for look in (backwards, forwards))
+    one, other = (
+        translator(Echo(), cross_attention=each) for each in (backwards, forwards)
+    )
     (found,) = one.ensemble(other).translate("ab", alignments=True)
     assert [link.source for link in found.alignments] == [0, 0, 0]
     (found,) = one.ensemble(one, one, one, other).translate("ab", alignments=True)
@@ -896,7 +907,7 @@ def test_a_character_of_several_tokens_comes_whole():
     ids=str,
 )
 def test_a_stream_is_refused_at_the_call_what_needs_several_hypotheses(settings):
-    here = translator(Echo(), look=backwards, utilities={"chrf": None})
+    here = translator(Echo(), cross_attention=backwards, utilities={"chrf": None})
     with pytest.raises(UsageError):
         here.stream("abc", **settings)
 

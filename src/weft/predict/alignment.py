@@ -1,4 +1,4 @@
-"""What a model looks at while it writes: which source token each target token comes from, and what
+"""Alignments from a model's attention: which source token each target token comes from, and what
 is left out.
 
 The attention is that of the decoder's last layer over the source, the mean of its heads.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from weft.data.scripts import count_scripts, is_spaceless
 
-Look: TypeAlias = Callable[
+CrossAttention: TypeAlias = Callable[
     [Int[Tensor, "B S"], Int[Tensor, "B T"]], Float[Tensor, "B T S"]
 ]
 """The attention at each row of target ids, which begins with bos, over a row of source ids;
@@ -44,8 +44,10 @@ def links(
     src: Sequence[str],
     before: tuple[int, int] = (0, 0),
 ) -> list[Link]:
-    """One for each target token; of equals the first source. `before`: how many of either side
-    precede these.
+    """Return for each target token a link to the source token with the most attention, the first
+    of equals.
+
+    `before` tokens of target and source precede these, and are counted in the places.
     """
     best: list[int] = attention.argmax(1).tolist()
     first_tgt, first_src = before
@@ -56,8 +58,9 @@ def links(
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """Which word of the source each word of the target was written from; counted from 0, in the
-    target's order.
+    """The words of both sides, and pairs of a source and a target word that belong together.
+
+    Words are counted from 0; the pairs are in the target's order.
     """
 
     src: list[str]
@@ -65,16 +68,18 @@ class WordAlignment:
     pairs: list[tuple[int, int]]
 
     def pharaoh(self) -> str:
-        """`0-0 2-1`: source and target word of each pair, as Moses and fast_align have it."""
+        """Write each pair as source and target number, `0-0 2-1`, as Moses and fast_align do."""
         return " ".join(f"{s}-{t}" for s, t in self.pairs)
 
     def lines(self) -> list[str]:
-        """For a person to read: a line for each target word."""
-        sources = {
-            t: [self.src[s] for s, other in self.pairs if other == t]
-            for t in range(len(self.tgt))
-        }
-        return [f"{word}\t{' '.join(sources[t])}" for t, word in enumerate(self.tgt)]
+        """Write a line for each target word, with its source words behind it, for a person."""
+        sources: list[list[str]] = [[] for _ in self.tgt]
+        for s, t in self.pairs:
+            sources[t].append(self.src[s])
+        return [
+            f"{word}\t{' '.join(words)}"
+            for word, words in zip(self.tgt, sources, strict=True)
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary."""
@@ -92,68 +97,69 @@ def align_words(
     src: Sequence[bytes],
     ends: tuple[bool, bool],
 ) -> WordAlignment:
-    """For each target word the source words that its tokens looked at most, end symbols aside.
+    """Align each target word with the source words that its tokens attended to most.
 
     `tgt` and `src` are what each token spells, spaces included; it need not be whole characters.
-    `ends` says whether target and source end with a symbol. A word is what white space delimits,
-    and in scripts without it (Han, kana, Thai and the like) a single piece, or all characters in a
-    row that are spelled byte by byte.
+    `ends` says whether target and source end with a symbol, which is left out. A word is what white
+    space delimits, and in scripts without it (Han, kana, Thai and the like) a single piece, or all
+    characters in a row that are spelled byte by byte.
     """
-    tgt_words, src_words = (
-        _words(some[: len(some) - end])
-        for some, end in ((tgt, ends[0]), (src, ends[1]))
-    )
+    tgt_words, tgt_of = _words(tgt[: len(tgt) - ends[0]])
+    src_words, src_of = _words(src[: len(src) - ends[1]])
     if not tgt_words or not src_words:
-        return WordAlignment([w for w, _ in src_words], [w for w, _ in tgt_words], [])
-    best = attention[:, : sum(n for _, n in src_words)].argmax(1).tolist()
-    src_of, tgt_of = (
-        [number for number, (_, count) in enumerate(words) for _ in range(count)]
-        for words in (src_words, tgt_words)
-    )
+        return WordAlignment(src_words, tgt_words, [])
+    best = attention[:, : len(src_of)].argmax(1).tolist()
     pairs = {(t, src_of[best[place]]) for place, t in enumerate(tgt_of)}
-    return WordAlignment(
-        [w for w, _ in src_words],
-        [w for w, _ in tgt_words],
-        [(s, t) for t, s in sorted(pairs)],
-    )
+    return WordAlignment(src_words, tgt_words, [(s, t) for t, s in sorted(pairs)])
 
 
-def _words(spelled: Sequence[bytes]) -> list[tuple[str, int]]:
-    """Each word, without the spaces around it, with the number of its pieces; every piece belongs
-    to one.
+def _words(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
+    """Return the words, without the spaces around them, and for each piece the number of its word.
+
+    Pieces of white space alone belong to the word after them, at the end to the one before.
     """
-    words: list[tuple[str, int]] = []
-    spaces = 0  # pieces of white space alone, which belong to the word after them
-    before = (False, False)  # of the piece before: of a script without spaces, in bytes
+    words: list[str] = []
+    counts: list[int] = []  # pieces of each word
+    spaces = 0  # pieces of white space that wait for their word
+    was_alone = False  # the character before is of a script without spaces
+    was_in_bytes = False  # and is spelled byte by byte
     for text, count in _whole_characters(spelled):
         if not text.strip():
             spaces += count
             continue
-        alone, in_bytes = is_spaceless(count_scripts([text])), count > 1
-        apart = not alone if before == (True, True) and in_bytes else alone or before[0]
-        if not words or spaces or text[0].isspace() or apart:
-            words.append((text.strip(), spaces + count))
+        alone = is_spaceless(count_scripts([text]))
+        in_bytes = count > 1
+        if was_alone and was_in_bytes and in_bytes:
+            apart = not alone
         else:
-            words[-1] = (words[-1][0] + text.rstrip(), words[-1][1] + count)
-        spaces, before = 0, (alone, in_bytes)
-    if spaces and words:
-        words[-1] = (words[-1][0], words[-1][1] + spaces)
-    return words
+            apart = alone or was_alone
+        if not words or spaces or text[0].isspace() or apart:
+            words.append(text.strip())
+            counts.append(spaces + count)
+        else:
+            words[-1] += text.rstrip()
+            counts[-1] += count
+        spaces = 0
+        was_alone = alone
+        was_in_bytes = in_bytes
+    if words:
+        counts[-1] += spaces
+    word_of = [number for number, count in enumerate(counts) for _ in range(count)]
+    return words, word_of
 
 
 def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
-    """The text of pieces, and how many they are: one, or as many as it takes to end at the end of a
-    character.
-    """
-    decoder, text, count = codecs.getincrementaldecoder("utf-8")("replace"), "", 0
+    """Yield the text of pieces and their number: one, or as many as end with a whole character."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    count = 0
     for number, piece in enumerate(spelled, start=1):
-        text, count = (
-            text + decoder.decode(piece, final=number == len(spelled)),
-            count + 1,
-        )
+        text += decoder.decode(piece, final=number == len(spelled))
+        count += 1
         if not decoder.getstate()[0]:
             yield text, count
-            text, count = "", 0
+            text = ""
+            count = 0
 
 
 def coverage(attention: Float[Tensor, "T S"]) -> float:

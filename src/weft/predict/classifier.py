@@ -5,7 +5,7 @@ What a text becomes depends on that text and the settings alone, never on the ot
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, islice
 from typing import Any, Literal, Protocol
 
 import torch
@@ -24,16 +24,16 @@ _CHUNK = 2**20
 
 
 class ClassifierModel(Protocol):
-    """What a classifier asks of a model: one row of logits a text, padding is 0."""
+    """A model as a classifier needs it: one row of logits a text, padding is 0."""
 
     training: bool
 
     def train(self, mode: bool = True) -> Any:
-        """As `torch.nn.Module.train`."""
+        """Set the mode as `torch.nn.Module.train` does."""
         ...
 
     def __call__(self, ids: Int[Tensor, "B L"], /) -> Float[Tensor, "B C"]:
-        """Logits of each label."""
+        """Return the logits of each label."""
         ...
 
 
@@ -42,8 +42,8 @@ class Classification:
     """The label of a text and its probability; of several labels all of at least one half.
 
     For one label `labels` holds the most probable alone, the first of equals. For several it may be
-    empty; `label` joins them by commas, and `probability` is the least of theirs, 0.0 where there
-    is none. `truncated` says that the text was cut at the model's limit, `windows` in how many
+    empty; `label` joins them by commas, and `probability` is their least, 0.0 where there is
+    none. `truncated` says that the text was cut at the model's limit, `windows` in how many
     pieces it was read. `unknown_words` are those that were never seen in training, `nothing_known`
     says that there is no other word: the label is a guess. `unsure` says that it is one, or that
     the model is less sure of it than of 19 in 20 texts of dev.
@@ -81,16 +81,22 @@ class Classifier:
         known: KnownWords | None = None,
         low_confidence: float | None = None,
     ) -> None:
-        """`max_len` tokens are read of a text, or at a time; `first_token` puts bos before each.
+        """Set the model, its tokenizer and its labels.
 
+        `max_len` tokens are read of a text, or at a time; `first_token` puts bos before each.
         `known` are the words of the training text; below a probability of `low_confidence` an
         answer is unsure.
         """
-        self.model, self.tokenizer = model, tokenizer
-        self.labels, self.multi_label = list(labels), multi_label
-        self.max_len, self.too_long, self.first_token = max_len, too_long, first_token
+        self.model = model
+        self.tokenizer = tokenizer
+        self.labels = list(labels)
+        self.multi_label = multi_label
+        self.max_len = max_len
+        self.too_long = too_long
+        self.first_token = first_token
         self.device = torch.device(device)
-        self.known, self.low_confidence = known, low_confidence
+        self.known = known
+        self.low_confidence = low_confidence
 
     def classify(
         self, texts: str | Sequence[str], *, batch_tokens: int = 8192
@@ -105,63 +111,51 @@ class Classifier:
         """
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens = {batch_tokens}: it must be at least 1")
-        lines = (
-            one_line(text) for text in ([texts] if isinstance(texts, str) else texts)
-        )
+        texts = [texts] if isinstance(texts, str) else texts
+        lines = map(one_line, texts)
         return [
             answer
-            for some in _chunks(lines)
-            for answer in self._classify(some, batch_tokens)
+            for chunk in _chunks(lines)
+            for answer in self._classify(chunk, batch_tokens)
         ]
 
     def classify_stream(
         self, texts: Iterable[str], *, chunk: int = 1024
     ) -> Iterator[Classification]:
-        """As `classify`, `chunk` texts at a time: any number of texts in the memory of one
-        chunk.
-        """
+        """Classify any number of texts as `classify` does, in the memory of `chunk` texts."""
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
         rest = iter(texts)
         chunks = iter(lambda: list(islice(rest, chunk)), [])
-        return chain.from_iterable(self.classify(some) for some in chunks)
+        return chain.from_iterable(self.classify(part) for part in chunks)
 
     def _classify(
         self, lines: Sequence[str], batch_tokens: int
     ) -> list[Classification]:
         encoded = self._encode(lines)
         pieces = [self._pieces(ids) for ids in encoded]
-        found = self._probabilities(
-            [piece for some in pieces for piece in some], batch_tokens
-        )
-        ends = accumulate(map(len, pieces), initial=0)
-        return [
-            self._with_doubts(
-                line,
-                self._answer(
-                    found[start:end].mean(0),
-                    end - start,
-                    len(ids) > (end - start) * self.max_len,
-                ),
-            )
-            for (start, end), ids, line in zip(
-                pairwise(ends), encoded, lines, strict=True
-            )
-        ]
+        rows = list(chain.from_iterable(pieces))
+        probabilities = self._probabilities(rows, batch_tokens)
+        answers: list[Classification] = []
+        end = 0
+        for line, ids, own in zip(lines, encoded, pieces, strict=True):
+            start = end
+            end += len(own)
+            is_cut = len(ids) > len(own) * self.max_len
+            mean = probabilities[start:end].mean(0)
+            answer = self._answer(mean, len(own), is_cut)
+            answers.append(self._with_doubts(line, answer))
+        return answers
 
     def _with_doubts(self, line: str, answer: Classification) -> Classification:
-        """With the words that training never had, and whether the model is less sure than on
-        dev.
-        """
-        unknown = self.known.unknown(line) if self.known is not None else []
-        nothing = (
-            not line.strip()
-            if self.known is None
-            else self.known.knows_nothing_of(line)
-        )
-        unsure = nothing or (
-            self.low_confidence is not None and answer.probability < self.low_confidence
-        )
+        """Add the words that training never had, and whether the model is less sure than on dev."""
+        unknown: list[str] = []
+        nothing = not line.strip()
+        if self.known is not None:
+            unknown = self.known.unknown(line)
+            nothing = self.known.knows_nothing_of(line)
+        low = self.low_confidence
+        unsure = nothing or (low is not None and answer.probability < low)
         if not (unknown or unsure):
             return answer
         return replace(
@@ -186,19 +180,20 @@ class Classifier:
         self, rows: list[list[int]], batch_tokens: int
     ) -> Float[Tensor, "rows C"]:
         first = [BOS_ID] if self.first_token else []
-        found = torch.empty(len(rows), len(self.labels), dtype=torch.float64)
+        probabilities = torch.empty(len(rows), len(self.labels), dtype=torch.float64)
         widths = [len(first) + len(row) for row in rows]
         with evaluating(self.model):
             for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
                 logits = self._logits([first + rows[i] for i in batch])
-                found[batch] = (
-                    logits.sigmoid() if self.multi_label else logits.softmax(-1)
-                )
-        if not found.isfinite().all():
+                if self.multi_label:
+                    probabilities[batch] = logits.sigmoid()
+                else:
+                    probabilities[batch] = logits.softmax(-1)
+        if not probabilities.isfinite().all():
             raise DivergedError(
                 "the model's output is not a number; train it anew, or use an earlier checkpoint"
             )
-        return found
+        return probabilities
 
     def _logits(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
         """Return the logits of rows; where memory does not suffice, of half of them at a time."""
@@ -211,12 +206,10 @@ class Classifier:
         self, probabilities: Float[Tensor, " C"], windows: int, cut: bool
     ) -> Classification:
         values = dict(zip(self.labels, probabilities.tolist(), strict=True))
-        best = max(values, key=lambda label: values[label])
-        labels = (
-            [label for label, p in values.items() if p >= THRESHOLD]
-            if self.multi_label
-            else [best]
-        )
+        if self.multi_label:
+            labels = [label for label, p in values.items() if p >= THRESHOLD]
+        else:
+            labels = [max(values, key=lambda label: values[label])]
         return Classification(
             label=", ".join(labels),
             labels=labels,
@@ -234,13 +227,14 @@ def _too_large(row: list[int]) -> OutOfMemoryError:
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists of bounded size; one of more than _CHUNK characters is alone."""
+    """Yield texts in lists of up to _CHUNK characters; a text of more is alone."""
     chunk: list[str] = []
     size = 0
     for text in texts:
         if chunk and size + len(text) > _CHUNK:
             yield chunk
-            chunk, size = [], 0
+            chunk = []
+            size = 0
         chunk.append(text)
         size += len(text)
     if chunk:

@@ -6,8 +6,8 @@ beside it.
 
 import codecs
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 import torch
@@ -38,12 +38,12 @@ _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class CausalModel(Protocol[C]):
-    """What a language model is asked for: rows start with bos or eos, padding is 0."""
+    """A model as a generator of text needs it: rows start with bos or eos, padding is 0."""
 
     training: bool
 
     def train(self, mode: bool = True) -> Any:
-        """As `torch.nn.Module.train`."""
+        """Set the mode as `torch.nn.Module.train` does."""
         ...
 
     def prefill(self, prompt: Int[Tensor, "B L"], /) -> C:
@@ -53,17 +53,17 @@ class CausalModel(Protocol[C]):
     def decode(
         self, ids: Int[Tensor, "N L"], cache: C, /
     ) -> tuple[Float[Tensor, "N L D"], C]:
-        """States of the newest positions."""
+        """Return the states of the newest positions, and the longer cache."""
         ...
 
     def output(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N V"]:
-        """Logits of the token after each state."""
+        """Return the logits of the token after each state."""
         ...
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What a model wrote on from a prompt, the prompt not repeated.
+    """The text that a model wrote on from a prompt, the prompt not repeated.
 
     `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the
     length asked for. `token_log_probs` are the model's own, in nats, before temperature and the
@@ -86,7 +86,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class TextScore:
-    """How likely a text is: `log_prob` in nats, in all, and by token; `pieces` name the tokens."""
+    """The log-probability of a text in nats, in all and by token; `pieces` name the tokens."""
 
     text: str
     log_prob: float
@@ -116,84 +116,67 @@ class LanguageModel:
         device: torch.device | str = "cpu",
         writer: CausalModel[Any] | None = None,
     ) -> None:
-        """`window_len` is how many tokens the model has learned to look at. `packed`: documents
+        """Set the model and its tokenizer.
+
+        `window_len` is how many tokens the model has learned to attend to. `packed`: documents
         begin with bos, else with the eos of the one before. `writer` is the same model in a form
         that is fast for one new token after the other, and generates in its place.
         """
-        self.model, self.tokenizer, self.decoding = model, tokenizer, decoding
+        self.model = model
+        self.tokenizer = tokenizer
+        self.decoding = decoding
         self.start_id = BOS_ID if packed else EOS_ID
-        self.packed, self.window_len = packed, window_len
+        self.packed = packed
+        self.window_len = window_len
         self.device = torch.device(device)
         self.writer = model if writer is None else writer
 
     def generate(
         self,
         prompt: str = "",
-        *,
-        max_new_tokens: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
-        stop: str | Sequence[str] = (),
-        seed: int = 1,
-        draft: "LanguageModel | Literal['prompt'] | None" = None,
+        settings: "GenerationSettings | None" = None,
+        **options: Any,
     ) -> Generation:
-        """Write on from a prompt. Temperature 0 is greedy; what is not given comes from the recipe.
+        """Write on from a prompt.
 
-        A text that outgrows the window goes on with half a window of it in sight; so does a prompt
-        that is longer from the start, and the answer says so (`prompt_cut`). A `draft` proposes
-        tokens, of which the model reads several in one step: a smaller model with the same
-        tokenizer, or "prompt", what followed the newest tokens when they stood in the text before.
-        It changes how long this takes, not what is written. Raises UsageError for impossible
-        settings, DivergedError for a model whose output is not a number.
+        `options` are what `GenerationSettings` takes, by name, and change `settings`. A text that
+        outgrows the window goes on with half a window of it in sight; so does a prompt that is
+        longer from the start, and the answer says so (`prompt_cut`). Raises UsageError for
+        impossible settings, DivergedError for a model whose output is not a number.
         """
-        settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
-        ids, asked = (
-            self._start(prompt),
-            self._asked(settings, max_new_tokens, seed, draft),
-        )
-        written, log_probs = _Written(self.tokenizer, len(ids) == 1, stop), []
-        for token, log_prob in self._tokens(ids, asked):
+        request = self._request(settings, options)
+        ids = self._start(prompt)
+        written = _Written(self.tokenizer, len(ids) == 1, request.stop)
+        log_probs: list[float] = []
+        for token, log_prob in self._tokens(ids, request):
             log_probs.append(log_prob)
             if written.add(token):
                 break
-        cut, tally = len(ids) > self.window_len, asked.tally
         return Generation(
-            written.end(),
-            written.finish,
-            log_probs,
-            cut,
-            tally.proposed,
-            tally.accepted,
+            text=written.end(),
+            finish=written.finish,
+            token_log_probs=log_probs,
+            prompt_cut=len(ids) > self.window_len,
+            proposed=request.tally.proposed,
+            accepted=request.tally.accepted,
         )
 
     def stream(
         self,
         prompt: str = "",
-        *,
-        max_new_tokens: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
-        stop: str | Sequence[str] = (),
-        seed: int = 1,
-        draft: "LanguageModel | Literal['prompt'] | None" = None,
+        settings: "GenerationSettings | None" = None,
+        **options: Any,
     ) -> Iterator[str]:
-        """As `generate`, piece by piece as it is written; the pieces joined are its text.
+        """Write on as `generate` does, and yield the text piece by piece as it is written.
 
-        Impossible settings are refused at the call, before the first piece.
+        The pieces joined are its text. Impossible settings are refused at the call, before the
+        first piece.
         """
-        settings = self._settle(temperature, top_k, top_p, min_p, repetition_penalty)
+        request = self._request(settings, options)
         ids = self._start(prompt)
-        tokens = self._tokens(ids, self._asked(settings, max_new_tokens, seed, draft))
-        return _settled_pieces(
-            _Written(self.tokenizer, len(ids) == 1, stop),
-            (token for token, _ in tokens),
-        )
+        written = _Written(self.tokenizer, len(ids) == 1, request.stop)
+        tokens = self._tokens(ids, request)
+        return _pieces(written, (token for token, _ in tokens))
 
     def fits(self, prompt: str) -> bool:
         """Return whether all of a prompt is in sight where the text goes on from it."""
@@ -210,64 +193,43 @@ class LanguageModel:
         with evaluating(self.model):
             return [self._score(text) for text in texts]
 
-    def _settle(
-        self,
-        temperature: float | None,
-        top_k: int | None,
-        top_p: float | None,
-        min_p: float | None,
-        repetition_penalty: float | None,
-    ) -> Sampling:
-        own = self.decoding
-        return Sampling(
-            temperature=float(own.temperature if temperature is None else temperature),
-            top_k=own.top_k if top_k is None else top_k,
-            top_p=own.top_p if top_p is None else top_p,
-            min_p=own.min_p if min_p is None else min_p,
-            repetition_penalty=own.repetition_penalty
-            if repetition_penalty is None
-            else repetition_penalty,
-        )
-
-    def _asked(
-        self,
-        settings: Sampling,
-        max_new_tokens: int | None,
-        seed: int,
-        draft: "LanguageModel | Literal['prompt'] | None",
-    ) -> "_Asked":
-        limit = (
-            self.decoding.max_new_tokens if max_new_tokens is None else max_new_tokens
-        )
+    def _request(
+        self, settings: "GenerationSettings | None", options: Mapping[str, Any]
+    ) -> "_Request":
+        """Return how a text is to be written on; what is not given comes from the recipe."""
+        chosen = replace(settings or GenerationSettings(), **options)
+        sampling = chosen.sampling(self.decoding)
+        limit = chosen.max_new_tokens
+        if limit is None:
+            limit = self.decoding.max_new_tokens
         if limit < 1:
             raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
-        generator = _generator(seed)
-        choose = Chooser(settings, generator, _BANNED)
-        return _Asked(
-            settings, limit, generator, choose, self._draft(draft, choose), Tally()
-        )
+        generator = _generator(chosen.seed)
+        choose = Chooser(sampling, generator, _BANNED)
+        draft = self._draft(chosen.draft, choose)
+        return _Request(sampling, limit, chosen.stop, generator, choose, draft, Tally())
 
     def _draft(
-        self, given: "LanguageModel | Literal['prompt'] | None", choose: Chooser
+        self, draft: "LanguageModel | Literal['prompt'] | None", choose: Chooser
     ) -> Draft | None:
-        if given is None:
+        if draft is None:
             return None
-        if isinstance(given, LanguageModel):
-            if given.tokenizer.sha256 != self.tokenizer.sha256:
+        if isinstance(draft, LanguageModel):
+            if draft.tokenizer.sha256 != self.tokenizer.sha256:
                 raise UsageError(
                     "the draft has another tokenizer than the model; train it on the same text with the same "
                     "tokenizer settings"
                 )
             return DraftModel(
-                given._prefill,
-                given._steps,
+                draft._prefill,
+                draft._steps,
                 choose,
-                window_len=given.window_len,
+                window_len=draft.window_len,
                 eos_id=EOS_ID,
             )
-        if given != "prompt":
+        if draft != "prompt":
             raise UsageError(
-                f'draft = {given!r}: it must be a language model or "prompt"'
+                f'draft = {draft!r}: it must be a language model or "prompt"'
             )
         return PromptLookup()
 
@@ -275,18 +237,18 @@ class LanguageModel:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
 
     def _tokens(
-        self, ids: Sequence[int], asked: "_Asked"
+        self, prompt: Sequence[int], request: "_Request"
     ) -> Iterator[tuple[int, float]]:
-        """New ids and their log-probabilities, eos included, until the end or the limit."""
-        ids, begin, limit = list(ids), len(ids), asked.limit
+        """Yield new ids and their log-probabilities, eos included, until the end or the limit."""
+        ids = list(prompt)
+        limit = request.limit
         while limit > 0:
-            first = (
-                0
-                if len(ids) <= self.window_len
-                else len(ids) - max(1, self.window_len // 2)
-            )
+            first = 0
+            if len(ids) > self.window_len:
+                first = len(ids) - max(1, self.window_len // 2)
             room = min(limit, self.window_len - (len(ids) - first) + 1)
-            for token, log_prob in self._run(ids, first, len(ids) - begin, room, asked):
+            place = len(ids) - len(prompt)
+            for token, log_prob in self._run(ids, first, place, room, request):
                 yield token, log_prob
                 if token == EOS_ID:
                     return
@@ -294,44 +256,43 @@ class LanguageModel:
             limit -= room
 
     def _run(
-        self, ids: list[int], first: int, place: int, room: int, asked: "_Asked"
+        self, ids: list[int], first: int, place: int, room: int, request: "_Request"
     ) -> Iterator[tuple[int, float]]:
-        """At most `room` tokens from one cache, which knows the ids from `first` on; `place` of
-        them are new.
+        """Yield at most `room` tokens from one cache, which knows the ids from `first` on; `place`
+        of them are new.
         """
-        if asked.draft is None:
-            yield from self._sampled(
-                torch.tensor([ids[first:]], device=self.device), room, asked
-            )
+        if request.draft is None:
+            rows = torch.tensor([ids[first:]], device=self.device)
+            yield from self._sampled(rows, room, request)
             return
         cache = self._prefill(torch.tensor([ids[first:-1]], dtype=torch.int64))
         tokens = speculative_tokens(
             self._steps,
             cache,
-            asked.draft,
-            asked.choose,
-            asked.tally,
+            request.draft,
+            request.choose,
+            request.tally,
             text=ids,
             first=first,
             place=place,
             max_new_tokens=room,
             eos_id=EOS_ID,
         )
-        while (found := self._next(tokens)) is not None:
-            yield found
+        while (drawn := self._next(tokens)) is not None:
+            yield drawn
 
     def _sampled(
-        self, rows: Int[Tensor, "1 L"], room: int, asked: "_Asked"
+        self, rows: Int[Tensor, "1 L"], room: int, request: "_Request"
     ) -> Iterator[tuple[int, float]]:
-        """One token a step."""
+        """Yield one token a step, and its log-probability."""
         steps = sample_tokens(
             self._step,
             self._prefill(rows[:, :-1]),
             prompt=rows,
             max_new_tokens=room,
             eos_id=EOS_ID,
-            settings=asked.settings,
-            generators=[asked.generator],
+            settings=request.settings,
+            generators=[request.generator],
             banned_ids=_BANNED,
         )
         while (step := self._next(steps)) is not None:
@@ -348,7 +309,7 @@ class LanguageModel:
     def _steps(
         self, ids: Int[Tensor, "1 L"], cache: Any
     ) -> tuple[Float[Tensor, "1 L V"], Any]:
-        """Logits of what follows each of several new positions."""
+        """Return the logits of what follows each of several new positions, and the longer cache."""
         with evaluating(self.model):
             states, cache = self.writer.decode(ids.to(self.device), cache)
             return self.writer.output(states), cache
@@ -368,10 +329,8 @@ class LanguageModel:
             window = slice(start, start + self.window_len)
             scored = self._score_window(inputs[window], labels[window])
             log_probs += scored[overlap(self.window_len) if start else 0 :]
-        total, num_bytes = (
-            math.fsum(log_probs),
-            len(text.encode("utf-8", "surrogatepass")),
-        )
+        total = math.fsum(log_probs)
+        num_bytes = len(text.encode("utf-8", "surrogatepass"))
         if not math.isfinite(total):
             raise DivergedError(
                 "scoring: a token has no finite probability (NaN or infinite logits)"
@@ -391,18 +350,51 @@ class LanguageModel:
         rows = torch.tensor([inputs], device=self.device)
         states, _ = self.model.decode(rows, self.model.prefill(rows[:, :0]))
         log_probs = self.model.output(states[0]).float().log_softmax(-1)
-        found: list[float] = log_probs[
-            torch.arange(len(labels)), torch.tensor(labels)
-        ].tolist()
-        return found
+        places = torch.arange(len(labels))
+        chosen: list[float] = log_probs[places, torch.tensor(labels)].tolist()
+        return chosen
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """How one text is to be written on."""
+class GenerationSettings:
+    """The settings of a text that is written on; what is None comes from the recipe.
+
+    Temperature 0 is greedy. The text ends before the first of the `stop` strings. A `draft`
+    proposes tokens, of which the model reads several in one step: a smaller model with the same
+    tokenizer, or "prompt", what followed the newest tokens when they stood in the text before. It
+    changes how long this takes, not what is written.
+    """
+
+    max_new_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    stop: str | Sequence[str] = ()
+    seed: int = 1
+    draft: LanguageModel | Literal["prompt"] | None = None
+
+    def sampling(self, recipe: SamplingSection) -> Sampling:
+        """Return what tokens are drawn from, with the recipe's values where there are none here."""
+        temperature = _first(self.temperature, recipe.temperature)
+        penalty = _first(self.repetition_penalty, recipe.repetition_penalty)
+        return Sampling(
+            temperature=float(temperature),
+            top_k=_first(self.top_k, recipe.top_k),
+            top_p=_first(self.top_p, recipe.top_p),
+            min_p=_first(self.min_p, recipe.min_p),
+            repetition_penalty=penalty,
+        )
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The settings of one text that is written on, and what is needed to choose its tokens."""
 
     settings: Sampling
     limit: int
+    stop: str | Sequence[str]
     generator: torch.Generator
     choose: Chooser
     draft: Draft | None
@@ -417,8 +409,9 @@ class _Written:
     def __init__(
         self, tokenizer: Tokenizer, begins: bool, stop: str | Sequence[str]
     ) -> None:
-        """`begins`: no other text stands before it."""
-        self.tokenizer, self.begins = tokenizer, begins
+        """Begin a text that ends before a `stop` string; `begins`: no other stands before it."""
+        self.tokenizer = tokenizer
+        self.begins = begins
         self.stop = [stop] if isinstance(stop, str) else list(stop)
         if not all(self.stop):
             raise UsageError("a stop string is empty; leave it out")
@@ -438,15 +431,14 @@ class _Written:
         self.begins = False
         return self.finish == "stop"
 
-    def settled(self) -> str:
+    def certain(self) -> str:
         """Return the text without an end that may become a stop string."""
-        begun = (
-            size
-            for stop in self.stop
-            for size in range(1, len(stop))
-            if self.text.endswith(stop[:size])
-        )
-        return self.text[: len(self.text) - max(begun, default=0)]
+        begun = 0  # characters at the end with which a stop string begins
+        for stop in self.stop:
+            for size in range(1, len(stop)):
+                if self.text.endswith(stop[:size]):
+                    begun = max(begun, size)
+        return self.text[: len(self.text) - begun]
 
     def end(self) -> str:
         """Return the whole text; a character that was not finished becomes U+FFFD."""
@@ -456,23 +448,22 @@ class _Written:
 
     def _extend(self, more: str) -> None:
         """Add to the text, and end it where the first stop string begins."""
-        searched = max(0, len(self.text) - max(map(len, self.stop), default=0))
+        longest = max(map(len, self.stop), default=0)
+        searched = max(0, len(self.text) - longest)
         self.text += more
-        found = [
-            place
-            for place in (self.text.find(stop, searched) for stop in self.stop)
-            if place >= 0
-        ]
-        if found:
-            self.text, self.finish = self.text[: min(found)], "stop"
+        places = [self.text.find(stop, searched) for stop in self.stop]
+        places = [place for place in places if place >= 0]
+        if places:
+            self.text = self.text[: min(places)]
+            self.finish = "stop"
 
 
-def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
+def _pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
     """Yield a text piece by piece while it grows."""
     shown = 0
     for token in tokens:
         over = written.add(token)
-        text = written.end() if over else written.settled()
+        text = written.end() if over else written.certain()
         if len(text) > shown:
             yield text[shown:]
             shown = len(text)
@@ -481,6 +472,10 @@ def _settled_pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
     rest = written.end()[shown:]
     if rest:
         yield rest
+
+
+def _first(chosen: T | None, default: T) -> T:
+    return default if chosen is None else chosen
 
 
 def _generator(seed: int) -> torch.Generator:

@@ -9,7 +9,7 @@ from weft.predict.alignment import Link
 
 @dataclass(frozen=True)
 class Alternative:
-    """One of several translations of a text."""
+    """A translation among several of a text."""
 
     text: str
     score: float
@@ -29,8 +29,9 @@ class Prediction:
     than those of 19 in 20 translations of dev. `unknown_words` are those of the text that were
     never seen in training. `n_best` starts with the translation itself; of several segments its
     j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end symbols
-    included; `token_log_probs` are theirs, in nats. `alignments`, where they were asked for, have
-    one link for each target token; the tokens of segments are counted one after the other.
+    included; `token_log_probs` are their log-probabilities, in nats. `alignments`, where they were
+    asked for, have one link for each target token; the tokens of segments are counted one after the
+    other.
     """
 
     text: str
@@ -49,24 +50,23 @@ class Prediction:
 
     @property
     def confidence(self) -> float | None:
-        """The mean log-probability of its tokens, in nats; None where it has none."""
-        return (
-            sum(self.token_log_probs) / len(self.token_log_probs)
-            if self.token_log_probs
-            else None
-        )
+        """Return the mean log-probability of its tokens, in nats; None where it has none."""
+        if not self.token_log_probs:
+            return None
+        return sum(self.token_log_probs) / len(self.token_log_probs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; `alignments` only where they were asked for."""
-        found = asdict(self)
+        fields = asdict(self)
         if self.alignments is None:
-            del found["alignments"]
-        return found
+            del fields["alignments"]
+        return fields
 
 
 def repeats(ids: Sequence[int], longest: int = 16) -> bool:
-    """Whether up to `longest` tokens stand three times right behind each other, and single ones
-    seven times.
+    """Return whether a run of tokens repeats itself without a gap.
+
+    A run of up to `longest` tokens stands there three times, a single token seven times.
     """
     for period in range(1, longest + 1):
         run = 0

@@ -1,7 +1,7 @@
-"""From rows of source ids to hypotheses: by one model, or by several as one.
+"""The search for hypotheses of rows of source ids, by one model or by several as one.
 
-On a processor that has them the native engines search; else the models' own steps do. What is found
-depends on the row and the settings alone.
+On a CPU that has them the native engines search; else the models' own steps do. The result depends
+on the row and the settings alone.
 
 Shapes: B rows, S source tokens, T target tokens, N hypotheses, L new ones, D d_model, V vocabulary.
 """
@@ -37,7 +37,7 @@ from weft.decoding.shortlist import Shortlist
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
-from weft.predict.alignment import Look
+from weft.predict.alignment import CrossAttention
 from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.segments import Row
 from weft.predict.settings import BANNED, DecodingSettings
@@ -48,7 +48,7 @@ R = TypeVar("R")
 
 
 class TranslationModel(Protocol[C]):
-    """What a translator asks of a model: source rows end with eos, target rows start with bos,
+    """A model as a translator needs it: source rows end with eos, target rows start with bos,
     padding is 0.
     """
 
@@ -56,11 +56,11 @@ class TranslationModel(Protocol[C]):
 
     @property
     def max_len(self) -> int:
-        """How many positions it has, on either side."""
+        """Return how many positions it has, on either side."""
         ...
 
     def train(self, mode: bool = True) -> Any:
-        """As `torch.nn.Module.train`."""
+        """Set the mode as `torch.nn.Module.train` does."""
         ...
 
     def prefill(self, src: Int[Tensor, "B S"], /) -> C:
@@ -70,24 +70,24 @@ class TranslationModel(Protocol[C]):
     def decode(
         self, ids: Int[Tensor, "N L"], cache: C, /
     ) -> tuple[Float[Tensor, "N L D"], C]:
-        """States of the newest target positions."""
+        """Return the states of the newest target positions, and the longer cache."""
         ...
 
     def output(self, states: Float[Tensor, "N D"], /) -> Float[Tensor, "N V"]:
-        """Logits of the token after each state."""
+        """Return the logits of the token after each state."""
         ...
 
 
 @dataclass(frozen=True)
 class Member:
-    """A model, an engine that has the same one and searches in its place, and what gives its
-    attention.
+    """A model, an engine that has the same one and searches in its place, and the function that
+    gives its cross-attention.
     """
 
     model: TranslationModel[Any]
     device: torch.device
     engine: Engine | None = None
-    look: Look | None = None
+    cross_attention: CrossAttention | None = None
 
     def prefill(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return the model's cache for rows of source ids."""
@@ -96,23 +96,23 @@ class Member:
     def step(
         self, newest: Int[Tensor, "N"], cache: Any
     ) -> tuple[Float[Tensor, "N V"], Any]:
-        """Logits after one more token of each row, and the longer cache."""
+        """Return the logits after one more token of each row, and the longer cache."""
         states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
         return self.model.output(states[:, -1]), cache
 
     @property
     def steps(self) -> Engine:
-        """The model's own, for where there is no engine."""
+        """Return an engine of the model's own steps, for where there is no native one."""
         return BatchedEngine(self.prefill, self.step, self.device)
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What was asked for, the search that it means, the ids of the prefix, and whether the
-    shortlist is used.
+class Resolved:
+    """The settings that a caller requested, the search that they mean, the ids of the prefix, and
+    whether the shortlist is used.
     """
 
-    asked: DecodingSettings
+    requested: DecodingSettings
     beams: Beams
     prefix: tuple[int, ...] = ()
     is_short: bool = False
@@ -135,28 +135,29 @@ class RowSearch:
 
     @cached_property
     def engine(self) -> Engine | None:
-        """The models' engines, if all have one."""
-        engines = [
-            member.engine for member in self.members if member.engine is not None
-        ]
-        return _as_one(engines) if len(engines) == len(self.members) else None
+        """Return the models' engines as one; None unless all have one."""
+        engines: list[Engine] = []
+        for member in self.members:
+            if member.engine is None:
+                return None
+            engines.append(member.engine)
+        return _as_one(engines)
 
-    def find(self, rows: list[Row], settings: Settled) -> dict[Row, list[Hypothesis]]:
+    def find(self, rows: list[Row], settings: Resolved) -> dict[Row, list[Hypothesis]]:
         """Return the hypotheses of every row, best first; of samples, by their numbers."""
-        if self.engine is not None and settings.asked.exhaustive is None:
-            return self._find_with(
-                self.engine, rows, settings, settings.asked.batch_tokens
-            )
-        found: dict[Row, list[Hypothesis]] = {}
+        requested = settings.requested
+        if self.engine is not None and requested.exhaustive is None:
+            return self._find_with(self.engine, rows, settings, requested.batch_tokens)
+        hypotheses: dict[Row, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
                 ranked = _in_halves(batch, self._search, settings)
-                found |= zip(batch, ranked, strict=True)
-        return found
+                hypotheses |= zip(batch, ranked, strict=True)
+        return hypotheses
 
-    def tokens(self, row: Row, settings: Settled) -> Iterator[int]:
-        """Those of a row's only hypothesis, each as soon as it is found."""
-        engine = self._own_steps() if self.engine is None else self.engine
+    def tokens(self, row: Row, settings: Resolved) -> Iterator[int]:
+        """Yield the tokens of a row's only hypothesis, each as soon as it is found."""
+        engine = self.engine or self._own_steps()
         try:
             (sentence,) = self._sentences([row], settings)
             steps = streamed_search(engine.session(1, 1), sentence, settings.beams)
@@ -165,50 +166,49 @@ class RowSearch:
         except (MemoryError, torch.OutOfMemoryError):
             raise _too_large(len(row.ids), settings) from None
 
-    def look_at(
-        self, found: Mapping[Row, list[Hypothesis]], settings: Settled
+    def attend(
+        self, ranked: Mapping[Row, list[Hypothesis]], settings: Resolved
     ) -> dict[Row, list[Float[Tensor, "T S"]]]:
-        """The attention while each hypothesis was written, the mean over the models: one forced
-        pass of each.
+        """Return the cross-attention of each hypothesis, the mean over the models: one forced pass
+        of each model.
         """
-        looked: dict[Row, list[Tensor]] = {}
+        attention: dict[Row, list[Tensor]] = {}
 
-        def look(batch: list[Row], settings: Settled) -> list[list[Tensor]]:
-            return self._look({row: found[row] for row in batch})
+        def attend(batch: list[Row], settings: Resolved) -> list[list[Tensor]]:
+            return self._attend({row: ranked[row] for row in batch})
 
         with self._evaluating():
-            for batch in _batches(found, settings):
-                maps = _in_halves(batch, look, settings)
-                looked |= zip(batch, maps, strict=True)
-        return looked
+            for batch in _batches(ranked, settings):
+                maps = _in_halves(batch, attend, settings)
+                attention |= zip(batch, maps, strict=True)
+        return attention
 
-    def _look(
-        self, found: Mapping[Row, list[Hypothesis]]
+    def _attend(
+        self, ranked: Mapping[Row, list[Hypothesis]]
     ) -> list[list[Float[Tensor, "T S"]]]:
-        pairs = [
-            (row.ids, _fed(hypothesis))
-            for row, ranked in found.items()
-            for hypothesis in ranked
-        ]
-        src, tgt = (padded(side) for side in zip(*pairs, strict=True))
-        looks = [
-            (member.look, member.device)
-            for member in self.members
-            if member.look is not None
-        ]
-        maps = [
-            look(src.to(device), tgt.to(device)).float().cpu() for look, device in looks
-        ]
-        attention = torch.stack(maps).mean(0)  # B T S
+        rows: list[tuple[int, ...]] = []
+        inputs: list[list[int]] = []
+        for row, hypotheses in ranked.items():
+            for hypothesis in hypotheses:
+                rows.append(row.ids)
+                inputs.append(_decoder_input(hypothesis))
+        src = padded(rows)
+        tgt = padded(inputs)
+        maps = []
+        for member in self.members:
+            if member.cross_attention is not None:
+                sides = (src.to(member.device), tgt.to(member.device))
+                maps.append(member.cross_attention(*sides).float().cpu())
+        mean = torch.stack(maps).mean(0)  # B T S
         parts = (
-            part[: len(fed), : len(ids)]
-            for part, (ids, fed) in zip(attention, pairs, strict=True)
+            part[: len(tgt_ids), : len(src_ids)]
+            for part, src_ids, tgt_ids in zip(mean, rows, inputs, strict=True)
         )
-        return [list(islice(parts, len(ranked))) for ranked in found.values()]
+        return [list(islice(parts, len(each))) for each in ranked.values()]
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """As `evaluating`, of all models."""
+        """Use all models without dropout and gradients, as `evaluating` does one."""
         with ExitStack() as stack:
             for member in self.members:
                 stack.enter_context(evaluating(member.model))
@@ -219,57 +219,54 @@ class RowSearch:
             return next(steps, None)
 
     def _find_with(
-        self, engine: Engine, rows: list[Row], settings: Settled, budget: int
+        self, engine: Engine, rows: list[Row], settings: Resolved, budget: int
     ) -> dict[Row, list[Hypothesis]]:
-        """With so many padded tokens at a time; where memory does not suffice for them, half as
+        """Search with `budget` padded tokens at a time; where memory does not suffice, with half as
         many.
         """
         sentences = self._sentences(rows, settings)
+        beams = settings.beams
         try:
-            found = search_all(engine, sentences, settings.beams, self.workers, budget)
-            return {row: found[i] for i, row in enumerate(rows)}
+            ranked = search_all(engine, sentences, beams, self.workers, budget)
+            return {row: ranked[i] for i, row in enumerate(rows)}
         except (MemoryError, torch.OutOfMemoryError):
             longest = max(len(row.ids) for row in rows)
-            if budget <= longest * settings.beams.beam_size:
+            if budget <= longest * beams.beam_size:
                 raise _too_large(longest, settings) from None
         return self._find_with(engine, rows, settings, budget // 2)
 
-    def _search(self, rows: list[Row], settings: Settled) -> list[list[Hypothesis]]:
-        if settings.asked.exhaustive is not None:
-            return [
-                self._search_exhaustively(
-                    row, settings.asked.exhaustive, settings.beams
-                )
-                for row in rows
-            ]
-        decoder = self._own_steps().session(len(rows), settings.beams.beam_size)
+    def _search(self, rows: list[Row], settings: Resolved) -> list[list[Hypothesis]]:
+        beams = settings.beams
+        longest = settings.requested.exhaustive
+        if longest is not None:
+            return [self._search_exhaustively(row, longest, beams) for row in rows]
+        decoder = self._own_steps().session(len(rows), beams.beam_size)
         waiting = Waiting(self._sentences(rows, settings))
-        found = dict(continuous_search(decoder, waiting, settings.beams, sys.maxsize))
-        return [found[i] for i in range(len(rows))]
+        ranked = dict(continuous_search(decoder, waiting, beams, sys.maxsize))
+        return [ranked[i] for i in range(len(rows))]
 
     def _own_steps(self) -> Engine:
-        """Return the models' own, where there is no engine."""
+        """Return an engine of the models' own steps, for where there is no native one."""
         return _as_one([member.steps for member in self.members])
 
     def _search_exhaustively(
         self, row: Row, max_len: int, beams: Beams
     ) -> list[Hypothesis]:
         (member,) = self.members
+        limit = output_limit(self.decoding, len(row.ids), self.max_len)
         return exhaustive_search(
             member.step,
             member.prefill([row.ids]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
-            max_len=min(
-                max_len, output_limit(self.decoding, len(row.ids), self.max_len)
-            ),
+            max_len=min(max_len, limit),
             length_penalty=beams.length_penalty,
             n_best=beams.n_best,
             banned_ids=BANNED,
             device=member.device,
         )
 
-    def _sentences(self, rows: Sequence[Row], settings: Settled) -> list[Sentence]:
+    def _sentences(self, rows: Sequence[Row], settings: Resolved) -> list[Sentence]:
         return [
             Sentence(
                 i,
@@ -282,29 +279,32 @@ class RowSearch:
         ]
 
     def _allowed(self, row: Row) -> NDArray[np.int32]:
-        """What the shortlist lets a row become."""
+        """Return the target ids that the shortlist has for a row, and those of its prefix."""
         assert self.shortlist is not None
         ids = self.shortlist.of(row.ids)
-        return np.union1d(ids, np.array(row.prefix, np.int32)) if row.prefix else ids
+        if not row.prefix:
+            return ids
+        return np.union1d(ids, np.array(row.prefix, np.int32))
 
     def _limit_of(self, row: Row) -> int:
-        """New tokens, eos and prefix counted, which leaves the rest its room."""
-        return min(
-            output_limit(self.decoding, len(row.ids), self.max_len) + len(row.prefix),
-            self.max_len - 1,
-        )
+        """Return how many new tokens a row may have, eos and prefix counted; a prefix leaves the
+        rest its room.
+        """
+        limit = output_limit(self.decoding, len(row.ids), self.max_len)
+        return min(limit + len(row.prefix), self.max_len - 1)
 
 
 def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:
-    """New tokens, eos counted, for a source row of `src_len`, eos counted, of a model with
-    `max_len` positions.
+    """Return how many new tokens a row of `src_len` ids may have; both count eos.
+
+    `max_len` are the model's positions.
     """
     wanted = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
     return max(1, min(max_len - 1, wanted))
 
 
 def written(hypothesis: Hypothesis) -> list[int]:
-    """All of its tokens, eos too."""
+    """Return all tokens of a hypothesis, eos too."""
     return [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
 
 
@@ -312,13 +312,13 @@ def _as_one(engines: Sequence[Engine]) -> Engine:
     return engines[0] if len(engines) == 1 else EnsembleEngine(engines)
 
 
-def _fed(hypothesis: Hypothesis) -> list[int]:
-    """What the model had before it at each of its tokens."""
+def _decoder_input(hypothesis: Hypothesis) -> list[int]:
+    """Return the ids that the decoder reads to write a hypothesis: bos, and all but the last."""
     return [BOS_ID, *written(hypothesis)[:-1]]
 
 
 def _in_halves(
-    rows: list[Row], work: Callable[[list[Row], Settled], list[R]], settings: Settled
+    rows: list[Row], work: Callable[[list[Row], Resolved], list[R]], settings: Resolved
 ) -> list[R]:
     """Return what the work gives for each row, in parts where memory does not suffice for all."""
     parts = in_halves(
@@ -329,22 +329,19 @@ def _in_halves(
     return list(chain.from_iterable(parts))
 
 
-def _too_large(src_len: int, settings: Settled) -> OutOfMemoryError:
-    size, is_drawn = settings.beams.beam_size, settings.asked.sampling is not None
-    found = f"{size} samples" if is_drawn else f"beam_size = {size}"
-    less = (
-        ""
-        if size == 1
-        else "fewer samples or "
-        if is_drawn
-        else "a smaller beam_size or "
-    )
+def _too_large(src_len: int, settings: Resolved) -> OutOfMemoryError:
+    size = settings.beams.beam_size
+    is_drawn = settings.requested.sampling is not None
+    searched = f"{size} samples" if is_drawn else f"beam_size = {size}"
+    less = "fewer samples or " if is_drawn else "a smaller beam_size or "
+    if size == 1:
+        less = ""
     return OutOfMemoryError(
-        f"no memory to translate {src_len} source tokens with {found}; use {less}shorter texts"
+        f"no memory to translate {src_len} source tokens with {searched}; use {less}shorter texts"
     )
 
 
-def _batches(rows: Iterable[Row], settings: Settled) -> Iterator[list[Row]]:
+def _batches(rows: Iterable[Row], settings: Resolved) -> Iterator[list[Row]]:
     """Yield the rows in batches; each hypothesis of a row counts in their size."""
-    max_tokens = settings.asked.batch_tokens // settings.beams.beam_size
+    max_tokens = settings.requested.batch_tokens // settings.beams.beam_size
     return in_batches(rows, lambda row: len(row.ids), max_tokens)

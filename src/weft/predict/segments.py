@@ -38,26 +38,26 @@ class Plan:
         """Return the translations of the rows as one text of a language; those that are empty leave
         no gap.
         """
-        whole = ""
-        for gap, text in zip(self.before, texts, strict=True):
-            if text:
-                whole += (self.gap(gap, language) if whole else "") + text
-        return self.indent + whole if whole else ""
+        joined = ""
+        for white, text in zip(self.before, texts, strict=True):
+            if joined and text:
+                joined += self.gap(white, language)
+            joined += text
+        return self.indent + joined if joined else ""
 
     @property
     def indent(self) -> str:
-        """White space before the text; a line break is none."""
+        """Return the white space before the text; a line break is none."""
         first = self.before[0] if self.before else ""
         return "" if LINE_BREAKS.search(first) else first
 
     @staticmethod
     def gap(white: str, language: str) -> str:
-        """Between two sentences: wide white space stays; else it is as the language has it."""
-        return (
-            joiner(language)
-            if white in ("", " ") or LINE_BREAKS.search(white)
-            else white
-        )
+        """Return what stands between two sentences in place of `white`: wide white space as it is,
+        else what the language has there.
+        """
+        is_wide = white not in ("", " ") and not LINE_BREAKS.search(white)
+        return white if is_wide else joiner(language)
 
 
 def plan_rows(
@@ -78,21 +78,17 @@ def plan_rows(
     lines = [one_line(text) for text in texts]
     encoded = tokenizer.encode_batch(lines)
     usual = 0 if by_sentence else usual_len - 1
-    return {
-        text: Plan(
-            *_whole(line, ids, prefix), before=(_indent(text),) if line and ids else ()
-        )
-        if len(ids) < usual_len and not (by_sentence and len(split_sentences(line)) > 1)
-        else _plan_sentences(text, tokenizer, max_len - 1, usual, prefix)
-        for text, line, ids in zip(texts, lines, encoded, strict=True)
-    }
-
-
-def _whole(
-    line: str, ids: list[int], prefix: tuple[int, ...]
-) -> tuple[list[Row], bool]:
-    """One row, or none where there is nothing; nothing is cut."""
-    return [Row((*ids, EOS_ID), prefix)] if line and ids else [], False
+    plans: dict[str, Plan] = {}
+    for text, line, ids in zip(texts, lines, encoded, strict=True):
+        is_several = by_sentence and len(split_sentences(line)) > 1
+        if len(ids) >= usual_len or is_several:
+            plans[text] = _plan_sentences(text, tokenizer, max_len - 1, usual, prefix)
+        elif line and ids:
+            rows = [Row((*ids, EOS_ID), prefix)]
+            plans[text] = Plan(rows, cut=False, before=(_indent(text),))
+        else:
+            plans[text] = Plan([], cut=False)
+    return plans
 
 
 def _indent(text: str) -> str:
@@ -100,7 +96,7 @@ def _indent(text: str) -> str:
 
 
 def joiner(language: str) -> str:
-    """What stands between two sentences of a language (BCP-47)."""
+    """Return what stands between two sentences of a language (BCP-47)."""
     return "" if re.split("[-_]", language.lower())[0] in _SPACELESS else " "
 
 
@@ -111,30 +107,27 @@ def _plan_sentences(
     is cut.
     """
     sentences = split_sentences(LINE_BREAKS.sub("\n", text))
-    encoded = tokenizer.encode_batch(
-        [LINE_BREAKS.sub(" ", sentence) for sentence in sentences]
-    )
-    packs = _packs([len(ids) for ids in encoded], usual)
-    rows = [
-        _encode_pack(
-            [sentences[i] for i in pack], [encoded[i] for i in pack], tokenizer, room
-        )
-        for pack in packs
-    ]
-    whole = [Row((*ids[:room], EOS_ID)) for ids in rows if ids]
-    if whole:
-        whole[0] = replace(whole[0], prefix=prefix)
-    gaps = [
-        _white_before(sentences, pack[0])
-        for pack, ids in zip(packs, rows, strict=True)
-        if ids
-    ]
-    return Plan(whole, any(len(ids) > room for ids in rows), tuple(gaps))
+    lines = [LINE_BREAKS.sub(" ", sentence) for sentence in sentences]
+    encoded = tokenizer.encode_batch(lines)
+    rows: list[Row] = []
+    gaps: list[str] = []
+    is_cut = False
+    for pack in _packs([len(ids) for ids in encoded], usual):
+        together = [sentences[i] for i in pack]
+        ids = _encode_pack(together, [encoded[i] for i in pack], tokenizer, room)
+        if not ids:
+            continue
+        is_cut = is_cut or len(ids) > room
+        rows.append(Row((*ids[:room], EOS_ID)))
+        gaps.append(_white_before(sentences, pack[0]))
+    if rows:
+        rows[0] = replace(rows[0], prefix=prefix)
+    return Plan(rows, is_cut, tuple(gaps))
 
 
 def _white_before(sentences: list[str], number: int) -> str:
-    """White space before a sentence: its own at the text's beginning, else what stands behind the
-    one before.
+    """Return the white space before a sentence: its own at the text's beginning, else what ends the
+    sentence before.
     """
     if number == 0:
         return _indent(sentences[0])
@@ -153,7 +146,7 @@ def _encode_pack(
 
 
 def _packs(lengths: list[int], room: int) -> list[list[int]]:
-    """Which neighbours stand together: as many as fit into `room`, and never less than one."""
+    """Group neighbours by their numbers: as many as fit into `room`, and never less than one."""
     packs: list[list[int]] = []
     filled = room
     for i, length in enumerate(lengths):

@@ -1,4 +1,4 @@
-"""How a text is translated: what a caller may ask for, and what contradicts itself."""
+"""The settings of a translation: what a caller may ask for, and what contradicts itself."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -22,7 +22,7 @@ _RANGES = {"length_penalty": (-10, 10), "coverage_penalty": (0, 1000), "mbr": (2
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """How texts are translated; a beam_size or length_penalty that is None comes from the recipe.
+    """The settings of a translation; beam_size and length_penalty come from the recipe where None.
 
     A beam of `beam_size` (1: greedy) finds the `n_best` translations by log_prob / ((5 + length) /
     6) ** `length_penalty`. `exhaustive` tries every translation of at most so many tokens instead.
@@ -89,7 +89,7 @@ class DecodingSettings:
 
     @property
     def sampling(self) -> Sampling | None:
-        """What samples are drawn from; None where nothing is drawn."""
+        """Return what samples are drawn from; None where nothing is drawn."""
         if self.temperature is None and self.mbr is None:
             return None
         temperature = 1.0 if self.temperature is None else float(self.temperature)

@@ -1,4 +1,4 @@
-"""What every predictor does to its text and its model."""
+"""The text and the model of every predictor: single lines, sentences, evaluation mode."""
 
 import re
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ import torch
 LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n]\s*")
 
 
-# characters of a sentence at least, and their share that are letters
-_SENTENCE, _LETTERS = 4, 0.7
+_SENTENCE = 4  # characters at least
+_LETTERS = 0.7  # their share that are letters
 
 
 class Trainable(Protocol):
@@ -22,12 +22,12 @@ class Trainable(Protocol):
     training: bool
 
     def train(self, mode: bool = True) -> Any:
-        """As `torch.nn.Module.train`."""
+        """Set the mode as `torch.nn.Module.train` does."""
         ...
 
 
 def one_line(text: str) -> str:
-    """Models learn from single lines: line breaks become spaces, and none are left at the ends."""
+    """Return a text as a single line, which models learn from: line breaks become spaces."""
     if "\n" in text or "\r" in text:
         text = LINE_BREAKS.sub(" ", text)
     return text.strip()
@@ -36,14 +36,14 @@ def one_line(text: str) -> str:
 def looks_like_sentence(text: str) -> bool:
     """Return whether there are words and mostly letters: no time code, table, markup or code."""
     characters = [c for c in text if not c.isspace()]
-    return len(characters) >= _SENTENCE and sum(
-        c.isalpha() or not c.isascii() for c in characters
-    ) >= _LETTERS * len(characters)
+    letters = sum(c.isalpha() or not c.isascii() for c in characters)
+    is_long = len(characters) >= _SENTENCE
+    return is_long and letters >= _LETTERS * len(characters)
 
 
 @contextmanager
 def evaluating(model: Trainable) -> Iterator[None]:
-    """No dropout and no gradients; a model in training goes on training afterwards.
+    """Use a model without dropout and gradients; one in training goes on training afterwards.
 
     Never around a `yield` to a caller: until the next piece is asked for, the caller's own code
     runs.

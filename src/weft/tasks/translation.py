@@ -341,7 +341,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             engine=self._engine(),
             workers=self.machine.threads if self.machine.device == "cpu" else 1,
             utilities=pair_scores(self.config.tgt_lang),
-            look=self.look,
+            cross_attention=self.cross_attention,
             shortlist=self.shortlist,
             is_short=self.config.shortlist == "on",
             by_sentence=self.config.single_sentences,
@@ -377,7 +377,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             return None
         return build_engine(self.model, self.machine.device, self._kind)
 
-    def look(
+    def cross_attention(
         self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T S"]:
         """Return the last layer's cross-attention after each target token, the mean of its
