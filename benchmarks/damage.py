@@ -1,4 +1,4 @@
-"""Damage texts and count what the data doctor finds: `python benchmarks/damage.py [--seeds N ...]
+"""Damage texts and count what the data check finds: `python benchmarks/damage.py [--seeds N ...]
 [--kinds ...]`
 
 Each kind of damage is put at random places of a public corpus, into one row in a thousand where the

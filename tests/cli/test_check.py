@@ -37,7 +37,7 @@ def test_sound_text_ends_with_0(
     assert ended.lines[1].startswith("train: 1,200 rows; en to de; median length: ")
     assert "|rules:2|order:" in ended.lines[1]
     assert ended.lines[-1].startswith("fatal: 0, warnings: 0, notes: ")
-    assert ended.lines[-1].endswith("; nothing stands against training")
+    assert ended.lines[-1].endswith("; ready for training")
 
 
 def test_two_files_side_by_side_may_be_meant_as_pairs(
@@ -52,9 +52,7 @@ def test_two_files_side_by_side_may_be_meant_as_pairs(
         ended.lines[1]
         == f"if the two files translate each other, join them by a comma: {','.join(files)}"
     )
-    assert ended.lines[-1].endswith(
-        "; nothing stands against training, but look at what is warned of"
-    )
+    assert ended.lines[-1].endswith("; ready for training, but see the warnings")
 
 
 def test_what_is_fatal_comes_first_and_ends_with_3(
@@ -69,7 +67,11 @@ def test_what_is_fatal_comes_first_and_ends_with_3(
     assert ended.lines[first].startswith(
         f"FATAL    shifted-lines (train): {path}:501: from here to {path}:1199"
     )
-    assert ended.lines[first + 1].strip().startswith("look for a line that is missing")
+    assert (
+        ended.lines[first + 1]
+        .strip()
+        .startswith("look there for a line that is missing")
+    )
     assert ended.lines[first + 2].strip().startswith(f"{path}:501: {pairs[500][0]}")
     severities = [
         line.split(" ")[0]
@@ -78,7 +80,7 @@ def test_what_is_fatal_comes_first_and_ends_with_3(
     ]
     assert severities == sorted(severities, key=["FATAL", "WARNING", "NOTE"].index)
     assert {"FATAL", "NOTE"} <= set(severities)
-    assert ended.lines[-1].endswith("; training on this would be wrong")
+    assert ended.lines[-1].endswith("; this text would spoil training")
 
 
 def test_json_says_the_same(
@@ -92,7 +94,7 @@ def test_json_says_the_same(
     found = json.loads(line)
     assert (found["task"], found["verdict"]) == (
         "translation",
-        "training on this would be wrong",
+        "this text would spoil training",
     )
     assert set(found["parts"]) == {"train", "test"}
     column = found["parts"]["train"]["columns"]["source"]["characters"]

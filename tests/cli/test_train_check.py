@@ -46,7 +46,7 @@ def test_a_fatal_finding_stops_training_before_a_file_is_written(
         )
     first, last = str(caught.value).split("\n")
     assert first.startswith(
-        f"{shifted}:201: from here to {shifted}:399 each source line fits the target 1 line before"
+        f"{shifted}:201: from here to {shifted}:399 each source line matches the target line 1 line earlier"
     )
     assert "--allow-bad-data" in last
     assert caught.value.exit_code == 3

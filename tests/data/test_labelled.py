@@ -357,7 +357,7 @@ class TestLook:
         self,
     ) -> None:
         text = made({"Billing": 2, "billing": 150, "return": 100, "retturn": 1})
-        as_one = "first write labels alike that mean the same: 'Billing' as 'billing', 'retturn' as 'return'"
+        as_one = "first unify labels that mean the same: 'Billing' as 'billing', 'retturn' as 'return'"
         assert found(text, "rare-labels").remedy == as_one
         assert found(text, "imbalance").remedy == f"{as_one}; then check again"
         others = found(
@@ -365,7 +365,7 @@ class TestLook:
             "rare-labels",
         ).remedy
         assert others.startswith(
-            "first write labels alike that mean the same: 'Billing' as 'billing'; bring more "
+            "first unify labels that mean the same: 'Billing' as 'billing'; bring more "
         )
         assert "of the others" in others
 
@@ -421,7 +421,7 @@ class TestLook:
         finding = found(from_rows([*rows, *words], "made"), "numbers-as-texts")
         assert finding.severity == "warning"
         assert finding.message.startswith(
-            "made:1: 95 of 105 texts are bare numbers or ids, such as "
+            "made:1: 95 of 105 texts are only numbers or ids, such as "
         )
         assert "data.text_column" in finding.remedy
         assert "numbers-as-texts" not in codes(
@@ -448,7 +448,7 @@ class TestLook:
         assert found(text, "one-label").severity == "fatal"
         with pytest.raises(
             DataError,
-            match="every row has the label 'a': there is nothing to tell apart",
+            match="every row has the label 'a': there is nothing to distinguish",
         ):
             refuse_untrainable(text)
         refuse_untrainable(made({"a": 1, "b": 1}))

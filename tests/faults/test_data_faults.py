@@ -150,7 +150,7 @@ def test_D1_a_few_shifted_lines_are_warned_of_and_each_stretch_is_known(
     ]
     assert finding.severity == "warning"
     assert "train.en:501: from here" in finding.message
-    assert "1 stretch more" in finding.message
+    assert "and 1 more range" in finding.message
     truly = {*range(500, 540), *range(2000, 2030)}
     assert len(truly.symmetric_difference(finding.rows)) <= 4
 
@@ -257,7 +257,7 @@ def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
     overlap = found["test-in-training"]
     assert (overlap.count, overlap.rows) == (20, tuple(range(20)))
     assert "20 of 60 pairs of test (33.3 %)" in overlap.message
-    assert "10 of them to the letter" in overlap.message
+    assert "10 of them exactly" in overlap.message
     assert overlap.examples[0][0] == f"{held}:1"
     sound = check_up(load_recipe(), Sources((clean,), test=held)).findings
     assert "test-in-training" not in {f.code for f in sound}

@@ -1,5 +1,5 @@
-"""The data doctor's page: one file, nothing of the text acts in it, and in a real browser it fits
-any width.
+"""The page of the data check: one file, nothing of the text acts in it, and in a real browser it
+fits any width.
 """
 
 import base64
@@ -45,7 +45,7 @@ def test_it_holds_all_that_was_found(checkup: Checkup) -> None:
     assert checkup.is_fatal
     assert html.count("<article") == len(checkup.findings) >= 4
     assert all(f"<code>{finding.code}</code>" in html for finding in checkup.findings)
-    assert "Training on this would be wrong." in html
+    assert "This text would spoil training." in html
     assert "10 rows" in html
     assert all(numbers["signature"] in html for numbers in checkup.parts.values())
 

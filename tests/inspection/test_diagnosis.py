@@ -535,7 +535,7 @@ def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
     assert cause is not None
     assert (
         cause.remedy
-        == "first write labels alike that mean the same: 'Billing' and 'billing '"
+        == "first unify labels that mean the same: 'Billing' and 'billing '"
     )
 
 

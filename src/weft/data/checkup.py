@@ -48,9 +48,9 @@ class Checkup:
     def words(self) -> str:
         """Say the verdict in words."""
         if self.is_fatal:
-            return "training on this would be wrong"
-        warned = ", but look at what is warned of" if self.counts()["warning"] else ""
-        return f"nothing stands against training{warned}"
+            return "this text would spoil training"
+        warned = ", but see the warnings" if self.counts()["warning"] else ""
+        return f"ready for training{warned}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as a plain dictionary."""
@@ -147,7 +147,7 @@ def _unreadable(item: str, error: DataError, part: str) -> Finding:
         "fatal",
         "unreadable",
         message,
-        remedy or "mend or leave out the file",
+        remedy or "correct the file or leave it out",
         1,
         part=part,
     )

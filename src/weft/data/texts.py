@@ -48,7 +48,7 @@ class Texts(Generic[C]):
     """The three parts; `unit` is what they are counted in; `notes` say what was split off, left out
     or noticed.
 
-    `findings` are what the data doctor says of the files that were given; `overridden` the codes of
+    `findings` are what the data check says of the files that were given; `overridden` the codes of
     the fatal ones that the run goes on in spite of.
     """
 
@@ -136,7 +136,7 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     dev_size = 0 if dev else data.dev_size
     test_size = 0 if test else data.test_size
     split = _Split(train, *split_off(train, dev_size, test_size, data.seed))
-    stages.enter("looking the text over")
+    stages.enter("checking the text")
     findings = examine_pairs(train, dev, test)
     how = _split_notes(split.dev, split.test, "pairs", data.seed)
     small = _small_notes(split.train)
@@ -155,7 +155,7 @@ def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]
     dev_share = 0.0 if dev else data.dev_share
     test_share = 0.0 if test else data.test_share
     split = _Split(train, *split_documents(train, dev_share, test_share, data.seed))
-    stages.enter("looking the text over")
+    stages.enter("checking the text")
     findings = examine_documents(train, dev, test)
     how = _share_notes(train, split.dev, split.test)
     return split.texts(dev, test, "documents", fingerprint_documents, findings, (*how,))
@@ -172,7 +172,7 @@ def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     dev_size = 0 if dev else data.dev_size
     test_size = 0 if test else data.test_size
     split = _Split(train, *split_labelled(train, dev_size, test_size, data.seed))
-    stages.enter("looking the text over")
+    stages.enter("checking the text")
     findings = examine_rows(train, dev, test)
     how = _split_notes(split.dev, split.test, "rows", data.seed)
     return split.texts(dev, test, "rows", fingerprint_labelled, findings, (*how,))

@@ -1,4 +1,4 @@
-"""What the data doctor found, as one page that needs nothing but a browser, or as its data."""
+"""The report of the data check, as one page that needs only a browser, or as its data."""
 
 import json
 import re

@@ -63,11 +63,11 @@ def test_the_damaged_rows_are_named_and_no_other(german: Pairs, code: str) -> No
     assert finding.remedy
     places = ["made.tsv:8", "made.tsv:401", "made.tsv:2000"]
     if code == "length-ratio":
-        assert "(3 pairs, 0.1 %; the worst is named)" in finding.message
+        assert "(3 pairs, 0.1 %; the worst is shown)" in finding.message
         assert sorted(example.where for example in finding.examples) == sorted(places)
         return
     assert finding.message.startswith("made.tsv:8: ")
-    assert "(3 pairs, 0.1 %; the first is named)" in finding.message
+    assert "(3 pairs, 0.1 %; the first is shown)" in finding.message
     assert [example.where for example in finding.examples] == places
 
 

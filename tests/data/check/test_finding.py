@@ -32,7 +32,7 @@ def test_the_share_decides(found: int, severity: str) -> None:
     rows_said = "1 row" if found == 1 else f"{found} rows"
     assert (
         finding.message
-        == f"t.tsv:1: something odd ({rows_said}, {found}.0 %; the first is named)"
+        == f"t.tsv:1: something odd ({rows_said}, {found}.0 %; the first is shown)"
     )
     assert [example.where for example in finding.examples] == [
         f"t.tsv:{i + 1}" for i in range(min(found, 5))
@@ -83,7 +83,7 @@ def test_the_worst_are_named_and_shown_where_some_are_worse() -> None:
         [3, 4, 5], "odd", "something odd", "look", 0.1, worst=[5, 3, 4]
     )
     assert (
-        finding.message == "t.tsv:6: something odd (3 rows, 3.0 %; the worst is named)"
+        finding.message == "t.tsv:6: something odd (3 rows, 3.0 %; the worst is shown)"
     )
     assert finding.rows == (3, 4, 5)
     assert [example.where for example in finding.examples] == [

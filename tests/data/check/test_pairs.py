@@ -1,4 +1,4 @@
-"""The data doctor finds what is wrong, near where it is wrong, and is silent about sound
+"""The data check finds what is wrong, near where it is wrong, and is silent about sound
 corpora.
 """
 
@@ -162,9 +162,9 @@ class TestFindings:
         pairs = [(src, "Das ist alles.") for src, _ in made(300)]
         finding = found(corpus(pairs), "one-text")
         assert (finding.severity, finding.count, line_of(finding)) == ("fatal", 300, 1)
-        assert "the same target stands beside 300 different sources" in finding.message
+        assert "the same target occurs with 300 different sources" in finding.message
         turned = found(corpus([(tgt, src) for src, tgt in pairs]), "one-text")
-        assert "the same source stands beside 300 different targets" in turned.message
+        assert "the same source occurs with 300 different targets" in turned.message
         some = made(300)
         some[100:160] = pairs[100:160]
         finding = found(corpus(some), "one-text")

@@ -89,7 +89,7 @@ def test_a_test_in_training_is_as_grave_as_its_share(
         )
         assert finding.message.startswith(f"test.tsv:1: {copied} of 200 pairs of test ")
         assert "train.tsv:1501" in finding.message
-        assert ", 0 of them to the letter" in finding.message
+        assert ", 0 of them exactly" in finding.message
 
 
 def test_dev_and_test_the_same_is_warned_of_and_no_more(german: Pairs) -> None:

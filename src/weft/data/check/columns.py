@@ -25,7 +25,7 @@ def look_over_columns(
         "note",
         "columns",
         f"{path}:1: columns: {listing}; texts are read from {text_column!r}, labels from {label_column!r}",
-        "if that is not what you mean, set data.text_column and data.label_column",
+        "if this is not intended, set data.text_column and data.label_column",
         len(names),
     )
     if len(names) > 2 and (same := _constant(path, names)):
@@ -33,7 +33,7 @@ def look_over_columns(
             "note",
             "constant-columns",
             f"{path}:1: the same in every row: {', '.join(same[:_MOST_NAMED])}",
-            "nothing to do unless they are to be read: nothing can be learned from them",
+            "nothing to do unless one of them should be read: nothing can be learned from it",
             len(same),
         )
 

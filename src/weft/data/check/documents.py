@@ -54,7 +54,7 @@ def _too_small(documents: Documents) -> Iterator[Finding]:
             "warning",
             "too-small",
             f"{', '.join(documents.files)}: too small: {size:,} characters are too few to learn a language from",
-            f"bring at least {MIN_CHARS:,} characters to try things out, and millions for fluent text",
+            f"use at least {MIN_CHARS:,} characters for a first try, and millions for fluent text",
             size,
         )
 
@@ -66,7 +66,7 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     words = Words(documents.texts, Vocabulary())
     again, before = repeats(words.folded)
     first = rows.first_at(dict(zip(again, before, strict=True)))
-    remedy = "drop repeats, or their weight in training is what you want"
+    remedy = "remove duplicates, unless they should have more weight in training"
     yield from rows.shares(
         again,
         "duplicates",
@@ -77,7 +77,7 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     )
     likes = near_repeats(words) if also_nearly else {}
     near = sorted(likes.keys() - set(again))
-    what = "but for a word or a few, the document has occurred before"
+    what = "the document has occurred before, with a few words different"
     yield from rows.shares(
         near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes)
     )
@@ -88,14 +88,14 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
     found = [i for i, count in enumerate(counts) if count]
     if found:
         examples = _places(documents, found, CONTROL)
-        what = "control characters, unusual line separators or marks of failed decoding"
+        what = "control characters, unusual line separators or replacement characters"
         total = sum(counts)
         size = sum(map(len, documents.texts))
         yield Finding(
             "warning" if total * 1_000 > size else "note",
             "control-characters",
-            f"{examples[0].where}: {what} ({total:,} characters; the first is named)",
-            "look how the text was converted to UTF-8",
+            f"{examples[0].where}: {what} ({total:,} characters; the first is shown)",
+            "check how the text was converted to UTF-8",
             total,
             tuple(found),
             examples,
@@ -144,7 +144,7 @@ def _enormous(documents: Documents, rows: Rows) -> Iterator[Finding]:
             "enormous-document",
             f"{rows.where(found[0])}: a document of {size:,} characters ({counted(len(found), 'documents')} over "
             f"{ENORMOUS_CHARS:,})",
-            "nothing to do if it is one text; else set data.documents to what ends a document",
+            "nothing to do if it is one text; otherwise set data.documents to what ends a document",
             len(found),
             tuple(found),
             rows.examples(found),

@@ -153,7 +153,7 @@ class Rows:
             share = len(found) / self.size
             shown = worst or found
             which = "worst" if worst else "first"
-            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the {which} is named"
+            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the {which} is shown"
             severity: Severity = "warning" if share > warn else "note"
             if share > fatal:
                 severity = "fatal"
@@ -188,13 +188,11 @@ def as_read(
             "warning" if count > warn * (rows.size + count) else "note",
             f"dropped-{rows.unit}",
             f"{', '.join(files)}: {counted(count, rows.unit)} dropped: {reason}",
-            "nothing to do if that was to be expected; else look at the files",
+            "nothing to do if this is expected; otherwise check the files",
             count,
         )
     for note in notes:
-        yield Finding(
-            "note", "as-read", note, "nothing to do if that is what you mean", 1
-        )
+        yield Finding("note", "as-read", note, "nothing to do if this is intended", 1)
 
 
 def counted(number: int, unit: str) -> str:

@@ -130,8 +130,8 @@ def _swapped(
         "warning" if is_close(*langs) else "fatal",
         "swapped-files",
         f"{', '.join(text.files)}: {said.format(src=text.src_lang, tgt=text.tgt_lang)}",
-        "set data.src_lang and data.tgt_lang the other way round, or give two files in the other order, or a TSV "
-        "a first row that names its columns (en<TAB>de)",
+        "exchange data.src_lang and data.tgt_lang, or give the two files in the other order, or add a "
+        "first row to the TSV that names its columns (en<TAB>de)",
         rows.size,
         (),
         rows.examples([0]),
@@ -168,9 +168,9 @@ def _wrong_way_round(
     if min(src_other, tgt_other) >= _MOST and max(src_own, tgt_own) <= _FEW:
         return "the source looks like {tgt} and the target like {src}"
     if src_other >= _PLAIN and tgt_own <= _FEW:
-        return "the source looks like {tgt}, which the target does not"
+        return "the source looks like {tgt}, but the target does not"
     if tgt_other >= _PLAIN and src_own <= _FEW:
-        return "the target looks like {src}, which the source does not"
+        return "the target looks like {src}, but the source does not"
     return ""
 
 
@@ -187,14 +187,14 @@ def _other(
     ]
     if wrong:
         looks = " and ".join(
-            f"the {_SIDES[n]} is said to be {said[n]} and looks like {seen[n]}"
+            f"the {_SIDES[n]} is declared as {said[n]} but looks like {seen[n]}"
             for n in wrong
         )
         yield Finding(
             "warning",
             "other-language",
             f"{', '.join(text.files)}: {looks}",
-            f"if so, add {_settings(wrong, seen)}; else look whether these are the right files",
+            f"if so, add {_settings(wrong, seen)}; otherwise check whether these are the right files",
             len(wrong),
         )
 
@@ -234,9 +234,9 @@ def _untold(text: ParallelText, langs: tuple[str, str]) -> Iterator[Finding]:
     yield Finding(
         "note",
         "languages-not-recognized",
-        f"{', '.join(text.files)}: neither {text.src_lang} nor {text.tgt_lang} can be recognized: whether the "
-        "sides are in that order cannot be told",
-        "look at the first lines of both sides",
+        f"{', '.join(text.files)}: neither {text.src_lang} nor {text.tgt_lang} can be recognized, "
+        "so the order of the sides cannot be checked",
+        "check the first lines of both sides yourself",
         1,
     )
 

@@ -101,7 +101,7 @@ def _too_small(pairs: PairText) -> Iterator[Finding]:
             "warning",
             "too-small",
             f"{', '.join(pairs.text.files)}: too small: {size} pairs are too few to learn a language from",
-            f"bring at least {MIN_PAIRS} pairs to try things out, and tens of thousands for usable translations",
+            f"use at least {MIN_PAIRS} pairs for a first try, and tens of thousands for usable translations",
             size,
         )
 
@@ -118,9 +118,9 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
         yield Finding(
             "fatal",
             "unrelated-sides",
-            f"{rows.where(0)}: lengths, endings, numbers and words of both sides agree no better than by chance",
+            f"{rows.where(0)}: lengths, punctuation, numbers and words of the two sides agree no better than by chance",
             "make sure that both sides are in the same order and that line n translates line n (if a model "
-            "wrote one side: that it knows such text)",
+            "produced one side, that it can translate such text)",
             rows.size,
             (),
             rows.examples(range(rows.size)),
@@ -128,8 +128,8 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
         return
     inside = {i for shift in shifts for i in range(shift.first, shift.last + 1)}
     strangers = [i for i in alignment.strangers() if i not in inside]
-    what = "the two sides look like strangers: little in them agrees as elsewhere in the text"
-    remedy = "look whether these lines translate each other"
+    what = "the two sides hardly look like translations of each other: they agree far less than other pairs"
+    remedy = "check whether these lines translate each other"
     yield from rows.shares(strangers, "strangers", what, remedy, 0.05)
 
 
@@ -138,28 +138,28 @@ def _shifted(pairs: PairText, shifts: list[Shift]) -> Finding:
     first = shifts[0]
     concerned = [i for shift in shifts for i in range(shift.first, shift.last + 1)]
     lines = "line" if abs(first.by) == 1 else "lines"
-    direction = "after" if first.by > 0 else "before"
-    more = f", and {_stretches(len(shifts) - 1)} more" if len(shifts) > 1 else ""
+    direction = "later" if first.by > 0 else "earlier"
+    more = f", and {_ranges(len(shifts) - 1)}" if len(shifts) > 1 else ""
     return Finding(
         "fatal" if len(concerned) > WRONG_SHARE * rows.size else "warning",
         "shifted-lines",
-        f"{rows.where(first.first)}: from here to {rows.where(first.last)} each source line fits the target "
-        f"{abs(first.by)} {lines} {direction} its own better: the sides are shifted{more} "
+        f"{rows.where(first.first)}: from here to {rows.where(first.last)} each source line matches the target line "
+        f"{abs(first.by)} {lines} {direction} better than its own: the sides are shifted{more} "
         f"({counted(len(concerned), 'pairs')}, {100 * len(concerned) / rows.size:.1f} %)",
-        "look for a line that is missing, doubled or broken in two just there, in one of the sides",
+        "look there for a line that is missing, repeated or split in two on one of the sides",
         len(concerned),
         tuple(concerned),
         rows.examples([shift.first for shift in shifts]),
     )
 
 
-def _stretches(number: int) -> str:
-    return "1 stretch" if number == 1 else f"{number} stretches"
+def _ranges(number: int) -> str:
+    return "1 more range" if number == 1 else f"{number} more ranges"
 
 
 def _swapped(pairs: PairText, judged: Sides) -> Iterator[Finding]:
-    what = "source and target have changed places: each is in the other's language"
-    remedy = "turn these pairs round, or take them out"
+    what = "source and target are swapped: each is in the language of the other"
+    remedy = "swap the sides of these pairs, or remove them"
     yield from pairs.rows.shares(
         judged.swapped, "swapped-languages", what, remedy, 0.01, WRONG_SHARE
     )
@@ -171,9 +171,7 @@ def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
     same = [
         i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)
     ]
-    remedy = (
-        "take out the pairs that were never translated, or the model learns to copy"
-    )
+    remedy = "remove the pairs that were never translated; otherwise the model learns to copy"
     yield from pairs.rows.shares(
         same, "untranslated", "source and target are the same", remedy, 0.05, 0.5
     )
@@ -194,12 +192,10 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
     def evidence(i: int) -> Evidence:
         longer = "source" if alignment.log_ratio[i] > 0 else "target"
-        return Evidence(
-            f"{longer} {factor[i]:.1f} times as long as usual beside the other"
-        )
+        return Evidence(f"{longer} {factor[i]:.1f} times as long as usual")
 
-    what = "one side is far longer or shorter than pairs here usually are"
-    remedy = "look whether a sentence is cut off or joined to the next one"
+    what = "one side is far longer or shorter than usual in this text"
+    remedy = "check whether a sentence is truncated or joined with the next one"
     worst = sorted(found, key=lambda i: -factor[i])
     yield from pairs.rows.shares(
         found, "length-ratio", what, remedy, 0.05, evidence=evidence, worst=worst
@@ -208,12 +204,12 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
     found = pairs.alignment.numbers_differ()
-    what = "both sides have numbers, and not the same ones"
+    what = "both sides have numbers, but different ones"
     yield from pairs.rows.shares(
         found,
         "numbers-differ",
         what,
-        "look which number is right",
+        "check which number is right",
         0.05,
         evidence=lambda i: _other_numbers(pairs, i),
     )
@@ -246,7 +242,7 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     tgt = pairs.tgt.folded
     again, before = repeats(zip(src, tgt, strict=True))
     first = rows.first_at(dict(zip(again, before, strict=True)))
-    remedy = "drop repeats, or their weight in training is what you want"
+    remedy = "remove duplicates, unless they should have more weight in training"
     yield from rows.shares(
         again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first
     )
@@ -255,7 +251,7 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     repeated = set(again)
     candidates = sorted((near_src.keys() | near_tgt.keys()) - repeated)
     near = [i for i in candidates if _is_near(pairs, near_src, near_tgt, i)]
-    what = "but for a word, the pair has occurred before"
+    what = "the pair has occurred before, with a word different"
     yield from rows.shares(
         near,
         "near-duplicates",
@@ -266,7 +262,7 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     )
     several = [i for i in conflicts(src, tgt) if i not in repeated]
     what = "the source has occurred before with another translation"
-    remedy = "nothing to do if both are right; a model gives one of them"
+    remedy = "nothing to do if both are right; the model will give one of them"
     yield from rows.shares(several, "several-translations", what, remedy, 0.5)
 
 
@@ -283,8 +279,8 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
         text, times = Counter(pair[place] for pair in distinct).most_common(1)[0]
         if text and times >= _MANY and times > _MUCH * len(distinct):
             found = [i for i, own in enumerate(folded) if own == text]
-            what = f"the same {name} stands beside {times:,} different {others}"
-            remedy = "look whether a column or a file was filled with one line; a model would learn to say it always"
+            what = f"the same {name} occurs with {times:,} different {others}"
+            remedy = "check whether a column or a file was filled with one line; the model would learn to repeat it"
             yield from pairs.rows.shares(found, "one-text", what, remedy, _MUCH, 0.5)
 
 
@@ -296,9 +292,9 @@ def _coded(text: ParallelText) -> Iterator[Finding]:
     yield Finding(
         "warning" if share > _CODED_SHARE else "note",
         "inline-codes",
-        f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) held "
-        "inline codes (tags of the original document), which were taken out with what stood in them",
-        "look at some of these pairs: where words stood in the codes, export the memory as plain text",
+        f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) had "
+        "inline codes (tags of the original document), which were removed with their content",
+        "check some of these pairs: if the codes contained words, export the memory as plain text",
         text.num_coded,
     )
 

@@ -207,9 +207,9 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
         yield Finding(
             severity,
             f"{name}-in-{other_name}",
-            f"{rows.where(first)}: {part} are in the {other_name} text as well, {len(found.exact):,} of them to "
-            f"the letter (the first is {other.rows.where(found.first[0])})",
-            f"take them out of one of the two, or the score on {name} is too high",
+            f"{rows.where(first)}: {part} are also in the {other_name} text, {len(found.exact):,} of them "
+            f"exactly (the first at {other.rows.where(found.first[0])})",
+            f"remove them from one of the two; otherwise the score on {name} is too high",
             len(found.folded),
             tuple(found.folded),
             rows.examples(
@@ -225,8 +225,8 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
             rows.shares(
                 found.one_side,
                 f"{name}-half-in-{other_name}",
-                f"one side of the pair is in the {other_name} text as well, with another translation",
-                f"nothing to do if the text is like that; else hold out {name} by sentences",
+                f"one side of the pair is also in the {other_name} text, with another translation",
+                f"nothing to do if the text is like that; otherwise hold out {name} by sentences",
                 0.2,
             )
         )

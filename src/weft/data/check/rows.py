@@ -24,10 +24,10 @@ NUMBERS_SHARE = 0.9
 FEW_ROWS = 5
 _IMBALANCE = 10
 _WEIGHTS = (
-    ", and train with training.class_weights=balanced as well, by which rare labels count for more: it often "
-    "helps, not always"
+    ", and also train with training.class_weights=balanced, which gives rare labels more weight: "
+    "it often helps, but not always"
 )
-_TOO_FEW = "or join them with others: so few can be neither learned nor scored"
+_TOO_FEW = "or merge them with other labels: so few can be neither learned nor scored"
 _MOST_GROUPS = 3  # of labels written in several ways, that a message names
 # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SPELLING = 0.84
@@ -103,7 +103,7 @@ def unknown_labels(
             f"not among those of training: {named(train_labels)}",
             f"did you mean {quoted(near)}?"
             if near is not None
-            else "train with rows of it, or take them out",
+            else "add rows with it to the training text, or remove these",
             counts[label],
             tuple(found),
             rows.examples(found),
@@ -130,8 +130,8 @@ def missing_labels(
             "warning",
             "missing-label",
             f"{', '.join(part.files)}: no row of {name} has the label {named(absent)}; "
-            "its scores tell nothing of it",
-            f"bring rows of it for {name}, or do not judge it by this score",
+            "its scores say nothing about it",
+            f"add rows with it to {name}, or do not judge it by this score",
             len(absent),
         )
 
@@ -153,8 +153,8 @@ def _nothing_to_tell_apart(text: LabelledText) -> Iterator[Finding]:
         yield Finding(
             "fatal",
             "one-label",
-            f"{', '.join(text.files)}: every row has {which}: there is nothing to tell apart",
-            "bring rows with other labels too, or name another column with data.label_column",
+            f"{', '.join(text.files)}: every row has {which}: there is nothing to distinguish",
+            "add rows with other labels, or name another column with data.label_column",
             len(text),
         )
 
@@ -166,7 +166,7 @@ def _labels_are_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         yield Finding(
             "fatal",
             "labels-are-texts",
-            f"{rows.where(0)}: {len(counts):,} different labels in {counted(len(text), 'rows')}: hardly labels",
+            f"{rows.where(0)}: {len(counts):,} different labels in {counted(len(text), 'rows')}: probably not labels",
             "name the right columns with data.label_column and data.text_column",
             len(counts),
             (),
@@ -182,7 +182,7 @@ def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "numbers-as-texts",
-            f"{rows.where(found[0])}: {many} are bare numbers or ids, such as {quoted(text.texts[found[0]])}: "
+            f"{rows.where(found[0])}: {many} are only numbers or ids, such as {quoted(text.texts[found[0]])}: "
             "there is hardly anything to learn from them",
             "name the column that holds the text with data.text_column; nothing to do if codes are what you mean",
             len(found),
@@ -238,7 +238,7 @@ def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             "label-variants",
             f"{text.where(_first_with(text, variants[1]))}: labels that {how} count as different labels: "
             f"{listing}",
-            "write them alike if they mean the same",
+            "unify them if they mean the same",
             sum(counts[label] for label in variants[1:]),
             tuple(found),
             rows.examples(found),
@@ -283,8 +283,8 @@ def _alike_first(labels: Mapping[str, str]) -> str:
     ]
     more = ""
     if len(labels) > _MOST_GROUPS:
-        more = f" and {len(labels) - _MOST_GROUPS:,} more so"
-    return f"first write labels alike that mean the same: {', '.join(shown)}{more}"
+        more = f" and {len(labels) - _MOST_GROUPS:,} more"
+    return f"first unify labels that mean the same: {', '.join(shown)}{more}"
 
 
 def _plain(label: str) -> str:
@@ -344,7 +344,7 @@ def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             remedies.append(_alike_first(variants))
         if those - set(variants):
             others = "the others" if variants else "them"
-            remedies.append(f"bring more of {others}, {_TOO_FEW}")
+            remedies.append(f"add more rows of {others}, {_TOO_FEW}")
         yield Finding(
             "warning",
             "rare-labels",
@@ -365,9 +365,9 @@ def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Fi
         yield Finding(
             "warning",
             "contradictions",
-            f"{text.where(again)}: the text of {text.where(first)} again, labelled {named(text.labels[again])} "
-            f"and not {named(text.labels[first])} ({len(several):,} such texts; the first is named)",
-            "look which label is right; such texts are not held out",
+            f"{text.where(again)}: the same text as {text.where(first)}, labelled {named(text.labels[again])} "
+            f"instead of {named(text.labels[first])} ({len(several):,} such texts; the first is shown)",
+            "check which label is right; such texts are not held out",
             len(several),
             tuple(found),
             rows.examples(found),
@@ -379,7 +379,7 @@ def _repeated(
 ) -> Iterator[Finding]:
     """Find rows that occur again with the same labels, as they are or but for a word."""
     again, before = repeats(zip(words.folded, text.labels, strict=True))
-    remedy = "drop repeats, or their weight in training is what you want"
+    remedy = "remove duplicates, unless they should have more weight in training"
     first = rows.first_at(dict(zip(again, before, strict=True)))
     yield from rows.shares(
         again, "duplicates", "the row has occurred before", remedy, 0.2, evidence=first
@@ -387,7 +387,7 @@ def _repeated(
     likes = near_repeats(words) if also_nearly else {}
     alike = {i for i, other in likes.items() if text.labels[i] == text.labels[other]}
     near = sorted(alike - set(again))
-    what = "but for a word or a few, the row has occurred before"
+    what = "the row has occurred before, with a few words different"
     yield from rows.shares(
         near, "near-duplicates", what, remedy, 0.2, evidence=rows.first_at(likes)
     )

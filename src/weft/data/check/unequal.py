@@ -31,15 +31,15 @@ def unequal_lines(src_path: Path, tgt_path: Path) -> Finding | None:
     first = _where_they_part(src_texts, tgt_texts)
     if first is None:
         suspect = shorter
-        where = "what is more seems to stand at the end, from"
+        where = "the extra lines seem to be at the end, from"
     else:
         suspect = lines[first]
-        where = "they part at about"
+        where = "they diverge at about"
     return Finding(
         "fatal",
         "unequal-lines",
         f"{src_path} has {len(src):,} lines but {tgt_path} has {len(tgt):,}; {where} {rows.where(suspect)}",
-        "look there for a line that is missing, doubled or broken in two; line n must translate line n",
+        "look there for a line that is missing, repeated or split in two; line n must translate line n",
         longer - shorter,
         (suspect,),
         rows.examples([suspect]),

@@ -46,8 +46,8 @@ def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[F
         for i, row in enumerate(zip(*sides, strict=True))
         if any(map(_has_control, row))
     ]
-    what = "control characters, unusual line separators or marks of failed decoding"
-    remedy = "look how the text was converted to UTF-8"
+    what = "control characters, unusual line separators or replacement characters"
+    remedy = "check how the text was converted to UTF-8"
     first = rows.spot(CONTROL.search)
     yield from rows.shares(
         found, "control-characters", what, remedy, 0.01, evidence=first
@@ -61,8 +61,8 @@ def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
         for i in range(rows.size)
         if any(not s[i].isascii() and is_misread(s[i]) for s in sides)
     ]
-    what = "UTF-8 that was once read as Latin-1 or Windows-1252 (as in Ã© for é)"
-    remedy = "convert the text again from where it was sound"
+    what = "UTF-8 that was misread as Latin-1 or Windows-1252 (such as Ã© for é)"
+    remedy = "convert the text again from its original"
     yield from rows.shares(
         found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(_first_misread)
     )
@@ -81,9 +81,9 @@ def markup(
     ]
     what = "tags or character references of HTML (such as <br> and &amp;)"
     remedy = (
-        "take the markup out, or the model learns to write it"
+        "remove the markup; otherwise the model learns to write it"
         if is_written
-        else "nothing to do if texts will come with it in use as well; else take it out"
+        else "nothing to do if the texts in use will contain it, too; otherwise remove it"
     )
     yield from rows.shares(
         found, "markup", what, remedy, 0.05, evidence=rows.spot(_MARKUP.search)
@@ -113,8 +113,8 @@ def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding
         is_wrong = (foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)
         found.update(np.flatnonzero(is_wrong).tolist())
         names.append(str(main_script(scripts) or "no letters").capitalize())
-    what = f"mostly in another script than the text is ({' and '.join(dict.fromkeys(names))})"
-    remedy = "look whether these lines are in the right language"
+    what = f"mostly in another script than the rest of the text ({' and '.join(dict.fromkeys(names))})"
+    remedy = "check whether these lines are in the right language"
     yield from rows.shares(sorted(found), "wrong-script", what, remedy, 0.01)
 
 
