@@ -69,7 +69,7 @@ def test_the_flag_goes_on_and_is_recorded(
         for note in verdict.notes
         if note.startswith("trained all the same (--allow-bad-data): ")
     ]
-    assert "each source line fits" in note
+    assert "each source line matches" in note
     facts = durable.read_json(RunFolder(tmp_path / "out").recipe)
     assert facts["texts"]["train"]["overridden"] == ["shifted-lines"]
     card = (tmp_path / "out" / "README.md").read_text("utf-8")

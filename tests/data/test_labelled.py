@@ -365,7 +365,7 @@ class TestLook:
             "rare-labels",
         ).remedy
         assert others.startswith(
-            "first unify labels that mean the same: 'Billing' as 'billing'; bring more "
+            "first unify labels that mean the same: 'Billing' as 'billing'; add more rows "
         )
         assert "of the others" in others
 
@@ -384,7 +384,7 @@ class TestLook:
         finding = found(text, "contradictions")
         assert finding.severity == "warning"
         assert finding.message.startswith(
-            "made:301: the text of made:8 again, labelled 'a' and not 'b' (2 such"
+            "made:301: the same text as made:8, labelled 'a' instead of 'b' (2 such"
         )
         assert finding.count == 2
 
@@ -473,7 +473,7 @@ class TestAgainstTraining:
         )
         with pytest.raises(
             DataError,
-            match=r"the label 'Pos' .* 'l4' and 45 more; train with rows of it",
+            match=r"the label 'Pos' .* 'l4' and 45 more; add rows with it to the training text",
         ):
             check_against([f"l{i}" for i in range(50)], part.select([1]), "dev")
 

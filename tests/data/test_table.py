@@ -365,7 +365,9 @@ class TestLongLines:
     ) -> None:
         inside = f'text,label\n"{"x" * 60}\nc,d\nstill the same",b\n"e",f\n'
         message = refusal(write(tmp_path / "t.csv", inside))
-        assert ":2: too long to be read, and a cell seems to go on after it" in message
+        assert (
+            ":2: too long to be read, and a cell seems to continue after it" in message
+        )
         outside = f'text,label\n"{"x" * 60}",b\nc,d\n"e",f\n5" disk,g\n'
         assert [row[1] for row in rows(write(tmp_path / "t.csv", outside))] == [
             "c",

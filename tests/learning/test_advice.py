@@ -324,7 +324,7 @@ def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-few-steps"]
     assert (
         said
-        == "raise training.max_steps; the same command then goes on from where it ended"
+        == "raise training.max_steps; the same command then continues from where it ended"
     )
     after = bleu(tmp_path, TRAIN, steps=STEPS)
     assert after > before + 20
@@ -569,7 +569,7 @@ def test_test_rows_taken_out_of_training_make_the_score_that_of_new_text(
         )
     )
     (found,) = [finding for finding in parts if finding.code == "test-in-training"]
-    assert "take them out of one of the two" in found.remedy
+    assert "remove them from one of the two" in found.remedy
     test, fresh = (
         write_rows(tmp_path / "old.csv", old),
         write_rows(tmp_path / "new.csv", new),

@@ -105,7 +105,7 @@ def test_a_text_cannot_go_on_in_two_ways(
     models: tuple[CausalTransformer, Writer],
 ) -> None:
     cache = models[1].prefill(drawn(2, 3))
-    with pytest.raises(ValueError, match="cannot go on in two ways"):
+    with pytest.raises(ValueError, match="cannot continue in two ways"):
         cache.select(torch.tensor([1, 1]))
 
 

@@ -362,13 +362,13 @@ def test_another_teacher_text_or_beam_size_is_refused_with_the_difference(
     for asked, shown in (
         (
             {"teacher": other},
-            f"the teacher (sha256 of its manifest) was {old}, is {new}; go on",
+            f"the teacher (sha256 of its manifest) was {old}, is {new}; continue",
         ),
-        ({"beam_size": 3}, "the beam size was 2, is 3; go on"),
-        ({"beam_size": None}, "the beam size was 2, is 5; go on"),
+        ({"beam_size": 3}, "the beam size was 2, is 3; continue"),
+        ({"beam_size": None}, "the beam size was 2, is 5; continue"),
         (
             {"data": [write_pairs(215)]},
-            "the number of sentences was 216, is 215; go on",
+            "the number of sentences was 216, is 215; continue",
         ),
     ):
         with pytest.raises(UsageError) as caught:
@@ -412,7 +412,8 @@ def test_a_student_is_not_trained_on_without_its_teacher(
         "data.test_size=0",
     )
     with pytest.raises(
-        UsageError, match=r"the teacher was [0-9a-f]{64}, is none; go on with the same"
+        UsageError,
+        match=r"the teacher was [0-9a-f]{64}, is none; continue with the same",
     ):
         weft.train(
             out=copied,
@@ -429,7 +430,7 @@ def test_what_a_teacher_has_begun_is_not_trained_on_otherwise(
     shutil.copytree(RunFolder(copied).distilled, RunFolder(out).distilled)
     with pytest.raises(
         UsageError,
-        match="holds a teacher's translations; go on with weft distill, or give another",
+        match="holds a teacher's translations; continue with weft distill, or give another",
     ):
         weft.train(
             out=out,

@@ -124,7 +124,10 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     monkeypatch.setattr("weft.run.publication._take_best", lambda *given: 3600.0)
     weft.finish(tmp_path / "out")
     said = " ".join(capfd.readouterr().err.split())
-    assert "try next, about 20 minutes more: the same call, which goes on" in said
+    assert (
+        "try next, about 20 minutes more: the same call, which continues the run"
+        in said
+    )
 
 
 def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(
@@ -143,7 +146,7 @@ def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(
             stop=9,
         )
     helps = weft.finish(out, quiet=True).judgement["helps"]
-    assert helps[0] == "stopped at step 9 of 12; the same command goes on"
+    assert helps[0] == "stopped at step 9 of 12; the same command continues the run"
     assert not any("max_steps" in line for line in helps)
     found = diagnose(out, [], Machine("cpu", "float32", 1, "", "torch"))
     assert (found[0].code, found[0].evidence) == (

@@ -223,7 +223,7 @@ def test_without_dev_nothing_is_judged(
             "weft train a --set training.max_steps=9",
         ),
         ("", 9, False, "the same call with training.max_steps=18"),
-        ("", 6, True, "the same call, which goes on"),
+        ("", 6, True, "the same call, which continues the run"),
     ],
 )
 def test_what_trains_for_longer(

@@ -590,7 +590,7 @@ def test_many_differences_are_shown_in_part(train: Train, tmp_path: Path) -> Non
         f"training.{c}" for c in ("seed=3", "betas=[0.5,0.5]", "eps=0.1")
     ]
     with pytest.raises(
-        UsageError, match=r"; and 1 more; go on with the same"
+        UsageError, match=r"; and 1 more; continue with the same"
     ) as caught:
         train(*settings)
     assert str(caught.value).count(" was ") == 8
@@ -881,7 +881,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
     train()
     train("training.max_steps=13", "training.threads=2")
     assert (
-        "note: goes on with 2 threads, begun with 1 thread: the last bits of its sums may differ"
+        "note: resumed with 2 threads, begun with 1 thread: the last bits of its sums may differ"
         in notes
     )
     assert durable.read_json(files.machine)["threads"] == 2
@@ -889,7 +889,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
     notes.clear()
     train("training.max_steps=14", "training.threads=none")
     assert (
-        "note: goes on with 1 thread, begun with 2 threads: the last bits of its sums may differ"
+        "note: resumed with 1 thread, begun with 2 threads: the last bits of its sums may differ"
         in notes
     )
     monkeypatch.delenv("OMP_NUM_THREADS")

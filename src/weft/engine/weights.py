@@ -83,7 +83,7 @@ class WriterCache:
     def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
         """Keep or reorder rows. Raises ValueError where one is repeated: a slot holds one text."""
         if len(set(rows.tolist())) < len(rows):
-            raise ValueError("a text in a slot cannot go on in two ways")
+            raise ValueError("a text in a slot cannot continue in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
 
 

@@ -156,7 +156,9 @@ def _why_no_folder(folder: Path) -> str:
 def _why_no_model(folder: Path) -> str:
     files = RunFolder(folder)
     if files.distilled.is_dir() and not files.recipe.is_file():
-        return "its model is not finished; run the same `weft distill` again to go on"
+        return (
+            "its model is not finished; run the same `weft distill` again to continue"
+        )
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
         return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"

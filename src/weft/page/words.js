@@ -95,7 +95,7 @@ const WORDS = {
     "beam-lasting": "branches of two steps and more",
     "beam-shown": "Show",
     "beam-reading": "Step {step}, {piece}: probability {probability}, log-probability so far {total}; {fate}",
-    "fate-goes on": "it goes on",
+    "fate-goes on": "continued",
     "fate-dropped": "dropped at step {next}",
     "fate-ended": "ended with score {score}",
     "fate-open": "still open when the search had its answer",

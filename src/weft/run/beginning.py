@@ -50,7 +50,7 @@ def take_folder(
     )
     if goes_on and ended_verdict(folder, recipe) is None:
         _refuse_lost_checkpoints(request, folder)
-        log.note(f"going on with the run in {out}")
+        log.note(f"continuing the run in {out}")
     return goes_on
 
 

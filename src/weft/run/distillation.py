@@ -211,7 +211,7 @@ def _refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
             for key in unlike
         )
         raise UsageError(
-            f"{out} holds translations made otherwise: {shown}; go on with the same, or give another --output"
+            f"{out} holds translations made otherwise: {shown}; continue with the same, or give another --output"
         )
 
 

@@ -46,7 +46,7 @@ def refuse_foreign(out: Path) -> None:
     is_lost = folder.folder.is_dir()
     why = f"; {folder.recipe} is missing, restore it" if is_lost else ""
     raise UsageError(
-        f"{out} is not empty and holds no run to go on with{why}; give --output another folder"
+        f"{out} is not empty and holds no run to resume{why}; give --output another folder"
     )
 
 
@@ -153,7 +153,7 @@ def _refuse_differences(out: Path, differences: Sequence[str], may_allow: bool) 
     is_allowed = may_allow and not is_finished(out)
     hint = ", or allow it with --allow-data-change" if is_allowed else ""
     raise UsageError(
-        f"{out} holds a run that differs: {shown}; go on with the same, give another --output, or begin anew "
+        f"{out} holds a run that differs: {shown}; continue with the same, give another --output, or begin anew "
         f"with --fresh{hint}"
     )
 

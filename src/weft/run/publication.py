@@ -184,7 +184,7 @@ def _longer(
     """Return what goes on with a run that was stopped, or trains as long again."""
     command = command.replace(" --fresh", "")
     if goes_on:
-        return command or "the same call, which goes on"
+        return command or "the same call, which continues the run"
     key = "training.max_steps"
     value = more_steps(by_clock, verdict.step)
     without = ""

@@ -62,7 +62,7 @@ class Request:
         is_distilled = folder.distilled.is_dir() and not folder.recipe.is_file()
         if is_distilled and self.teacher is None:
             raise UsageError(
-                f"{self.out} holds a teacher's translations; go on with weft distill, or give another --output"
+                f"{self.out} holds a teacher's translations; continue with weft distill, or give another --output"
             )
         if self.fresh:
             return self

@@ -107,7 +107,7 @@ def test_where_neither_language_is_known_that_is_said(german: Pairs) -> None:
 def test_another_language_than_was_said_is_a_warning(german: Pairs) -> None:
     finding = found(german, "en", "fr")["other-language"]
     assert finding.severity == "warning"
-    assert "the target is said to be fr and looks like de" in finding.message
+    assert "the target is declared as fr but looks like de" in finding.message
     assert "data.tgt_lang=de" in finding.remedy
     assert "data.src_lang" not in finding.remedy
     both = found(german, "ja", "ko")["other-language"]
@@ -122,7 +122,7 @@ def test_one_language_on_the_other_side_is_enough_where_both_can_be_recognized(
     chinese: Pairs,
 ) -> None:
     assert (
-        "the target looks like zh, which the source does not"
+        "the target looks like zh, but the source does not"
         in found(chinese, "zh", "de")["swapped-files"].message
     )
 

@@ -280,7 +280,7 @@ def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> Non
     text = replace(corpus(made(100)), num_coded=num_coded)
     finding = found(text, "inline-codes")
     assert finding.severity == severity
-    counted = f"made.tsv: {num_coded} pairs ({num_coded}.0 %) held inline codes"
+    counted = f"made.tsv: {num_coded} pairs ({num_coded}.0 %) had inline codes"
     assert counted in finding.message
 
 

@@ -153,7 +153,7 @@ class CellReader:
                 if self._skipped and '"' in cell:
                     self._refuse(
                         self._skipped,
-                        "too long to be read, and a cell seems to go on after it; break it up",
+                        "too long to be read, and a cell seems to continue after it; break it up",
                     )
             cells.append(cell)
             at += 1  # over the delimiter, or beyond the end

@@ -213,7 +213,7 @@ def out_of_balance(
     elif true[over] < true[under]:
         remedy = "look whether the training text has that label as seldom as this text does (weft check)"
     else:
-        remedy = "train with training.class_weights=balanced as well, by which rare labels count for more"
+        remedy = "train with training.class_weights=balanced as well, which gives rare labels more weight"
     return Cause(
         "labels-out-of-balance",
         f'"{over}" is named {named[over]:,} times and is the label of {true[over]:,} of {len(wanted):,} rows, '

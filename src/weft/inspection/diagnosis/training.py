@@ -25,7 +25,7 @@ def unfinished(run: Run) -> Cause:
         remedy = "train with a smaller training.learning_rate, or a longer training.warmup_steps"
         return Cause("diverged", f"{how}: {verdict.get('reason')}", remedy)
     remedy = (
-        "give the command of the run again; it goes on, and leaves a model when it ends; or make one of what "
+        "give the command of the run again: it resumes, and leaves a model when it ends; or make one of what "
         "it has saved (weft finish)"
     )
     return Cause("unfinished", f"{how}: {verdict.get('reason')}", remedy)
@@ -54,7 +54,7 @@ def too_few_steps(evidence: Evidence) -> Cause | None:
         )
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     far = f"stopped at step {run.steps:,}{planned}"
-    return Cause("too-few-steps", far, "the same command goes on")
+    return Cause("too-few-steps", far, "the same command continues the run")
 
 
 def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
@@ -79,7 +79,7 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
         return None  # not for want of steps
     before = next(loss for step, loss in curve if 3 * step >= 2 * last_step)
     remedy = (
-        "raise training.max_steps; the same command then goes on from where it ended"
+        "raise training.max_steps; the same command then continues from where it ended"
     )
     if len(curve) >= 3 and last < 0.97 * before:
         evidence = (
