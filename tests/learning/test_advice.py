@@ -130,7 +130,7 @@ def test_class_weights_help_rare_labels(tmp_path: Path, smoothing: float) -> Non
     )
     slips = tickets({**OFTEN, **VARIANTS}, 1)
     assert (
-        "first write labels alike"
+        "first unify labels"
         in codes_of(write_rows(tmp_path / "slips.csv", slips))["imbalance"]
     )
     train = write_rows(

@@ -207,7 +207,7 @@ def out_of_balance(
         return None
     alike = alike_labels(dict.fromkeys(more, 1))
     if any({over, under} & set(group) for group in alike):
-        remedy = f"first write labels alike that mean the same: {alike_in_words(alike)}"
+        remedy = f"first unify labels that mean the same: {alike_in_words(alike)}"
     elif weighted := _without_weights(run):
         remedy = weighted
     elif true[over] < true[under]:
