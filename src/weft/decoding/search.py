@@ -128,6 +128,7 @@ class Waiting:
     """Sentences that wait, the longest first; any number of threads take from them."""
 
     def __init__(self, sentences: Sequence[Sentence]) -> None:
+        # taken from the end; a long sentence that began last would keep the other threads waiting
         self._sentences = sorted(sentences, key=lambda sentence: len(sentence.ids))
         self._lock = Lock()
         self.stopped = False
@@ -231,6 +232,7 @@ class Search:
         room = self.budget - int(active_lens.sum())
         has_few_free = len(free) * 8 < num_sentences
         has_little_room = 8 * room < self.budget
+        # encoding several sentences at once is faster, so it waits for more than a few free indices
         is_full = has_few_free or has_little_room or self.decoder.begins_together
         if is_full and not is_idle:
             return True

@@ -74,15 +74,14 @@ def attention(
 
     A query that may attend to nothing gets zeros.
 
-    Whatever has the size of the scores is touched as seldom as possible: the queries are divided
-    instead of them, and hidden ones get a number added that leaves them no weight, which costs
-    nothing on the way back.
+    Each pass over the scores costs time, so the smaller queries are scaled, and masked scores get a
+    large negative number added, which costs nothing in backward.
     """
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if mask is None:
         weights = scores.softmax(-1)
     else:
-        # infinite, a row of nothing else would be NaN
+        # finite: a row of -inf alone would become NaN
         hidden = torch.finfo(scores.dtype).min / 2
         weights = (
             scores
@@ -189,8 +188,7 @@ class MultiHeadAttention(nn.Module):
             and not (query.requires_grad and query.device.type == "cpu")
         ):
             context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
-        # to be looked at; or to be differentiated on a processor, where the fused kernel's backward
-        # is slow
+        # for its weights; or with gradients on a CPU, where the fused kernel's backward is slow
         else:
             context, weights = attention(query, key, value, mask, dropout)
             if maps is not None:

@@ -233,6 +233,7 @@ class Translator:
 
     def _translate(self, texts: Sequence[str], settings: Resolved) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
+        # each row alone: a translation depends on its own text, whatever is translated with it
         plans = self._plan(list(dict.fromkeys(texts)), settings.prefix)
         hypotheses = self._find(_different_rows(plans.values()), settings)
         attention: Attention | None = None

@@ -270,6 +270,7 @@ class Trainer(Generic[B]):
         )
         work = [part for place, batch in mine for part in self._parts(place, batch)]
         loss, norm = self._make_gradients(work, num_tgt_tokens)
+        # repeated with half the scale, not skipped with its batch: every step is an update
         while self.loss_scaler.has_overflowed(self.progress, loss, norm):
             self.loss_scaler.halve(self.progress)
             self.optimizer.zero_grad()
@@ -324,9 +325,11 @@ class Trainer(Generic[B]):
         self, place: tuple[int, ...], batch: B, num_tgt_tokens: float
     ) -> float:
         """Add what one micro-batch, or a part of it, gives to the gradients; its summed loss."""
+        # dropout depends on seed and place alone, so there is no generator state to save
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
+            # by the tokens of the whole update: micro-batches equal one batch; DDP averages, so times size
             scale = self.progress.loss_scale * self.world.size / max(num_tgt_tokens, 1)
             (sums.loss_sum * scale).backward()  # type: ignore[no-untyped-call]
         return float(sums.loss_sum.detach())
@@ -438,7 +441,7 @@ class Trainer(Generic[B]):
                 else ""
             )
             self.log.note(f"stopping after this step{leave}")
-            # several must leave it together
+            # it may outlast the time before SIGKILL; but several processes must leave it together
             if self._evaluating and self.world.size == 1:
                 raise _PutOff
 
