@@ -329,7 +329,7 @@ class Trainer(Generic[B]):
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
-            # by the tokens of the whole update: micro-batches equal one batch; DDP averages, so times size
+            # over the tokens of the whole update: micro-batches equal one batch (and DDP averages)
             scale = self.progress.loss_scale * self.world.size / max(num_tgt_tokens, 1)
             (sums.loss_sum * scale).backward()  # type: ignore[no-untyped-call]
         return float(sums.loss_sum.detach())
