@@ -451,7 +451,7 @@ class ClassificationRecipe(Recipe):
         if self.training.optimizer == "muon" and not self.model.num_encoder_layers:
             raise ValueError(
                 "training.optimizer = 'muon' is for the matrices of encoder layers, of which there are none "
-                "(model.num_encoder_layers = 0); take 'adamw', or at least one layer"
+                "(model.num_encoder_layers = 0); use 'adamw', or at least one layer"
             )
         return self
 

@@ -938,9 +938,9 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     partial = tmp_path / "out.partial"
     begun = partial.read_bytes()
     refused = command(*asked, "--beam-size", 2, "--n-best", 2, "--json")
-    begun_with = "was begun with another beam_size, n_best, json"
+    begun_with = "was started with another beam_size, n_best, json"
     assert refused.messages == [
-        f"weft: {partial}: {begun_with}; give the same, or remove out.partial to begin anew"
+        f"weft: {partial}: {begun_with}; give the same, or remove out.partial to start over"
     ]
     assert refused.code == 2
     columns = command(*asked, "--n-best", 2)
@@ -949,7 +949,7 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     (tmp_path / "in").write_text(
         "".join(f"{sentence}\n" for sentence in SENTENCES[::-1]), "utf-8"
     )
-    assert "was begun with another input; give the same" in command(*asked).err
+    assert "was started with another input; give the same" in command(*asked).err
     assert partial.read_bytes() == begun
     partial.unlink()
     assert command(*asked).err == ""

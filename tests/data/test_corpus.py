@@ -202,7 +202,7 @@ class TestFormats:
             [f"{tmp_path / 'train.en'},{tmp_path / 'train.de'}"]
         )
         assert "no such files" in refusal(["a,b,c"])
-        assert "beside the comma" in refusal(["a.en,"])
+        assert "next to the comma" in refusal(["a.en,"])
         assert "is a folder" in refusal([str(tmp_path)])
         assert "does not exist" in refusal([str(tmp_path / "gone" / "train.en")])
         assert "cannot be opened" in refusal(["a\0b"])

@@ -137,7 +137,7 @@ class TestReading:
     ) -> None:
         path = write(tmp_path / name, content.encode())
         assert refusal(path, "file").endswith(
-            "add --set data.raw=true to learn it as it stands"
+            "add --set data.raw=true to train on it unchanged"
         )
         assert read_documents(path, "file", raw=True).texts == [content]
         packed = write(tmp_path / "a.docx", b"PK\x03\x04")

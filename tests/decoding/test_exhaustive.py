@@ -183,7 +183,7 @@ def test_too_many_outputs_are_refused_after_the_first_step():
     # Without bos and eos 5 ids: 1 + 5 + 25 + 125 that end, 625 that are cut.
     message = refused(4, 7, fed, banned_ids=[BOS], max_sequences=780)
     assert (
-        "5 ids beside eos, at most 4 tokens with eos, has 781 outputs to score, more than 780"
+        "5 ids in addition to eos, at most 4 tokens with eos, has 781 outputs to score, more than 780"
         in message
     )
     assert message.endswith("lower the limit to 3 tokens")

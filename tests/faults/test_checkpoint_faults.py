@@ -316,7 +316,7 @@ def test_K3_with_every_checkpoint_damaged_nothing_begins_anew(
         ended = tiny_run(out, "training.keep_checkpoints=2")
         assert ended.code == 5
         assert "no sound checkpoint is left" in ended.said
-        assert "begin anew with --fresh" in ended.said
+        assert "start over with --fresh" in ended.said
         assert ended.said.count("\n") == 1
         assert not (out / "manifest.json").exists()
     assert verdict(out)["exit_code"] == 5

@@ -127,7 +127,7 @@ def test_C2_a_run_whose_checkpoints_are_gone_is_not_begun_anew(
         ended = tiny_run(out)
         assert (ended.code, ended.said.count("\n")) == (5, 1), ended.said
         assert (
-            "its checkpoints are gone; restore them, begin anew with --fresh"
+            "its checkpoints are gone; restore them, start over with --fresh"
             in ended.said
         )
 

@@ -484,11 +484,11 @@ def test_what_began_with_other_facts_is_kept_and_said(
     elif damage != "another":
         record.write_text("{" if damage == "broken" else "[]", "utf-8")
     said = {
-        "another": "begun with another by; give the same, or",
+        "another": "started with another by; give the same, or",
         "list": "another of, by",
     }
     with pytest.raises(
-        UsageError, match=said.get(damage, "what it was begun with is not known")
+        UsageError, match=said.get(damage, "what it was started with is not known")
     ):
         grown(tmp_path / "a", LINES[::-1], facts)
     assert partial.read_bytes() == before

@@ -52,7 +52,7 @@ def test_it_holds_all_that_was_found(checkup: Checkup) -> None:
 
 def test_sound_text_is_said_to_be_sound() -> None:
     html = page(Checkup("translation"))
-    assert "Nothing stands against training" in html
+    assert "Ready for training" in html
     assert "Nothing was found." in html
 
 

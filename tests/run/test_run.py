@@ -881,7 +881,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
     train()
     train("training.max_steps=13", "training.threads=2")
     assert (
-        "note: resumed with 2 threads, begun with 1 thread: the last bits of its sums may differ"
+        "note: resumed with 2 threads, started with 1 thread: the last bits of its sums may differ"
         in notes
     )
     assert durable.read_json(files.machine)["threads"] == 2
@@ -889,7 +889,7 @@ def test_another_number_of_threads_goes_on_with_a_note(
     notes.clear()
     train("training.max_steps=14", "training.threads=none")
     assert (
-        "note: resumed with 1 thread, begun with 2 threads: the last bits of its sums may differ"
+        "note: resumed with 1 thread, started with 2 threads: the last bits of its sums may differ"
         in notes
     )
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -790,7 +790,7 @@ def test_muon_without_a_matrix_for_it_is_refused_before_anything_is_read(
     with pytest.raises(UsageError) as caught:
         train(*bag, text=str(tmp_path / "nowhere.csv"))
     assert "model.num_encoder_layers = 0" in str(caught.value)
-    assert "take 'adamw', or at least one layer" in str(caught.value)
+    assert "use 'adamw', or at least one layer" in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 

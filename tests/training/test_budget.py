@@ -251,7 +251,7 @@ def test_a_run_begun_without_a_clock_is_not_ended_by_one(
 ) -> None:
     with pytest.raises(Interrupted):
         by_clock("run", "training.max_steps=60", minutes=None, stop_at=15)
-    with pytest.raises(UsageError, match="was begun without --minutes"):
+    with pytest.raises(UsageError, match="was started without --minutes"):
         by_clock("run", "training.max_steps=60")
 
 

@@ -300,7 +300,7 @@ def split_at_comma(item: str) -> list[Path]:
     way = both[0] if both else ways[0]
     if not all(way):
         raise DataError(
-            f"{item}: a file name is missing beside the comma; write train.en,train.de"
+            f"{item}: a file name is missing next to the comma; write train.en,train.de"
         )
     return [Path(name) for name in way]
 

@@ -119,7 +119,7 @@ def _utf8(text: str) -> bytes:
 
 def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     stages.enter(f"reading {path}")
-    learn = "or add --set data.raw=true to learn it as it stands"
+    learn = "or add --set data.raw=true to train on it unchanged"
     remedies = {name: f"{FILE_TYPES[name].remedy}, {learn}" for name in _RAW}
     accepted_type(path, _RAW if raw else _KINDS, _WANTED, remedies)
     readers = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}

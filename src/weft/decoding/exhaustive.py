@@ -211,7 +211,7 @@ def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
         else f"over 10^{math.floor(exponent)}"
     )
     raise UsageError(
-        f"exhaustive search of {choices} ids beside eos, at most {rules.max_len} tokens with eos, "
+        f"exhaustive search of {choices} ids in addition to eos, at most {rules.max_len} tokens with eos, "
         f"has {size} outputs to score, more than {rules.max_sequences:,}; "
         + (f"lower the limit to {longest} tokens" if longest else "use a beam")
     )

@@ -267,7 +267,7 @@ def _choose_tokenizer(tgt_lang: str) -> tuple[str, list[str]]:
         name, packages = _MECAB[language]
         if all(find_spec(package) for package in packages):
             return name, []
-        missing = f"BLEU counts characters, for want of MeCab; pip install 'sacrebleu[{language}]' to count words"
+        missing = f"BLEU counts characters, because MeCab is missing; pip install 'sacrebleu[{language}]' to count words"
         return "char", [missing]
     return ("char" if language in _BY_CHARACTER else "13a"), []
 

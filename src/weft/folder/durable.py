@@ -158,20 +158,20 @@ def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
 
 
 def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -> None:
-    remedy = f"remove {partial.name} to begin anew"
+    remedy = f"remove {partial.name} to start over"
     new = json.loads(to_json(facts))
     try:
         old = read_json(record)
     except FolderError:
         raise UsageError(
-            f"{partial}: what it was begun with is not known; {remedy}"
+            f"{partial}: what it was started with is not known; {remedy}"
         ) from None
     if not isinstance(old, dict):
         old = {}
     changed = [key for key in new if key not in old or old[key] != new[key]]
     if changed:
         raise UsageError(
-            f"{partial}: was begun with another {', '.join(changed)}; give the same, or {remedy}"
+            f"{partial}: was started with another {', '.join(changed)}; give the same, or {remedy}"
         )
 
 

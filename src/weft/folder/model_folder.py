@@ -246,7 +246,7 @@ class ClassificationConfig(FolderConfig):
     @classmethod
     def _each_label_once(cls, labels: list[str]) -> list[str]:
         if len(set(labels)) < len(labels):
-            raise ValueError("a label stands there twice")
+            raise ValueError("a label occurs twice")
         return labels
 
     def tokenizer_files(self) -> dict[str, SideSection]:

@@ -25,7 +25,7 @@ def draw_inspection(inspection: Inspection) -> Figure:
     if isinstance(inspection, ClassificationInspection):
         return draw_contributions(inspection)
     if isinstance(inspection, LanguageInspection):
-        title = f"What {_side('the model', inspection.lang)} looks at when it has read each token"
+        title = f"What {_side('the model', inspection.lang)} attends to after reading each token"
         return draw_maps(
             inspection.decoder, inspection.pieces, inspection.pieces, title
         )
@@ -33,7 +33,7 @@ def draw_inspection(inspection: Inspection) -> Figure:
         _side("target token", inspection.tgt_lang),
         _side("source", inspection.src_lang),
     )
-    title = f"What each {looker} looks at in the {seen}"
+    title = f"What each {looker} attends to in the {seen}"
     return draw_maps(
         inspection.cross, inspection.src_pieces, inspection.tgt_pieces, title
     )

@@ -107,8 +107,8 @@ def draw_mask(length: int = 20) -> Figure:
         interpolation="nearest",
     )
     axes.set(
-        title="A target token may look at itself and at what came before",
-        xlabel="position that is looked at (key)",
+        title="A target token may attend to itself and to earlier ones",
+        xlabel="position attended to (key)",
         ylabel="position that looks (query)",
     )
     axes.set_xticks(range(length))

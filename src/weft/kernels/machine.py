@@ -97,7 +97,7 @@ class Machine:
             operations.enable(self.kernels == "native", self.products)
         except native.UnavailableError as error:
             raise UsageError(
-                f"native kernels were chosen when the run began, and here {error} (or begin anew with --fresh)"
+                f"native kernels were chosen when the run began, and here {error} (or start over with --fresh)"
             ) from error
         return torch.device(self.device)
 

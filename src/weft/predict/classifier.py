@@ -191,7 +191,7 @@ class Classifier:
                     probabilities[batch] = logits.softmax(-1)
         if not probabilities.isfinite().all():
             raise DivergedError(
-                "the model's output is not a number; train it anew, or use an earlier checkpoint"
+                "the model's output is not a number; train it again, or use an earlier checkpoint"
             )
         return probabilities
 

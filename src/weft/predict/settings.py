@@ -136,7 +136,7 @@ class DecodingSettings:
             )
         if self.exhaustive and self.beam_size is not None:
             raise UsageError(
-                "beam_size is for a beam, and exhaustive looks at everything; leave one of them out"
+                "beam_size is for a beam, and exhaustive scores everything; leave one of them out"
             )
         if self.coverage_penalty and (self.exhaustive or self.sampling):
             raise UsageError(

@@ -97,7 +97,7 @@ def _refuse_lost_checkpoints(request: Request, folder: RunFolder) -> None:
     has_saved = finished or (before is not None and before.saved_step > 0)
     if not has_saved or Checkpoints(folder.checkpoints, 1).holds_any:
         return
-    anew = "begin anew with --fresh"
+    anew = "start over with --fresh"
     if request.teacher:
         anew = "give another --output"
     further = ""

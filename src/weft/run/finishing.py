@@ -123,7 +123,7 @@ def _model_of(folder: RunFolder, recipe: Recipe) -> Task[Any, Any, Any]:
     """Return the run's own model, its weights still to come."""
     if not folder.config.is_file():
         raise FolderError(
-            f"{folder.config}: missing, as in runs begun by an earlier version; give the run's own command with "
+            f"{folder.config}: missing, as in runs of an earlier version; give the run's own command with "
             "--set training.max_steps=N, N being the step that it has reached"
         )
     config = model_folder.read_config(folder.config)

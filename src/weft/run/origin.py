@@ -126,7 +126,7 @@ def begin_or_go_on(
     is_over = _is_over(folder) and is_same
     if changed_texts and is_over:
         raise UsageError(
-            f"{folder.model_folder} is finished, and the new text was not trained on; begin anew with --fresh, "
+            f"{folder.model_folder} is finished, and the new text was not trained on; start over with --fresh, "
             f"or train its model further on it with --from {folder.model_folder} and another --output"
         )
     known = [*kept.get("overrides", []), *overrides]
@@ -153,7 +153,7 @@ def _refuse_differences(out: Path, differences: Sequence[str], may_allow: bool) 
     is_allowed = may_allow and not is_finished(out)
     hint = ", or allow it with --allow-data-change" if is_allowed else ""
     raise UsageError(
-        f"{out} holds a run that differs: {shown}; continue with the same, give another --output, or begin anew "
+        f"{out} holds a run that differs: {shown}; continue with the same, give another --output, or start over "
         f"with --fresh{hint}"
     )
 
@@ -170,7 +170,7 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
     keys = {"recipe", "texts", "from"}
     if not isinstance(record, dict) or not keys <= record.keys():
         raise FolderError(
-            f"{folder.recipe}: does not say what the run was begun from; restore the file"
+            f"{folder.recipe}: does not say what the run was started from; restore the file"
         )
     return _without_tracker(record)
 

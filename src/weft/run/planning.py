@@ -129,8 +129,8 @@ def _plan_by_clock(
     minutes = request.minutes
     if goes_on and minutes is not None and not folder.plan.is_file():
         raise UsageError(
-            f"{request.out} was begun without --minutes, and its schedule depends on its number of steps; continue "
-            "without it, end it with weft finish, or begin anew with --fresh"
+            f"{request.out} was started without --minutes, and its schedule depends on its number of steps; continue "
+            "without it, end it with weft finish, or start over with --fresh"
         )
     width = int(recipe.model.model_dump().get("d_model", 1))
     elapsed = time.monotonic() - request.began

@@ -184,7 +184,7 @@ def _machine_of_first_start(folder: RunFolder) -> Machine:
         ) from None
     if machine.device == "cuda" and not torch.cuda.is_available():
         raise UsageError(
-            f"{folder.model_folder}: was begun on a GPU, and this machine has none; continue where there is one"
+            f"{folder.model_folder}: was started on a GPU, and this machine has none; continue where there is one"
         )
     return machine
 
@@ -203,7 +203,7 @@ def _with_threads(
     before = counted_threads(machine.threads)
     now = counted_threads(threads)
     log.note(
-        f"note: resumed with {now}, begun with {before}: the last bits of its sums may differ"
+        f"note: resumed with {now}, started with {before}: the last bits of its sums may differ"
     )
     machine = replace(machine, threads=threads)
     machine = machine.measured() if machine.peak_flops else machine

@@ -241,7 +241,7 @@ def contents(out: Path) -> str:
     about = "no training text, but README.md names its files"
     if not RunFolder(out).train_hashes.is_file() and not (out / WORDS).is_file():
         return f"weights and vocabularies; {about}"
-    what = "hashes that tell overlap with a test text and unseen words"
+    what = "hashes that detect overlap with a test text and unseen words"
     return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"
 
 
@@ -260,7 +260,7 @@ def _too_few(pairs: int) -> list[str]:
         return []
     which = "1 pair proves" if pairs == 1 else f"{pairs:,} pairs prove"
     return [
-        f"{which} nothing: whether int8 translates as well takes {_FEW} or more to tell"
+        f"{which} nothing: to show that int8 translates as well takes {_FEW} or more"
     ]
 
 

@@ -355,7 +355,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         if not shape.num_encoder_layers:
             return f"{bag.capitalize()} {width}"
         layers = f"A Transformer encoder of {shape.num_encoder_layers} layers {width}"
-        return f"{layers} beside {bag}" if shape.ngrams > 1 else layers
+        return f"{layers} and {bag}" if shape.ngrams > 1 else layers
 
     @property
     def _first_id(self) -> int | None:

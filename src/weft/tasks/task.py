@@ -490,7 +490,7 @@ def refuse_other_kind(config: FolderConfig, wanted: type[F]) -> F:
     """Return the config as one of the wanted task. Raises FolderError where it is another's."""
     if not isinstance(config, wanted):
         raise FolderError(
-            f"a config for {config.task} stands where another was expected; restore the folder"
+            f"a config for {config.task} is where another was expected; restore the folder"
         )
     return config
 

@@ -113,7 +113,7 @@ def read_time_plan(path: Path) -> TimePlan | None:
         return TimePlan(**durable.read_json(path))
     except TypeError:
         raise FolderError(
-            f"{path}: does not hold a plan; restore the file, or begin anew with --fresh"
+            f"{path}: does not hold a plan; restore the file, or start over with --fresh"
         ) from None
 
 
@@ -173,7 +173,7 @@ def _first_plan(
         beside = elapsed + costs.ending + costs.evaluation
         least = (beside + LEAST_STEPS * costs.step) * 1.2 / 60
         raise UsageError(
-            f"--minutes {minutes:g} is too short: {beside:.0f} seconds pass beside the steps, and a step takes "
+            f"--minutes {minutes:g} is too short: {beside:.0f} seconds are needed outside the steps, and a step takes "
             f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, less text to score, or a "
             "smaller model"
         )

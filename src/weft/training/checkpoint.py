@@ -176,7 +176,7 @@ class Checkpoints:
                 or f"those set aside as {DAMAGED}* are all there is"
             )
             raise FolderError(
-                f"{self.folder}: no sound checkpoint is left; {why}; begin anew with --fresh"
+                f"{self.folder}: no sound checkpoint is left; {why}; start over with --fresh"
             )
         return None
 

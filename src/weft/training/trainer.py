@@ -38,7 +38,7 @@ from weft.training.optimizer import (
 OPEN = 2**40  # more steps than any run has
 # below it a score is chance, a few words that happen to be right, and the loss decides
 LEAST = {"dev_bleu": 5.0}
-CALMER = "begin anew (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
+CALMER = "start over (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
 class Batch(Protocol):

@@ -33,7 +33,7 @@ BESIDE = Yardsticks(guessing=6.0, tokens=4.0, pairs=3.0)
             NOT_YET,
             "no better than counting which token follows which: 3.00 against 3.00 nats a token",
         ),
-        (2.99, USABLE, "it foretells more than pairs of tokens tell"),
+        (2.99, USABLE, "it predicts better than pairs of tokens do"),
     ],
 )
 def test_the_rules(loss: float, verdict: str, why: str) -> None:

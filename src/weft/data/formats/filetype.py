@@ -62,13 +62,13 @@ FILE_TYPES = {
         FileType(
             "srt",
             "subtitles (SRT)",
-            "take out the numbers and times, a sentence a line",
+            "remove the numbers and times, one sentence per line",
             is_text=True,
         ),
         FileType(
             "vtt",
             "subtitles (WebVTT)",
-            "take out the times, a sentence a line",
+            "remove the times, one sentence per line",
             is_text=True,
         ),
         FileType("html", "an HTML page", _TAKE_OUT, is_text=True),

@@ -49,7 +49,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
                 yield chunk
         except EOFError:
             raise DataError(
-                f"{path}: the gzip file is cut off; copy it again"
+                f"{path}: the gzip file is truncated; copy it again"
             ) from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise DataError(

@@ -320,7 +320,7 @@ def _parse(where: str, line: str) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     again = _first_repeated(key for key, _ in pairs)
     if again is not None:
-        raise ValueError(f"the key {again[:_MOST_CHARS]!r} stands twice in one object")
+        raise ValueError(f"the key {again[:_MOST_CHARS]!r} occurs twice in one object")
     return dict(pairs)
 
 

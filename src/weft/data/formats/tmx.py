@@ -257,7 +257,7 @@ class _Walk(ABC):
 
     def _refuse_declaration(self, *_: object) -> NoReturn:
         self._refuse(
-            "a document type with declarations of its own, which are not read; take out what stands in its [...]"
+            "a document type with declarations of its own, which are not read; remove the contents of its [...]"
         )
 
     def _refuse_entity(self, name: str, *_: object) -> NoReturn:

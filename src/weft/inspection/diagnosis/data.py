@@ -20,7 +20,7 @@ def label_variants(evidence: Evidence) -> Cause | None:
         "label-variants",
         "the model has labels that differ in case, spaces or marks alone, and takes them for different: "
         f"{alike_in_words(alike)}",
-        "write them alike in the text (weft check names the rows) and train anew",
+        "unify them in the text (weft check names the rows) and train again",
     )
 
 
@@ -54,5 +54,5 @@ def too_little_text(evidence: Evidence) -> Cause | None:
     return Cause(
         "too-little-text",
         f"{num_rows:,} different {task.unit} were trained on",
-        f"find more; from fewer than {task.few_rows:,} {task.unit} little is learned but what they say themselves",
+        f"find more; from fewer than {task.few_rows:,} {task.unit} a model learns little but these very {task.unit}",
     )

@@ -40,7 +40,7 @@ def source_ignored(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "source-ignored",
-        f"beside the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
+        f"with the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
         "the model writes in the target language, but not what the source says",
         "are the lines of the training text out of step (weft check finds where)? else train for longer",
     )
@@ -156,7 +156,7 @@ def too_short_or_long(evidence: Evidence) -> Cause | None:
         f"the translations have {100 * written / wanted:.0f} % of the references' characters; the recipe's "
         f"length_penalty is {penalty:g}, its beam_size {beam_size}",
         f"are the targets of the training text so {how}, or was it trained too "
-        f"briefly? then mend or train longer; else weft translate{search} --length-penalty "
+        f"briefly? then correct it or train longer; otherwise weft translate{search} --length-penalty "
         f"{direction} {penalty:g}",
     )
 
@@ -176,7 +176,7 @@ def one_label(evidence: Evidence) -> Cause | None:
     if often < 0.95 * count or labelling.most_frequent > 0.8 * count:
         return None
     remedy = (
-        "look at the labels of the training text (weft check); if one of them is far more frequent, give "
+        "check the labels of the training text (weft check); if one of them is far more frequent, give "
         "training.class_weights a table in which each label has the inverse of its rows"
     )
     return Cause(
@@ -211,7 +211,7 @@ def out_of_balance(
     elif weighted := _without_weights(run):
         remedy = weighted
     elif true[over] < true[under]:
-        remedy = "look whether the training text has that label as seldom as this text does (weft check)"
+        remedy = "check whether that label is as rare in the training text as in this text (weft check)"
     else:
         remedy = "train with training.class_weights=balanced as well, which gives rare labels more weight"
     return Cause(

@@ -90,11 +90,11 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
         if last > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
             ten_times = "ten times training.learning_rate, which is"
             remedy += (
-                f"; or begin anew with {ten_times} {rate:g}: it learned next to nothing"
+                f"; or start over with {ten_times} {rate:g}: it learned next to nothing"
             )
     elif steps <= warmup:
         evidence = f"{about_long_warmup(warmup, steps)}; the {what} loss was {last:.2f} in the end"
-        remedy = f"begin anew (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
+        remedy = f"start over (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
     elif steps < warmup + ENOUGH_STEPS and (
         len(curve) < 3 or last > FAR_FROM_LEARNED * chance
     ):
@@ -162,7 +162,7 @@ def long_warm_up(evidence: Evidence) -> Cause | None:
     said = about_long_warmup(run.warmup_steps, run.planned_steps)
     if not said:
         return None
-    remedy = f"begin anew (--fresh) with {shorter_warmup(run.planned_steps)}"
+    remedy = f"start over (--fresh) with {shorter_warmup(run.planned_steps)}"
     return Cause("long-warm-up", said, remedy)
 
 

@@ -26,8 +26,8 @@ def wrong_direction(evidence: Evidence) -> Cause | None:
     return Cause(
         "wrong-direction",
         f"with its sides exchanged the text costs {swapped:.2f} nats a token, not {loss:.2f}",
-        f"the model translates {config.src_lang} to {config.tgt_lang}; give the text in that order. What else "
-        "is said here is of the text with its sides exchanged",
+        f"the model translates {config.src_lang} to {config.tgt_lang}; give the text in that order. The other "
+        "causes are about the text with its sides exchanged",
     )
 
 

@@ -57,7 +57,7 @@ def with_labels(
     if alike:
         says.append(
             f"labels that differ in case, spaces or marks alone count as different: {alike_in_words(alike)}; "
-            "write them alike and train anew"
+            "unify them and train again"
         )
     if absent:
         says.append(
@@ -81,7 +81,7 @@ def judge(
     count = len(labels)
     if count < FEW_JUDGED:
         return not_judged(
-            f"dev has {count} rows, too few to tell; {FEW_JUDGED} are needed"
+            f"dev has {count} rows, too few to judge; {FEW_JUDGED} are needed"
         )
     wanted = [", ".join(sorted(some)) for some in labels]
     given = [", ".join(sorted(answer.labels)) for answer in answers]
@@ -189,7 +189,7 @@ def _verdict(
     if count - right > HALVED * (count - frequent):
         doubts.append(f"{count - right} of {count} answers are wrong")
     if doubts:
-        return DRAFT, f"to be looked over: {'; '.join(doubts)}"
+        return DRAFT, f"to be reviewed: {'; '.join(doubts)}"
     return (
         USABLE,
         f"for text like the training text; {count - right} of {count} answers are wrong",

@@ -40,7 +40,7 @@ def judge_language_model(
     seen = encode(_beginnings(train, MOST_CHARACTERS))
     unseen = encode(_beginnings(dev, MOST_CHARACTERS // 10))
     if sum(map(len, unseen)) < 2 or sum(map(len, seen)) < 2:
-        return not_judged("dev has no text to tell by")
+        return not_judged("dev has no text to judge by")
     unit = "character" if task.config.tokenizer.kind == "character" else "token"
     beside = yardsticks(seen, unseen, task.config.vocab_size)
     return judge(loss, beside, unit, by_heart)
@@ -58,7 +58,7 @@ def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgeme
         first = _no_better(loss, beside.pairs, what, unit)
     else:
         verdict = USABLE
-        first = f"for text like the training text: it foretells more than pairs of {unit}s tell"
+        first = f"for text like the training text: it predicts better than pairs of {unit}s do"
     unsure = (
         f"the next {unit} of dev is as unsure to it as one among {_among(loss)} equally likely ones; "
         f"among {_among(beside.pairs)} where pairs are counted, {_among(beside.tokens)} where {unit}s are, "

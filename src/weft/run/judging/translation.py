@@ -103,7 +103,7 @@ def judge(
     count = len(references)
     if count < FEW_JUDGED:
         return not_judged(
-            f"dev has {count} sentences, too few to tell; {FEW_JUDGED} are needed"
+            f"dev has {count} sentences, too few to judge; {FEW_JUDGED} are needed"
         )
     texts = [prediction.text for prediction in predictions]
     counts = outcomes(predictions, references, language)
