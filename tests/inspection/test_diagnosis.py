@@ -577,7 +577,7 @@ def test_names_labels_that_are_alike_and_those_that_dev_or_the_text_lacks(
     )
     for found in (by_run, with_text):
         assert "'Order' and 'order'" in found["label-variants"].evidence
-        assert "write them alike" in found["label-variants"].remedy
+        assert "unify them" in found["label-variants"].remedy
     assert (
         "dev text has no row of 'greeting' (1 of 4 labels)"
         in by_run["labels-not-judged"].evidence

@@ -133,7 +133,7 @@ def test_the_highest_rate_of_another_schedule_is_kept(tmp_path: Path) -> None:
 def test_too_little_time_says_what_is_possible(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError,
-        match=r"--minutes 0.5 is too short: 47 seconds pass .*; give at least --minutes 1.4",
+        match=r"--minutes 0.5 is too short: 47 seconds are needed .*; give at least --minutes 1.4",
     ):
         settled(tmp_path / "p", minutes=0.5)
     assert settled(tmp_path / "p", minutes=1.4).expected_steps >= 20

@@ -112,7 +112,7 @@ def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
     assert [*said.says[: len(found.says)]] == [*found.says]
     alike, absent = said.says[len(found.says) :]
     assert "alone count as different" in alike
-    assert "'billing' and 'Billing'; 'order' and 'or-der'; write them alike" in alike
+    assert "'billing' and 'Billing'; 'order' and 'or-der'; unify them" in alike
     assert absent.startswith(
         "dev has no row of 'Billing', 'or-der', 'return' (3 of 5 labels): "
     )

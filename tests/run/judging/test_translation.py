@@ -94,7 +94,7 @@ def test_every_outcome_is_counted_once() -> None:
             NOT_YET,
             "3 of 30 translations have less than half of the reference's words",
         ),
-        ({"right": 19}, NOT_JUDGED, "dev has 19 sentences, too few to tell"),
+        ({"right": 19}, NOT_JUDGED, "dev has 19 sentences, too few to judge"),
     ],
 )
 def test_the_rules(counts: dict[str, int], verdict: str, why: str) -> None:
