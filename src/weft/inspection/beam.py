@@ -1,6 +1,4 @@
-"""A beam search as a tree: which beginnings it kept, which it dropped and when, and what ended
-how.
-"""
+"""A beam search as a tree: the prefixes that it kept, those that it dropped, and how they ended."""
 
 from dataclasses import dataclass
 from math import exp
@@ -20,13 +18,13 @@ Fate = Literal["goes on", "dropped", "ended", "open"]
 
 @dataclass(frozen=True)
 class Node:
-    """One token of one or several hypotheses; `parent` is the number of the node before it, None at
+    """A token of one or several hypotheses; `parent` is the number of the node before it, None at
     the start.
 
     `log_prob` is that of all tokens up to here, `probability` that of this token alone. `fate`:
     hypotheses go on from here; or none did, and the branch was dropped at the next step; or it
     ended here, with `score`, its log-probability by its length; or it was still open when the
-    search had its answer. `is_best`: part of that.
+    search had its answer. `is_best`: part of that answer.
     """
 
     parent: int | None
@@ -68,7 +66,8 @@ class BeamTree:
 def grow_tree(task: Translation, src: list[int], beam_size: int) -> BeamTree:
     """Search once more, by the model's own steps, and keep what the beam held at each."""
     steps: list[tuple[list[Hypothesis], list[Hypothesis]]] = []
-    device, decoding = torch.device(task.machine.device), task.config.decoding
+    device = torch.device(task.machine.device)
+    decoding = task.config.decoding
     longest = output_limit(decoding, len(src), task.model.max_len)
 
     def step(newest: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
@@ -86,10 +85,14 @@ def grow_tree(task: Translation, src: list[int], beam_size: int) -> BeamTree:
         banned_ids=BANNED,
         watch=lambda live, ended: steps.append((live, ended)),
     )
-    winner = (*best.ids, EOS_ID) if best.finished else tuple(best.ids)
-    return BeamTree(
-        beam_size, decoding.length_penalty, _nodes(steps, winner, task.tokenizers[1])
-    )
+    nodes = _nodes(steps, _ids_of(best), task.tokenizers[1])
+    return BeamTree(beam_size, decoding.length_penalty, nodes)
+
+
+def _ids_of(hypothesis: Hypothesis) -> tuple[int, ...]:
+    """Return the ids of a hypothesis, the end symbol counted where it has one."""
+    end = (EOS_ID,) if hypothesis.finished else ()
+    return (*hypothesis.ids, *end)
 
 
 def _nodes(
@@ -97,14 +100,14 @@ def _nodes(
     winner: tuple[int, ...],
     tokenizer: Tokenizer,
 ) -> list[Node]:
-    """Every beginning that was kept is told by its ids; a node goes on where another begins with
-    all of its.
+    """Return a node for each prefix that the search kept, told apart by their ids.
+
+    A node goes on where another prefix begins with all of its ids.
     """
-    kept = [
-        (number, (*h.ids, EOS_ID) if h.finished else tuple(h.ids), h)
-        for number, (live, ended) in enumerate(steps, start=1)
-        for h in sorted([*live, *ended], key=lambda h: -h.log_prob)
-    ]
+    kept = []
+    for number, (live, ended) in enumerate(steps, start=1):
+        ranked = sorted([*live, *ended], key=lambda each: -each.log_prob)
+        kept += [(number, _ids_of(each), each) for each in ranked]
     numbers = {ids: number for number, (_, ids, _) in enumerate(kept)}
     parents = {ids[:-1] for _, ids, _ in kept}
 
@@ -121,11 +124,11 @@ def _nodes(
             step=step,
             piece=tokenizer.pieces(list(ids))[-1],
             id=ids[-1],
-            log_prob=h.log_prob,
-            probability=exp(h.token_log_probs[-1]),
+            log_prob=hypothesis.log_prob,
+            probability=exp(hypothesis.token_log_probs[-1]),
             fate=fate(step, ids),
-            score=h.score if h.finished else None,
+            score=hypothesis.score if hypothesis.finished else None,
             is_best=winner[: len(ids)] == ids,
         )
-        for step, ids, h in kept
+        for step, ids, hypothesis in kept
     ]

@@ -23,13 +23,11 @@ def write_checkup(checkup: Checkup, path: Path) -> None:
     Raises UsageError for another suffix, FolderError where it cannot be written.
     """
     refuse_other_suffixes(path, FORMATS)
-    is_page = path.suffix.lower() == ".html"
-    durable.write_text(
-        path,
-        page(checkup)
-        if is_page
-        else json.dumps(checkup.to_json(), ensure_ascii=False) + "\n",
-    )
+    if path.suffix.lower() == ".html":
+        content = page(checkup)
+    else:
+        content = json.dumps(checkup.to_json(), ensure_ascii=False) + "\n"
+    durable.write_text(path, content)
 
 
 def page(checkup: Checkup) -> str:
@@ -50,14 +48,14 @@ def page(checkup: Checkup) -> str:
 
 
 def _verdict(checkup: Checkup) -> str:
-    found = [
-        counted(n, f"{_WORDS[s].lower()}s" if s != "fatal" else "fatal findings")
-        for s, n in checkup.counts().items()
+    names = {"fatal": "fatal findings", "warning": "warnings", "note": "notes"}
+    counts = [
+        counted(count, names[severity]) for severity, count in checkup.counts().items()
     ]
     words = f"{checkup.words().capitalize()}."
     kind = "fatal" if checkup.is_fatal else "sound"
     notes = "".join(f"<p>{escape(note)}</p>" for note in checkup.notes)
-    return f'<div class="verdict {kind}"><p><b>{words}</b> {", ".join(found)}.</p>{notes}</div>'
+    return f'<div class="verdict {kind}"><p><b>{words}</b> {", ".join(counts)}.</p>{notes}</div>'
 
 
 def _finding(finding: Finding) -> str:

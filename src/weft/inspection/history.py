@@ -1,4 +1,4 @@
-"""What runs wrote down about themselves while they trained, read again."""
+"""The curves of runs, read from what they wrote down while they trained."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _IN_TRAINING_ALONE = {
 
 @dataclass(frozen=True)
 class History:
-    """What metrics.jsonl says of a run: training losses and evaluations on dev, each with its step.
+    """The training losses and evaluations on dev in a run's metrics.jsonl, each with its step.
 
     `disturbed` are the names of what makes the training loss another than that on dev; None where
     the run's recipe cannot be read.
@@ -48,43 +48,42 @@ class History:
 
     @property
     def loss(self) -> str | None:
-        """The key of the evaluations that is a loss."""
+        """Return the key of the evaluations that is a loss."""
         return next((key for key in self._keys if key.endswith("loss")), None)
 
     @property
     def score(self) -> str | None:
-        """The key of the evaluations that is shown beside the losses: the first that is none."""
+        """Return the key that is shown beside the losses: the first that is none."""
         return next((key for key in self._keys if not key.endswith("loss")), None)
 
     @property
     def best(self) -> Mapping[str, float] | None:
-        """The evaluation that the trainer keeps; of equal ones the first."""
-        decided = [line for line in self.evaluations if self._keys[0] in line]
-        return max(
-            decided,
-            key=lambda line: rank({k: v for k, v in line.items() if k != "step"}),
-            default=None,
-        )
+        """Return the evaluation that the trainer keeps; of equal ones the first."""
+        deciding = [line for line in self.evaluations if self._keys[0] in line]
+        return max(deciding, key=_rank, default=None)
 
     @property
     def _keys(self) -> list[str]:
-        return list(
-            dict.fromkeys(
-                key for line in self.evaluations for key in line if key != "step"
-            )
-        )
+        keys = [key for line in self.evaluations for key in line if key != "step"]
+        return list(dict.fromkeys(keys))
 
     def values(self, key: str) -> tuple[list[int], list[float]]:
-        """Steps and values of one key of the evaluations."""
-        found = [
-            (int(line["step"]), line[key]) for line in self.evaluations if key in line
-        ]
-        return [step for step, _ in found], [value for _, value in found]
+        """Return steps and values of one key of the evaluations."""
+        lines = [line for line in self.evaluations if key in line]
+        steps = [int(line["step"]) for line in lines]
+        values = [line[key] for line in lines]
+        return steps, values
+
+
+def _rank(line: Mapping[str, float]) -> Any:
+    """Rank an evaluation as the trainer does."""
+    return rank({key: value for key, value in line.items() if key != "step"})
 
 
 def read_history(folder: Path) -> History:
-    """Return the curves of a run that has ended or still goes on; what is no line of them (a kill's
-    last) is left out.
+    """Return the curves of a run that has ended or still goes on.
+
+    What is no whole line, as the last one of a run that was killed, is left out.
 
     Raises FolderError where the folder is missing or nothing was logged.
     """
@@ -98,7 +97,7 @@ def read_history(folder: Path) -> History:
         ) from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
-    lines = [found for raw in content.split(b"\n") if (found := _line(raw))]
+    lines = [line for line in map(_line, content.split(b"\n")) if line]
     losses = [(int(line["step"]), line["loss"]) for line in lines if "loss" in line]
     rates = [
         (int(line["step"]), line["learning_rate"])
@@ -116,7 +115,7 @@ def read_history(folder: Path) -> History:
 
 
 def _disturbed(folder: Path) -> tuple[str, ...] | None:
-    """What a run's recipe sets of that which is in its training loss alone."""
+    """Return what makes a run's training loss another than that on dev, by its recipe."""
     try:
         recipe = durable.read_json(RunFolder(folder).recipe)["recipe"]
         values = {
@@ -124,11 +123,8 @@ def _disturbed(folder: Path) -> tuple[str, ...] | None:
         }
     except (FolderError, KeyError, TypeError, AttributeError):
         return None
-    return tuple(
-        dict.fromkeys(
-            name for place, name in _IN_TRAINING_ALONE.items() if values[place]
-        )
-    )
+    names = [name for place, name in _IN_TRAINING_ALONE.items() if values[place]]
+    return tuple(dict.fromkeys(names))
 
 
 def _line(raw: bytes) -> dict[str, float]:

@@ -1,5 +1,5 @@
-"""What a language model does with one text: its vectors, every layer's and head's attention, and
-what comes next.
+"""A language model at work on a text: its vectors, the attention of all layers and heads, and the
+next tokens.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -30,11 +30,11 @@ NUM_NEXT = 20
 
 @dataclass(frozen=True, eq=False)
 class LanguageInspection:
-    """One text as the model reads it.
+    """A text as the model reads it.
 
     Pieces and ids begin with the symbol that a document begins with. `chosen[t]` is token t + 1 as
     it stands there, `alternatives[t]` are the most probable ones at its place, `next` those after
-    the last. `decoder` has the maps, of shape (layers, H, T, T): what the model looked at when it
+    the last. `decoder` has the maps, of shape (layers, H, T, T): what the model attended to when it
     had read each token.
     """
 
@@ -52,7 +52,7 @@ class LanguageInspection:
 
     @property
     def notes(self) -> list[str]:
-        """What to say beside it."""
+        """Say what a reader must know beside it."""
         return [f"the text was cut after {self.max_len - 1} tokens"] if self.cut else []
 
     def to_json(self) -> dict[str, Any]:
@@ -85,20 +85,21 @@ def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises
     UsageError for a text with nothing in it.
     """
-    (tokenizer,), model = task.tokenizers, task.model
+    (tokenizer,) = task.tokenizers
+    model = task.model
     line, ids = some_text(text, tokenizer)
     limit = min(MAX_TOKENS, task.config.window_len)
     row = [task.predictor().start_id, *ids[: limit - 1]]
     record = AttentionRecord()
     with evaluating(model):
-        given = torch.tensor([row], device=task.machine.device)
-        probabilities = model(given, None, record)[0].float().softmax(-1).cpu()
+        batch = torch.tensor([row], device=task.machine.device)
+        probabilities = model(batch, None, record)[0].float().softmax(-1).cpu()
         beside = [
-            part(given, len(row), None)
+            part(batch, len(row), None)
             for part in (model.ngrams, model.matches)
             if part is not None
         ]
-        vectors = embedded(model.embedding, given, beside)
+        vectors = embedded(model.embedding, batch, beside)
     pieces = tokenizer.pieces(row)
     return LanguageInspection(
         text=line,

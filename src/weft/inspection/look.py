@@ -1,4 +1,4 @@
-"""One text seen through a model of any task."""
+"""A text seen through a model of any task."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Inspection = TranslationInspection | LanguageInspection | ClassificationInspecti
 
 
 def inspect_text(task: Task[Any, Any, Any], text: str) -> Inspection:
-    """What the model does with a text. Raises UsageError for a text with nothing in it."""
+    """Run the model on a text and keep what it did. Raises UsageError for an empty text."""
     if isinstance(task, Translation):
         return inspect_translation(task, text)
     if isinstance(task, LanguageModelling):

@@ -1,85 +1,107 @@
-"""A translator tried with some pairs: what it writes, and what their targets cost it."""
+"""A translator tried with some pairs: its translations, and the loss of their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from weft.console import stages
 from weft.data.corpus import ParallelText
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from weft.inspection.tokens import padded
 from weft.predict.prediction import Prediction
 from weft.predict.text import evaluating
 from weft.tasks.translation import Translation
+
+Row = list[int]
 
 _BATCH = 32
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What a translator does with some pairs; each figure is found when it is first asked for."""
+    """A translator and some pairs; each figure is computed when it is first asked for."""
 
     task: Translation
     text: ParallelText
 
     @cached_property
     def predictions(self) -> list[Prediction]:
-        """As `weft translate` gives them."""
+        """Translate the sources, as `weft translate` does."""
         stages.enter(f"translating {len(self.text):,} pairs")
-        found = self.task.predictor().translate_stream(self.text.src, chunk=_BATCH)
-        return list(stages.counted(found, "pairs", every=1))
+        translator = self.task.predictor()
+        stream = translator.translate_stream(self.text.src, chunk=_BATCH)
+        return list(stages.counted(stream, "pairs", every=1))
 
     @cached_property
     def bleu(self) -> float:
-        """Of these translations."""
+        """Score these translations."""
         return self.task.scores_of(self.text, self.predictions).bleu
 
     @cached_property
     def own(self) -> tuple[float, float]:
-        """Loss in nats a token, and the mean probability of the end where it is."""
-        return self._loss(self._rows(self.text.src, 0), self._rows(self.text.tgt, -1))
+        """Return the loss in nats a token, and the mean probability of the end where it is."""
+        src, tgt = self._encode()
+        return self._loss(src, tgt)
 
     @cached_property
     def by_other_sources(self) -> float:
-        """The loss of the targets beside the sources of other pairs."""
-        src = self._rows(self.text.src, 0)
-        return self._loss(src[1:] + src[:1], self._rows(self.text.tgt, -1))[0]
+        """Return the loss of the targets beside the sources of other pairs."""
+        src, tgt = self._encode()
+        loss, _ = self._loss(src[1:] + src[:1], tgt)
+        return loss
 
     @cached_property
     def exchanged(self) -> "Probe":
-        """The same with each side taken for the other."""
+        """Return the same with each side taken for the other."""
         return Probe(self.task, exchanged(self.text))
 
-    def _rows(self, texts: Sequence[str], side: int) -> list[list[int]]:
-        tokenizer = self.task.tokenizers[side]
-        limit = (
-            self.task.config.max_src_len - 1
-            if side == 0
-            else self.task.model.max_len - 2
-        )
-        return [[*ids[:limit], EOS_ID] for ids in tokenizer.encode_batch(list(texts))]
+    def _encode(self) -> tuple[list[Row], list[Row]]:
+        """Encode both sides, cut to what the model reads, each row with its end symbol."""
+        src_tokenizer, tgt_tokenizer = self.task.tokenizers
+        src_limit = self.task.config.max_src_len - 1
+        tgt_limit = self.task.model.max_len - 2
+        src = _rows(src_tokenizer, self.text.src, src_limit)
+        tgt = _rows(tgt_tokenizer, self.text.tgt, tgt_limit)
+        return src, tgt
 
-    def _loss(
-        self, src: Sequence[list[int]], tgt: Sequence[list[int]]
-    ) -> tuple[float, float]:
-        total, count, ends = 0.0, 0, []
-        device = torch.device(self.task.machine.device)
+    def _loss(self, src: Sequence[Row], tgt: Sequence[Row]) -> tuple[float, float]:
+        """Return the loss in nats a target token, and the mean probability of the end symbols."""
+        total = 0.0
+        count = 0
+        ends: list[float] = []
         stages.enter(f"finding what {len(tgt):,} targets cost")
         with evaluating(self.task.model):
             for first in range(0, len(src), _BATCH):
-                some = slice(first, first + _BATCH)
                 stages.count(first, "pairs")
-                out = _padded(tgt[some]).to(device)
-                begun = _padded([[BOS_ID, *row[:-1]] for row in tgt[some]]).to(device)
-                logits = self.task.model(_padded(src[some]).to(device), begun)
-                found = (
-                    logits.float().log_softmax(-1).gather(-1, out[..., None])[..., 0]
-                )
-                total -= float(found[out != PAD_ID].sum())
-                count += int((out != PAD_ID).sum())
-                ends += found[out == EOS_ID].exp().tolist()
-        return total / max(count, 1), sum(ends) / max(len(ends), 1)
+                last = first + _BATCH
+                src_batch = src[first:last]
+                tgt_batch = tgt[first:last]
+                tgt_out = self._padded(tgt_batch)
+                log_probs = self._log_probs(src_batch, tgt_batch, tgt_out)
+                is_token = tgt_out != PAD_ID
+                is_end = tgt_out == EOS_ID
+                total -= float(log_probs[is_token].sum())
+                count += int(is_token.sum())
+                ends += log_probs[is_end].exp().tolist()
+        loss = total / max(count, 1)
+        end = sum(ends) / max(len(ends), 1)
+        return loss, end
+
+    def _log_probs(
+        self, src: Sequence[Row], tgt: Sequence[Row], tgt_out: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        """Return the log-probability of each target token."""
+        tgt_in = self._padded([[BOS_ID, *row[:-1]] for row in tgt])
+        logits = self.task.model(self._padded(src), tgt_in)
+        log_probs = logits.float().log_softmax(-1)
+        chosen = log_probs.gather(-1, tgt_out[..., None])
+        return chosen.squeeze(-1)
+
+    def _padded(self, rows: Sequence[Row]) -> Int[Tensor, "B L"]:
+        return padded(rows).to(self.task.machine.device)
 
 
 def exchanged(text: ParallelText) -> ParallelText:
@@ -87,6 +109,6 @@ def exchanged(text: ParallelText) -> ParallelText:
     return replace(text, src=text.tgt, tgt=text.src)
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+def _rows(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[Row]:
+    encoded = tokenizer.encode_batch(list(texts))
+    return [[*ids[:limit], EOS_ID] for ids in encoded]

@@ -42,9 +42,8 @@ def write_report(inspection: Inspection, path: Path) -> None:
         durable.write_text(path, _alignment(inspection, path))
     else:
         data = inspection.to_json()
-        durable.write_text(
-            path, _page(data) if suffix == ".html" else _json(data) + "\n"
-        )
+        content = _page(data) if suffix == ".html" else _json(data) + "\n"
+        durable.write_text(path, content)
 
 
 def _alignment(inspection: Inspection, path: Path) -> str:
@@ -52,20 +51,19 @@ def _alignment(inspection: Inspection, path: Path) -> str:
         raise UsageError(
             f"{path}: only translations have word alignments; write a page (.html) or data (.json)"
         )
-    found = inspection.alignment
-    return "".join(
-        f"{line}\n"
-        for line in (
-            [found.pharaoh()] if path.suffix.lower() != ".txt" else found.lines()
-        )
-    )
+    alignment = inspection.alignment
+    lines = [alignment.pharaoh()]
+    if path.suffix.lower() == ".txt":
+        lines = alignment.lines()
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _page(data: dict[str, Any]) -> str:
     """Return the page with style, script and data inside; only these two, known by their hashes,
     may act in it.
     """
-    style, script = stylesheet("inspect.css"), "".join(asset(name) for name in SCRIPTS)
+    style = stylesheet("inspect.css")
+    script = "".join(asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -88,19 +86,18 @@ def asset(name: str) -> str:
 
 
 def stylesheet(name: str) -> str:
-    """What every page looks like, and what this one adds."""
+    """Return the style of every page, and what a page adds to it."""
     return asset("base.css") + asset(name)
 
 
 def fingerprint(content: str) -> str:
     """Return the hash by which a content security policy allows an inline element."""
-    return (
-        "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-    )
+    digest = hashlib.sha256(content.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
 
 
 def _json(data: dict[str, Any]) -> str:
-    """Compact: an indented list of weights would have a line for each of them."""
+    """Write JSON without indents, where a list of weights would have a line for each of them."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

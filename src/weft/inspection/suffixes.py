@@ -1,4 +1,4 @@
-"""In which forms a report can be written, by the file's suffix."""
+"""The forms in which a report can be written, by the file's suffix."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +16,8 @@ def refuse_other_suffixes(path: Path, known: Mapping[str, str]) -> None:
     """Raise UsageError where the name's suffix is none of the known ones; each comes with what it
     is.
     """
-    if path.suffix.lower() not in known:
-        listed = " or ".join(f"{suffix} ({what})" for suffix, what in known.items())
-        raise UsageError(f"{path}: the name must end in {listed}")
+    if path.suffix.lower() in known:
+        return
+    choices = [f"{suffix} ({what})" for suffix, what in known.items()]
+    listed = " or ".join(choices)
+    raise UsageError(f"{path}: the name must end in {listed}")

@@ -1,5 +1,6 @@
-"""What every look inside begins with: the tokens of a text, the vectors they become, and how sure
-the model was.
+"""The tokens of a text, the vectors they become, and how sure the model was.
+
+Every inspection begins with them.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.data.normalize import replace_surrogates
-from weft.data.tokenizer import Tokenizer
+from weft.data.tokenizer import PAD_ID, Tokenizer
 from weft.errors import UsageError
 from weft.model.transformer import Embedding
 
@@ -52,15 +53,19 @@ class Vectors:
     positions: Float[Tensor, "L D"] | None
 
     def to_json(self) -> dict[str, Any]:
-        """Their width and, rounded to three decimals, the first `MAX_DIMENSIONS` of their
-        numbers.
+        """Return their width and the first `MAX_DIMENSIONS` of their numbers.
+
+        These are rounded to three decimals.
         """
-        parts = {"tokens": self.tokens, "positions": self.positions}
-        shown = {
-            k: None if v is None else rounded(v[:, :MAX_DIMENSIONS].tolist(), 3)
-            for k, v in parts.items()
+        return {
+            "width": self.tokens.shape[1],
+            "tokens": _first_dimensions(self.tokens),
+            "positions": _first_dimensions(self.positions),
         }
-        return {"width": self.tokens.shape[1], **shown}
+
+
+def _first_dimensions(vectors: Float[Tensor, "L D"] | None) -> Any:
+    return None if vectors is None else rounded(vectors[:, :MAX_DIMENSIONS].tolist(), 3)
 
 
 def embedded(
@@ -68,12 +73,11 @@ def embedded(
     ids: Int[Tensor, "1 L"],
     beside: Sequence[Float[Tensor, "1 L D"]] = (),
 ) -> Vectors:
-    """What an embedding makes of ids, in its parts."""
+    """Embed ids, and return the parts that the first layer's input is the sum of."""
     tokens = (sum(beside, embedding.tokens(ids)) * embedding.scale)[0].float().cpu()
     table = embedding.positions(ids.shape[1])
-    return Vectors(
-        tokens, table.float().cpu() if table.shape[1] == tokens.shape[1] else None
-    )
+    is_added = table.shape[1] == tokens.shape[1]
+    return Vectors(tokens, table.float().cpu() if is_added else None)
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
@@ -98,18 +102,26 @@ def alternatives(
     """
     values, ids = probabilities.sort(dim=-1, descending=True, stable=True)
     tops = zip(ids[:, :count].tolist(), values[:, :count].tolist(), strict=True)
-    return [
-        [
-            Choice(tokenizer.pieces([i])[0], i, p)
-            for i, p in zip(row_ids, row, strict=True)
-        ]
-        for row_ids, row in tops
-    ]
+    return [_choices(tokenizer, *top) for top in tops]
+
+
+def _choices(
+    tokenizer: Tokenizer, ids: Sequence[int], probabilities: Sequence[float]
+) -> list[Choice]:
+    pairs = zip(ids, probabilities, strict=True)
+    return [Choice(tokenizer.pieces([i])[0], i, p) for i, p in pairs]
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B L"]:
+    """Fill rows of ids to the length of the longest with the pad id."""
+    width = max(map(len, rows))
+    fill = [PAD_ID] * width
+    return torch.tensor([[*row, *fill[len(row) :]] for row in rows])
 
 
 def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
-    """Return the only text of each layer's maps, on the processor; no layer where nothing was
-    looked at.
+    """Return the only text of each layer's maps, on the CPU; no layer where nothing was
+    attended to.
     """
     if not maps:
         return torch.empty(0, 1, 0, 0)
@@ -117,9 +129,7 @@ def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
 
 
 def rounded(value: Any, decimals: int = 4) -> Any:
-    """Lists of numbers, however deep, to so many decimals."""
-    return (
-        [rounded(v, decimals) for v in value]
-        if isinstance(value, list)
-        else round(value, decimals)
-    )
+    """Round a number, or all numbers in lists within lists."""
+    if not isinstance(value, list):
+        return round(value, decimals)
+    return [rounded(each, decimals) for each in value]
