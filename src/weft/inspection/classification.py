@@ -1,5 +1,5 @@
-"""What a classifier does with one text: its vectors, every layer's and head's attention, and what
-each token adds.
+"""A classifier at work on a text: its vectors, the attention of all layers and heads, and what each
+token adds.
 
 Shapes: the legend in `weft.model.attention`.
 """
@@ -25,12 +25,12 @@ from weft.model.classifier import TransformerClassifier
 from weft.predict.text import evaluating, one_line
 from weft.tasks.classification import Classification
 
-MAX_LABELS = 5  # whose contributions are found
+MAX_LABELS = 5  # whose contributions are computed
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each token adds to the log-probability of one label.
+    """The amounts that the tokens of a text add to the log-probability of a label.
 
     `gradient` is the sum of gradient times vector over the token's numbers, wherever its vector
     enters; that of an n-gram is shared by its tokens (Simonyan et al. 2013, "Deep Inside
@@ -57,7 +57,7 @@ class Contributions:
 
 @dataclass(frozen=True, eq=False)
 class ClassificationInspection:
-    """One text and its label.
+    """A text and its label.
 
     `labels` and `probabilities` are all of them, the most probable first; `contributions` are those
     of the first ones. `encoder` has the maps, of shape (layers, H, L, L), none for a model that is
@@ -78,7 +78,7 @@ class ClassificationInspection:
 
     @property
     def notes(self) -> list[str]:
-        """What to say beside it."""
+        """Say what a reader must know beside it."""
         alone = f"the text was cut after {self.max_len} tokens; what is shown, the label too, is of these alone"
         return [alone] if self.cut else []
 
@@ -110,25 +110,25 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
     first. Raises UsageError for a text with nothing in it.
     """
-    (tokenizer,), model, config = task.tokenizers, task.model, task.config
+    (tokenizer,) = task.tokenizers
+    model = task.model
+    config = task.config
     line, ids = some_text(one_line(text), tokenizer)
     first = [BOS_ID] if task.predictor().first_token else []
     limit = min(MAX_TOKENS, config.max_len)
-    row, record = [*first, *ids[:limit]], AttentionRecord()
-    # not below, where it could not be differentiated by
-    given = torch.tensor([row], device=task.machine.device)
+    row = [*first, *ids[:limit]]
+    record = AttentionRecord()
+    # not below, where gradients could not be taken
+    batch = torch.tensor([row], device=task.machine.device)
     with evaluating(model):
-        logits = model(given, record)
-        probabilities = (
-            (logits.sigmoid() if config.multi_label else logits.softmax(-1))[0]
-            .float()
-            .cpu()
-        )
+        logits = model(batch, record)
+        shares = logits.sigmoid() if config.multi_label else logits.softmax(-1)
+        probabilities = shares[0].float().cpu()
         order = probabilities.argsort(descending=True, stable=True).tolist()
         left_out = _left_out(task, row, len(first))
-        vectors = _vectors(model, given)
+        vectors = _vectors(model, batch)
     with torch.enable_grad():
-        gradients = [_gradient(task, given, label) for label in order[:MAX_LABELS]]
+        gradients = [_gradient(task, batch, label) for label in order[:MAX_LABELS]]
     return ClassificationInspection(
         text=line,
         lang=config.lang,
@@ -155,35 +155,34 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
 def _log_probs(
     task: Classification, logits: Float[Tensor, "B C"]
 ) -> Float[Tensor, "B C"]:
-    """Of each label: that it is the one, or, of several, that it holds."""
+    """Return each label's log-probability: to be the one, or, of several, to hold."""
     logits = logits.float()
-    return (
-        torch.nn.functional.logsigmoid(logits)
-        if task.config.multi_label
-        else logits.log_softmax(-1)
-    )
+    if task.config.multi_label:
+        return torch.nn.functional.logsigmoid(logits)
+    return logits.log_softmax(-1)
 
 
 def _left_out(task: Classification, row: list[int], fixed: int) -> Float[Tensor, "L C"]:
-    """By how much each label's log-probability falls where a token, not one of the first `fixed`,
-    is missing.
+    """Compute how far each label's log-probability falls where a token is missing.
+
+    The first `fixed` tokens cannot be left out.
     """
     device = torch.device(task.machine.device)
-    whole = _log_probs(task, task.model(torch.tensor([row], device=device)))
-    falls = torch.zeros(len(row), whole.shape[1])
+    full = _log_probs(task, task.model(torch.tensor([row], device=device)))
+    falls = torch.zeros(len(row), full.shape[1])
     if len(row) > 1:
-        shorter = torch.tensor(
-            [row[:i] + row[i + 1 :] for i in range(fixed, len(row))], device=device
-        )
-        falls[fixed:] = (whole - _log_probs(task, task.model(shorter))).cpu()
+        rows = [row[:i] + row[i + 1 :] for i in range(fixed, len(row))]
+        shorter = torch.tensor(rows, device=device)
+        falls[fixed:] = (full - _log_probs(task, task.model(shorter))).cpu()
     return falls
 
 
 def _gradient(
     task: Classification, ids: Int[Tensor, "1 L"], label: int
 ) -> Float[Tensor, " L"]:
-    """Gradient times vector of each token, through the layers and through the bag."""
-    model, seen = task.model, []
+    """Compute gradient times vector of each token, through the layers and through the bag."""
+    model = task.model
+    seen: list[Tensor] = []
     hooks = []
     if model.encoder is not None:
         hooks.append(
@@ -213,24 +212,22 @@ def _gradient(
 def _of_bag(
     model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
 ) -> Float[Tensor, " L"]:
-    """Return the bag is a mean, so that each vector's share is exact; an n-gram's is divided among
-    its tokens.
+    """Return each token's share in the bag; that of an n-gram is divided among its tokens.
 
-    Where none of them has a weight, as in a text of unknown words, nothing in the bag has a share.
+    The bag is a mean, so that each vector's share is exact. Where none of the n-grams has a weight,
+    as in a text of unknown words, nothing has a share.
     """
     bag = model.bag
     assert bag is not None
-    total, weight = (
-        torch.zeros(ids.shape[1], device=ids.device),
-        torch.zeros((), device=ids.device),
-    )
-    for found in bag.lookups(ids):
-        each = found.weights()[0]
-        shares = (found.table[found.rows[0]] @ gradient).detach() * each
-        weight += each.sum()
-        for offset in range(found.n):
-            total[offset : offset + len(shares)] += shares / found.n
-    return total.float().cpu() / (float(weight) or 1.0)
+    total = torch.zeros(ids.shape[1], device=ids.device)
+    sum_of_weights = torch.zeros((), device=ids.device)
+    for lookup in bag.lookups(ids):
+        weights = lookup.weights()[0]
+        shares = (lookup.table[lookup.rows[0]] @ gradient).detach() * weights
+        sum_of_weights += weights.sum()
+        for offset in range(lookup.n):
+            total[offset : offset + len(shares)] += shares / lookup.n
+    return total.float().cpu() / (float(sum_of_weights) or 1.0)
 
 
 def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:
@@ -241,7 +238,7 @@ def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:
 
 
 def _agreement(a: Float[Tensor, " L"], b: Float[Tensor, " L"]) -> float | None:
-    """Pearson's correlation."""
+    """Compute Pearson's correlation; None where it is not defined, or of too few tokens."""
     if len(a) < 3 or a.std() == 0 or b.std() == 0:
         return None
     return float(torch.corrcoef(torch.stack([a, b]))[0, 1])

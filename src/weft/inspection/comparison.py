@@ -1,4 +1,4 @@
-"""Which of two models is better, by how much, where, and whether it is chance: `weft compare`.
+"""The comparison of two models: the better one, by how much, where, and whether it is chance.
 
 Both answer the same rows of a text. Translations are compared by sacreBLEU's own paired bootstrap,
 labels and language models by ours.
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.console import stages
 from weft.data.check.rows import check_against
@@ -28,8 +29,10 @@ from weft.predict.segments import joiner
 from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import training_hashes
+from weft.tasks.task import Task, training_hashes
 from weft.tasks.translation import Translation
+
+FloatArray = npt.NDArray[np.float64]
 
 _LENGTHS = (10, 20, 30, 50)  # upper ends of groups, in words
 _COUNTS = {0: "never in the training text", 4: "1 to 4 times", 49: "5 to 49 times"}
@@ -41,7 +44,7 @@ _FEWEST_DOCUMENTS = 20  # fewer are taken apart into lines
 
 @dataclass(frozen=True)
 class Group:
-    """Some of the rows, or of their words: how many, and a figure of either model on them."""
+    """A number of rows, or of their words, and a figure of either model on them."""
 
     what: str
     count: int
@@ -50,7 +53,7 @@ class Group:
     second: float
 
     def cells(self) -> tuple[str, ...]:
-        """For a person to read: which, how many, both figures and their difference."""
+        """Return for a person: which, how many, both figures and their difference."""
         gain = self.second - self.first
         return (
             self.what,
@@ -76,9 +79,9 @@ class Difference:
     unit: str
 
     def lines(self) -> list[str]:
-        """For a person to read."""
-        given = {"text": self.text, "wanted": self.wanted}
-        shown = {name: text for name, text in given.items() if text}
+        """Return the row for a person to read, in lines."""
+        row = {"text": self.text, "wanted": self.wanted}
+        shown = {name: text for name, text in row.items() if text}
         shown |= {"first": self.first or "(empty)", "second": self.second or "(empty)"}
         return [
             f"{self.where}  {self.gain:+.2f} {self.unit}",
@@ -98,59 +101,47 @@ class Comparison:
     notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the comparison for a person to read, in lines."""
         first, second = self.names
-        found = [
+        lines = [
             f"first: {first}",
             f"second: {second}",
             f"{self.num_rows:,} rows; each figure ± 95 % of resamples; difference: the second less the first",
             "",
         ]
-        found += _table(
-            [
-                ("", "first", "second", "difference"),
-                *(figure.cells() for figure in self.figures),
-            ]
-        )
-        found += [
+        head = ("", "first", "second", "difference")
+        lines += _table([head, *(figure.cells() for figure in self.figures)])
+        lines += [
             f"{figure.name}: {figure.verdict} (p {figure.p_value:.3f})"
             for figure in self.figures
         ]
-        found += [ONE_SEED]
+        lines.append(ONE_SEED)
+        group_head = ("", "count", *head[1:])
         for name in dict.fromkeys(group.figure for group in self.groups):
             rows = [group.cells() for group in self.groups if group.figure == name]
-            found += [
-                "",
-                name,
-                *_table([("", "count", "first", "second", "difference"), *rows]),
-            ]
+            lines += ["", name, *_table([group_head, *rows])]
         if self.differences:
-            found += [
-                "",
-                "what differs most, and how much better the second is",
-                *(line for each in self.differences for line in each.lines()),
-            ]
-        return [*found, *(f"note: {note}" for note in self.notes)]
+            lines += ["", "what differs most, and how much better the second is"]
+        for difference in self.differences:
+            lines += difference.lines()
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary, a verdict beside each figure."""
-        found = asdict(self)
-        for shown, figure in zip(found["figures"], self.figures, strict=True):
+        content = asdict(self)
+        for shown, figure in zip(content["figures"], self.figures, strict=True):
             shown["verdict"] = figure.verdict
-        return found
+        return content
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Cells under each other: first what it is, then numbers, which end where their heads end."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    placed = (
-        [
-            cell.rjust(w) if i else cell.ljust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in rows
-    )
-    return ["  ".join(cells).rstrip() for cells in placed]
+    """Put cells under each other: first a name, then numbers, which end where their heads end."""
+    width, *widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = []
+    for name, *numbers in rows:
+        placed = [cell.rjust(w) for cell, w in zip(numbers, widths, strict=True)]
+        lines.append("  ".join([name.ljust(width), *placed]).rstrip())
+    return lines
 
 
 def compare(
@@ -182,40 +173,57 @@ def compare(
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
     text = one.read(data)
-    if isinstance(one, Translation) and isinstance(other, Translation):
-        found = _translators(one, other, text, train, samples)
-    elif isinstance(one, Classification) and isinstance(other, Classification):
-        found = _classifiers(one, other, text, samples)
-    else:
-        assert isinstance(one, LanguageModelling)
-        assert isinstance(other, LanguageModelling)
-        found = _language_models(one, other, text, samples)
-    figures, groups, differences, rows = found
+    result = _compare_tasks(one, other, text, train, samples)
     notes = list(one.doubts(text, training_hashes(first)))
     for folder, task in ((first, one), (second, other)):
-        notes += [
-            f"{folder}: {note}"
-            for note in task.shared_rows(text, training_hashes(folder))
-        ]
-    if isinstance(one, Translation):
-        notes += _empty_notes(differences)
-    chosen = _outermost(differences, show)
-    names = str(first), str(second)
+        shared = task.shared_rows(text, training_hashes(folder))
+        notes += [f"{folder}: {note}" for note in shared]
+    notes += result.notes
     return Comparison(
-        names, rows, tuple(figures), tuple(groups), chosen, tuple(dict.fromkeys(notes))
+        (str(first), str(second)),
+        result.num_rows,
+        tuple(result.figures),
+        tuple(result.groups),
+        _outermost(result.differences, show),
+        tuple(dict.fromkeys(notes)),
     )
 
 
-_Found = tuple[Sequence[Figure], Sequence[Group], list[Difference], int]
+@dataclass(frozen=True)
+class _Result:
+    """The figures of two models on a text and on groups of its rows, and all rows."""
+
+    figures: Sequence[Figure]
+    groups: Sequence[Group]
+    differences: Sequence[Difference]
+    num_rows: int
+    notes: Sequence[str] = ()
 
 
-def _translators(
+def _compare_tasks(
+    one: Task[Any, Any, Any],
+    other: Task[Any, Any, Any],
+    text: Any,
+    train: Sequence[str],
+    samples: int,
+) -> _Result:
+    """Compare two models of one task, each task in its own way."""
+    if isinstance(one, Translation) and isinstance(other, Translation):
+        return _compare_translators(one, other, text, train, samples)
+    if isinstance(one, Classification) and isinstance(other, Classification):
+        return _compare_classifiers(one, other, text, samples)
+    assert isinstance(one, LanguageModelling)
+    assert isinstance(other, LanguageModelling)
+    return _compare_language_models(one, other, text, samples)
+
+
+def _compare_translators(
     one: Translation,
     other: Translation,
     text: ParallelText,
     train: Sequence[str],
     samples: int,
-) -> _Found:
+) -> _Result:
     langs = [(task.config.src_lang, task.config.tgt_lang) for task in (one, other)]
     if langs[0] != langs[1]:
         first, second = (" to ".join(pair) for pair in langs)
@@ -224,95 +232,74 @@ def _translators(
         )
     _refuse_too_few(len(text))
     src_lang, lang = langs[0]
-    ours, theirs = (
-        _translated(task, text.src, which)
-        for task, which in ((one, "first"), (other, "second"))
+    outputs = (
+        _translated(one, text.src, "first"),
+        _translated(other, text.src, "second"),
     )
     stages.enter("comparing")
     groups = []
     for what, rows in _by_length([len(_words(line, src_lang)) for line in text.src]):
-        bleu, other_bleu = (
-            _bleu(some, text.tgt, rows, lang) for some in (ours, theirs)
-        )
-        groups.append(
-            Group(
-                what,
-                len(rows),
-                "BLEU by the length of the source, in words",
-                bleu,
-                other_bleu,
-            )
-        )
+        bleu, other_bleu = (_bleu(output, text.tgt, rows, lang) for output in outputs)
+        figure = "BLEU by the length of the source, in words"
+        groups.append(Group(what, len(rows), figure, bleu, other_bleu))
     if train:
         counts = Counter(_all_words(one.read(train).tgt, lang))
-        groups += _by_count((ours, theirs), text.tgt, counts, lang)
-    gains = np.subtract(
-        sentence_chrf(theirs, text.tgt), sentence_chrf(ours, text.tgt)
-    ).tolist()
+        groups += _by_count(outputs, text.tgt, counts, lang)
+    chrf, other_chrf = (sentence_chrf(output, text.tgt) for output in outputs)
+    gains = np.subtract(other_chrf, chrf).tolist()
     differences = [
         Difference(
-            text.where(i), text.src[i], text.tgt[i], ours[i], theirs[i], gain, "chrF"
+            text.where(i),
+            text.src[i],
+            text.tgt[i],
+            outputs[0][i],
+            outputs[1][i],
+            gain,
+            "chrF",
         )
         for i, gain in enumerate(gains)
     ]
-    return (
-        paired_scores((ours, theirs), text.tgt, lang, samples),
-        groups,
-        differences,
-        len(text),
-    )
+    figures = paired_scores(outputs, text.tgt, lang, samples)
+    notes = list(_empty_notes(differences))
+    return _Result(figures, groups, differences, len(text), notes)
 
 
 def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str]:
     stages.enter(f"translating {len(texts):,} pairs by the {which} model")
-    found = task.predictor().translate_stream(texts, chunk=_AT_A_TIME)
-    return [prediction.text for prediction in stages.counted(found, "pairs", every=1)]
+    stream = task.predictor().translate_stream(texts, chunk=_AT_A_TIME)
+    predictions = stages.counted(stream, "pairs", every=1)
+    return [prediction.text for prediction in predictions]
 
 
-def _classifiers(
+def _compare_classifiers(
     one: Classification, other: Classification, text: LabelledText, samples: int
-) -> _Found:
-    if difference := _other_labels(one.config.labels, other.config.labels):
+) -> _Result:
+    if difference := _other_labels(one.labels, other.labels):
         raise UsageError(
             f"{difference}; compare models of the same labels, or score each with weft evaluate"
         )
     _refuse_too_few(len(text))
-    check_against(one.config.labels, text, "the text")
+    check_against(one.labels, text, "the text")
     stages.enter(f"classifying {len(text):,} texts by both models")
-    ours, theirs = (task.predictor().classify(text.texts) for task in (one, other))
+    answers = one.predictor().classify(text.texts)
+    other_answers = other.predictor().classify(text.texts)
     stages.enter("comparing")
-    right, also_right = (
-        np.array(
-            [
-                set(a.labels) == set(labels)
-                for a, labels in zip(some, text.labels, strict=True)
-            ],
-            float,
-        )
-        for some in (ours, theirs)
-    )
-    parts = [
-        (f"by words: {what}", rows)
-        for what, rows in _by_length([len(t.split()) for t in text.texts])
-    ]
-    parts += [
-        (
-            f"by label: {name}",
-            [i for i, labels in enumerate(text.labels) if name in labels],
-        )
-        for name in one.config.labels
-    ]
-    groups = [
-        Group(
-            what,
-            len(rows),
-            "accuracy",
-            float(right[rows].mean()),
-            float(also_right[rows].mean()),
-        )
-        for what, rows in parts
-        if rows
-    ]
+    right = _right(answers, text.labels)
+    other_right = _right(other_answers, text.labels)
+    parts = []
+    for what, rows in _by_length([len(one_text.split()) for one_text in text.texts]):
+        parts.append((f"by words: {what}", rows))
+    for name in one.labels:
+        rows = [i for i, labels in enumerate(text.labels) if name in labels]
+        parts.append((f"by label: {name}", rows))
+    groups = []
+    for what, rows in parts:
+        if rows:
+            accuracy = float(right[rows].mean())
+            other_accuracy = float(other_right[rows].mean())
+            group = Group(what, len(rows), "accuracy", accuracy, other_accuracy)
+            groups.append(group)
+    triples = zip(answers, other_answers, text.labels, strict=True)
     differences = [
         Difference(
             text.where(i),
@@ -323,13 +310,18 @@ def _classifiers(
             _sureness(b, labels) - _sureness(a, labels),
             "of probability",
         )
-        for i, (a, b, labels) in enumerate(zip(ours, theirs, text.labels, strict=True))
+        for i, (a, b, labels) in enumerate(triples)
         if a.labels != b.labels
     ]
-    figure = paired_bootstrap(
-        "accuracy", (right, also_right), np.ones(len(text)), samples=samples
-    )
-    return [figure], groups, differences, len(text)
+    even = np.ones(len(text))
+    figure = paired_bootstrap("accuracy", (right, other_right), even, samples=samples)
+    return _Result([figure], groups, differences, len(text))
+
+
+def _right(answers: Sequence[Answer], labels: Sequence[Sequence[str]]) -> FloatArray:
+    """Return 1.0 for each text that gets exactly its labels, else 0.0."""
+    pairs = zip(answers, labels, strict=True)
+    return np.array([set(answer.labels) == set(own) for answer, own in pairs], float)
 
 
 def _scored(
@@ -344,24 +336,20 @@ def _scored(
     ]
 
 
-def _language_models(
+def _compare_language_models(
     one: LanguageModelling, other: LanguageModelling, text: Documents, samples: int
-) -> _Found:
-    rows, where = text.texts, text.where
+) -> _Result:
+    rows = text.texts
+    where = text.where
     if len(rows) < _FEWEST_DOCUMENTS:
-        rows = [
-            line for document in rows for line in document.split("\n") if line.strip()
-        ]
+        lines = [line for document in rows for line in document.split("\n")]
+        rows = [line for line in lines if line.strip()]
         where = _numbered
     _refuse_too_few(len(rows))
-    scores, others = (
-        _scored(task, rows, which)
-        for task, which in ((one, "first"), (other, "second"))
-    )
+    scores = _scored(one, rows, "first")
+    other_scores = _scored(other, rows, "second")
     stages.enter("comparing")
-    bits, other_bits = (
-        np.array([-s.log_prob for s in some]) / np.log(2) for some in (scores, others)
-    )
+    bits, other_bits = _bits(scores), _bits(other_scores)
     sizes = np.array([score.num_bytes for score in scores], float)
     how: Any = {"samples": samples, "lower_is_better": True}
     figures = [paired_bootstrap("bits a byte", (bits, other_bits), sizes, **how)]
@@ -370,33 +358,31 @@ def _language_models(
         nats = bits * np.log(2), other_bits * np.log(2)
         figures.append(paired_bootstrap("nats a token", nats, tokens, **how))
     groups = []
-    for what, some in _by_length([len(row.split()) for row in rows]):
-        shares = (
-            float(each[some].sum() / sizes[some].sum()) for each in (bits, other_bits)
-        )
-        groups.append(
-            Group(what, len(some), "bits a byte by length, in words", *shares)
-        )
+    for what, places in _by_length([len(row.split()) for row in rows]):
+        num_bytes = sizes[places].sum()
+        share = float(bits[places].sum() / num_bytes)
+        other_share = float(other_bits[places].sum() / num_bytes)
+        figure = "bits a byte by length, in words"
+        groups.append(Group(what, len(places), figure, share, other_share))
+    shares = zip((bits / sizes).tolist(), (other_bits / sizes).tolist(), strict=True)
     differences = [
         Difference(
             where(i),
-            row,
+            rows[i],
             "",
             f"{a:.3f} bits a byte",
             f"{b:.3f} bits a byte",
             a - b,
             "bits a byte",
         )
-        for i, (row, a, b) in enumerate(
-            zip(
-                rows,
-                (bits / sizes).tolist(),
-                (other_bits / sizes).tolist(),
-                strict=True,
-            )
-        )
+        for i, (a, b) in enumerate(shares)
     ]
-    return figures, groups, differences, len(rows)
+    return _Result(figures, groups, differences, len(rows))
+
+
+def _bits(scores: Sequence[TextScore]) -> FloatArray:
+    """Return the bits that each text costs."""
+    return np.array([-score.log_prob for score in scores]) / np.log(2)
 
 
 def _numbered(i: int) -> str:
@@ -435,7 +421,7 @@ def _refuse_too_few(count: int) -> None:
 
 
 def _words(text: str, lang: str) -> list[str]:
-    """Of a language without spaces, its characters."""
+    """Return the words of a text; of a language without spaces, its characters."""
     return re.findall(r"\w+" if joiner(lang) else r"\w", text.lower())
 
 
@@ -444,7 +430,7 @@ def _all_words(texts: Sequence[str], lang: str) -> Iterator[str]:
 
 
 def _by_length(lengths: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-    """Groups of rows that have any, by how many words they have."""
+    """Group rows by how many words they have; groups without rows are left out."""
     low = 0
     for high in (*_LENGTHS, max([*lengths, _LENGTHS[-1] + 1])):
         rows = [i for i, length in enumerate(lengths) if low <= length <= high]
@@ -456,9 +442,9 @@ def _by_length(lengths: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
 def _bleu(
     hypotheses: Sequence[str], references: Sequence[str], rows: Sequence[int], lang: str
 ) -> float:
-    return translation_scores(
-        [hypotheses[i] for i in rows], [references[i] for i in rows], lang
-    ).bleu
+    chosen = [hypotheses[i] for i in rows]
+    wanted = [references[i] for i in rows]
+    return translation_scores(chosen, wanted, lang).bleu
 
 
 def _by_count(
@@ -467,41 +453,43 @@ def _by_count(
     counts: Counter[str],
     lang: str,
 ) -> Iterator[Group]:
-    """How many of the references' words each model has found, by how often training had them, in
-    percent.
+    """Compute the share of the references' words that each model has found, in percent, by how
+    often training had them.
     """
     head = "words of the references that were found, in percent, by how often training had them"
     wanted = [Counter(_words(text, lang)) for text in references]
-    found = [
-        [a & Counter(_words(b, lang)) for a, b in zip(wanted, some, strict=True)]
-        for some in texts
-    ]
+    columns = [wanted]
+    for output in texts:
+        written = [Counter(_words(text, lang)) for text in output]
+        columns.append([a & b for a, b in zip(wanted, written, strict=True)])
     groups = {what: [0, 0, 0] for what in (*_COUNTS.values(), _OFTEN)}
-    for place, some in enumerate((wanted, *found)):
-        for words in some:
+    for place, column in enumerate(columns):
+        for words in column:
             for word, count in words.items():
-                what = next(
-                    (what for most, what in _COUNTS.items() if counts[word] <= most),
-                    _OFTEN,
-                )
-                groups[what][place] += count
-    for what, (total, ours, theirs) in groups.items():
+                groups[_how_often(counts[word])][place] += count
+    for what, (total, first, second) in groups.items():
         if total:
-            yield Group(what, total, head, 100 * ours / total, 100 * theirs / total)
+            yield Group(what, total, head, 100 * first / total, 100 * second / total)
+
+
+def _how_often(count: int) -> str:
+    for most, what in _COUNTS.items():
+        if count <= most:
+            return what
+    return _OFTEN
 
 
 def _sureness(answer: Answer, labels: Sequence[str]) -> float:
     """Return the probability of what is right: of several labels, of the least sure one."""
-    mine = answer.probabilities
-    return (
-        min([p if label in labels else 1 - p for label, p in mine.items()])
-        if len(labels) != 1
-        else mine[labels[0]]
-    )
+    probabilities = answer.probabilities
+    if len(labels) == 1:
+        return probabilities[labels[0]]
+    wrong = [1 - p for label, p in probabilities.items() if label not in labels]
+    return min([*(probabilities[label] for label in labels), *wrong])
 
 
 def _outermost(differences: Sequence[Difference], count: int) -> tuple[Difference, ...]:
-    """Where the second is better by most, then where the first is."""
+    """Return the rows in which the second is better by most, then those in which the first is."""
     ranked = sorted(differences, key=lambda each: -each.gain)
     better = [each for each in ranked if each.gain > 0][:count]
     worse = [each for each in ranked[::-1] if each.gain < 0][:count]

@@ -22,7 +22,7 @@ _KINDS = {  # of lines among the losses, with their words in the legend
 
 @styled
 def draw_history(runs: Sequence[History]) -> Figure:
-    """Losses over the steps, and below them the dev scores; each run's best step is marked."""
+    """Draw losses over the steps, and below them the dev scores; mark each run's best step."""
     scores = list(dict.fromkeys(run.score for run in runs if run.score))
     figure = Figure(figsize=(9, 4.4 + 2.6 * len(scores)), layout="constrained")
     ratios = [3, *(2 for _ in scores)]
@@ -51,7 +51,7 @@ def _name(run: History) -> str:
 
 
 def _mark(place: int) -> dict[str, Any]:
-    """How a run's evaluations look; its training losses have the same colour."""
+    """Return the look of a run's evaluations; its training losses have the same colour."""
     return {
         "color": color_of(place),
         "marker": MARKERS[place % len(MARKERS)],
@@ -90,7 +90,8 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
     axes.plot(*run.values(run.score), **mark, gid="score")
     if run.best is None or run.score not in run.best:
         return
-    step, best = int(run.best["step"]), run.best[run.score]
+    step = int(run.best["step"])
+    best = run.best[run.score]
     axes.axvline(step, color=mark["color"], linestyle=":", linewidth=1)
     star = {"color": mark["color"], "linestyle": "", "marker": "*", "markersize": 13}
     axes.plot(
@@ -103,8 +104,9 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
 
 
 def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None:
-    """An entry for each run, and one for each kind of line that is drawn; below, where it hides
-    none of them.
+    """Make a legend with an entry for each run, and one for each kind of line that is drawn.
+
+    It stands below, where it hides none of them.
     """
     names = [
         Line2D([], [], **{**_mark(i), "linestyle": "-"}, label=_name(run))
@@ -116,35 +118,30 @@ def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None
             [],
             [],
             color="#555555",
-            linestyle=like.get_linestyle(),
-            linewidth=like.get_linewidth(),
+            linestyle=drawn[gid].get_linestyle(),
+            linewidth=drawn[gid].get_linewidth(),
             label=words,
         )
         for gid, words in _KINDS.items()
-        if (like := drawn.get(gid)) is not None
+        if gid in drawn
     ]
     figure.legend(handles=[*names, *kinds], loc="outside lower left", ncols=2)
     axes.set(title=_title(runs, "dev" in drawn), ylabel="loss (nats)")
 
 
 def _title(runs: Sequence[History], with_dev: bool) -> str:
-    """What the losses are, and by what those in training are other than those on dev, where the
-    runs say it.
-    """
+    """Say what makes the losses in training differ from those on dev, where all runs say it."""
     if any(run.disturbed is None for run in runs):
         return "Loss"
     names = list(dict.fromkeys(name for run in runs for name in run.disturbed or ()))
     if not names:
         return "Loss"
-    listing = " and ".join(
-        [", ".join(names[:-1]), names[-1]] if len(names) > 1 else names
-    )
-    some = (
-        " of some runs"
-        if any(set(names) - set(run.disturbed or ()) for run in runs)
-        else ""
-    )
-    return f"Loss, in training with {listing}{some}{', on dev without' if with_dev else ''}"
+    *first, last = names
+    listing = f"{', '.join(first)} and {last}" if first else last
+    if any(set(names) - set(run.disturbed or ()) for run in runs):
+        listing += " of some runs"
+    on_dev = ", on dev without" if with_dev else ""
+    return f"Loss, in training with {listing}{on_dev}"
 
 
 def _words(key: str) -> str:
@@ -158,11 +155,9 @@ def moving_mean(values: Sequence[float]) -> list[float]:
 
     So nothing lags.
     """
-    count, sums = (
-        len(values),
-        np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)]),
-    )
-    # As far to one side as to the other: else a slope would count as a difference.
+    count = len(values)
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    # As far to one side as to the other: else a mean would lag behind a loss that falls.
     reaches = [min(count // _FEW, i, count - 1 - i) for i in range(count)]
     return [
         float(sums[i + r + 1] - sums[i - r]) / (2 * r + 1)

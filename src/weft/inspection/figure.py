@@ -1,4 +1,4 @@
-"""What all pictures share: their look, their fonts, and how they are written.
+"""The look and the fonts of all pictures, and how they are written.
 
 Needs matplotlib (the extra `plot`), so it is imported only where a picture is asked for. Figures
 are made and written without pyplot: no window, no state, the same file each time.
@@ -68,7 +68,7 @@ _FALLBACKS = (
 
 
 def count_steps(axes: Axes) -> None:
-    """The axis of a picture over steps."""
+    """Label the axis of a picture over steps."""
     axes.set_xlabel("step")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y", color=FAINT, linewidth=0.6)
@@ -82,8 +82,12 @@ def color_of(place: int) -> str:
 
 def short_label(text: str) -> str:
     """Return a piece or name in one short line; what has no shape is written as its number."""
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    shown = "".join(map(_visible, text))
     return shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…"
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else f"\\u{ord(character):04x}"
 
 
 def short_path(path: Path) -> str:
@@ -145,20 +149,24 @@ def _give_fonts(figure: Figure) -> str:
 
 
 def _fallbacks(lacking: set[str]) -> tuple[list[str], set[str]]:
-    """Families that draw the lacking characters between them, and what even they lack."""
+    """Choose families that draw the lacking characters between them; also what even they lack."""
     installed = sorted({font.name for font in fontManager.ttflist})
     chosen: list[str] = []
-    for family in dict.fromkeys(
+    families = [
         name for start in _FALLBACKS for name in installed if name.startswith(start)
-    ):
-        if lacking and lacking & (found := _characters(family)):
+    ]
+    for family in dict.fromkeys(families):
+        if not lacking:
+            break
+        characters = _characters(family)
+        if lacking & characters:
             chosen.append(family)
-            lacking = lacking - found
+            lacking = lacking - characters
     return chosen, lacking
 
 
 def _characters(family: str) -> set[str]:
-    """What a family's font has a glyph for."""
+    """Return the characters that a family's font has a glyph for."""
     path = fontManager.findfont(FontProperties(family=[family]))
     return {chr(code) for code in get_font(path).get_charmap()}
 

@@ -1,6 +1,4 @@
-"""What a model did with one text, to be printed: attention by layer, or what each token adds to a
-label.
-"""
+"""Pictures of a model at work on a text: attention by layer, or what each token adds to a label."""
 
 import math
 from collections.abc import Sequence
@@ -19,24 +17,21 @@ from weft.inspection.look import Inspection
 
 
 def draw_inspection(inspection: Inspection) -> Figure:
-    """What the decoder looks at in the source, what a language model looks back at, or a
-    classifier's reasons.
+    """Draw a translator's cross-attention, a language model's attention or a classifier's
+    contributions.
     """
     if isinstance(inspection, ClassificationInspection):
         return draw_contributions(inspection)
     if isinstance(inspection, LanguageInspection):
         title = f"What {_side('the model', inspection.lang)} attends to after reading each token"
-        return draw_maps(
-            inspection.decoder, inspection.pieces, inspection.pieces, title
-        )
-    looker, seen = (
-        _side("target token", inspection.tgt_lang),
-        _side("source", inspection.src_lang),
-    )
-    title = f"What each {looker} attends to in the {seen}"
-    return draw_maps(
-        inspection.cross, inspection.src_pieces, inspection.tgt_pieces, title
-    )
+        pieces = inspection.pieces
+        return draw_maps(inspection.decoder, pieces, pieces, title)
+    query = _side("target token", inspection.tgt_lang)
+    source = _side("source", inspection.src_lang)
+    title = f"What each {query} attends to in the {source}"
+    keys = inspection.src_pieces
+    queries = inspection.tgt_pieces
+    return draw_maps(inspection.cross, keys, queries, title)
 
 
 @styled
@@ -47,48 +42,52 @@ def draw_maps(
     title: str,
 ) -> Figure:
     """Return the mean of the heads of each layer, or its only head, a panel a layer."""
-    means, several = maps.mean(1).numpy(), maps.shape[1] > 1
-    src, tgt = ([short_label(piece) for piece in pieces] for pieces in (keys, queries))
+    means = maps.mean(1).numpy()
+    num_heads = maps.shape[1]
+    src = [short_label(piece) for piece in keys]
+    tgt = [short_label(piece) for piece in queries]
     figure, panels = _page(len(means), src, tgt)
-    for layer, (panel, weights) in enumerate(zip(panels, means, strict=True), start=1):
-        image = panel.imshow(
-            weights, cmap=SHADES, vmin=0, vmax=means.max(), interpolation="nearest"
-        )
-        panel.set_title(f"Layer {layer}" if len(means) > 1 else "")
+    label_size = 9 * _cell(src, tgt) / WIDEST
+    shades = {"cmap": SHADES, "vmin": 0, "vmax": means.max()}
+    for layer, panel in enumerate(panels):
+        image = panel.imshow(means[layer], interpolation="nearest", **shades)
+        if len(means) > 1:
+            panel.set_title(f"Layer {layer + 1}")
         panel.set_xticks(range(len(src)), src, rotation=90)
         panel.set_yticks(range(len(tgt)), tgt)
-        panel.tick_params(labelsize=9 * _cell(src, tgt) / WIDEST, length=0)
+        panel.tick_params(labelsize=label_size, length=0)
         panel.spines[:].set_visible(False)
     figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=30)
-    figure.suptitle(f"{title}: the mean of the heads" if several else title)
+    if num_heads > 1:
+        title = f"{title}: the mean of the heads"
+    figure.suptitle(title)
     return figure
 
 
 @styled
 def draw_contributions(inspection: ClassificationInspection) -> Figure:
-    """What each token adds to the most probable label, by gradient times vector and by leaving it
-    out.
+    """Draw what each token adds to the most probable label, by gradient times vector and by leaving
+    it out.
     """
-    found, names = (
-        inspection.contributions[0],
-        [short_label(piece) for piece in inspection.pieces],
+    shown = inspection.contributions[0]
+    label = short_label(shown.label)
+    names = [short_label(piece) for piece in inspection.pieces]
+    height = max(2.4, 0.24 * len(names) + 1.2)
+    figure = Figure(figsize=(7.2, height), layout="compressed")
+    panel = figure.subplots()
+    places = np.arange(len(names))
+    above = places - 0.2
+    below = places + 0.2
+    panel.barh(
+        above, shown.gradient, 0.36, color=color_of(0), label="gradient x vector"
     )
-    figure = Figure(
-        figsize=(7.2, max(2.4, 0.24 * len(names) + 1.2)), layout="compressed"
-    )
-    panel, places = figure.subplots(), np.arange(len(names))
-    for i, (values, how) in enumerate(
-        [(found.gradient, "gradient x vector"), (found.left_out, "left out")]
-    ):
-        panel.barh(
-            places + 0.4 * i - 0.2, values, height=0.36, color=color_of(i), label=how
-        )
+    panel.barh(below, shown.left_out, 0.36, color=color_of(1), label="left out")
     panel.axvline(0, color="0.5", linewidth=0.8)
     panel.set_yticks(places, names)
     panel.invert_yaxis()
-    panel.set_xlabel(f"added to the log-probability of {short_label(found.label)}")
+    panel.set_xlabel(f"added to the log-probability of {label}")
     panel.legend()
-    figure.suptitle(f"{short_label(found.label)}: {inspection.probabilities[0]:.0%}")
+    figure.suptitle(f"{label}: {inspection.probabilities[0]:.0%}")
     return figure
 
 
@@ -101,17 +100,21 @@ PAGE = 11.0  # inches across
 
 
 def _cell(src: Sequence[str], tgt: Sequence[str]) -> float:
-    """Inches a token: fewer where there are many, so that a panel fits a page, but never too few to
+    """Return the inches that a token takes.
+
+    They are fewer where there are many tokens, so that a panel fits a page, but never too few to
     read.
     """
-    return min(WIDEST, max(NARROWEST, 0.9 * PAGE / max(len(src), len(tgt))))
+    most = max(len(src), len(tgt))
+    return min(WIDEST, max(NARROWEST, 0.9 * PAGE / most))
 
 
 def _page(
     layers: int, src: Sequence[str], tgt: Sequence[str]
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel a layer, each as large as its tokens need, side by side as far as a
-    page is wide.
+    """Make a figure with a panel a layer, each as large as its tokens need.
+
+    They stand side by side as far as a page is wide.
     """
     cell = _cell(src, tgt)
     # a letter of a label is at most so wide

@@ -76,8 +76,8 @@ def draw_positions(d_model: int = 128, max_len: int = 100) -> Figure:
 
 
 def _wave_dims(d_model: int, max_len: int) -> list[int]:
-    """The sine and cosine whose wave comes about two and a half times in all positions, and those
-    of one wave.
+    """Return the dimensions whose sine and cosine make about two and a half waves over the
+    positions, and those that make one.
     """
     # of base^(2i/D)
     exponents = (
@@ -87,9 +87,8 @@ def _wave_dims(d_model: int, max_len: int) -> list[int]:
         min(max(round(exponent * d_model / 2), 0), d_model // 2 - 1)
         for exponent in exponents
     )
-    return list(
-        dict.fromkeys(dim for pair in pairs for dim in (2 * pair, 2 * pair + 1))
-    )
+    dims = [dim for pair in pairs for dim in (2 * pair, 2 * pair + 1)]
+    return list(dict.fromkeys(dims))
 
 
 @styled
@@ -168,7 +167,7 @@ def _token(token_id: int, pad_id: int) -> str:
 
 
 def _rule(axes: Axes, rows: int, columns: int) -> None:
-    """White lines between the cells of a heat map."""
+    """Draw white lines between the cells of a heat map."""
     axes.set_xticks(np.arange(1, columns) - 0.5, minor=True)
     axes.set_yticks(np.arange(1, rows) - 0.5, minor=True)
     axes.grid(which="minor", color="white", linewidth=1.5)
@@ -246,7 +245,7 @@ def draw_schedule(schedules: Sequence[Schedule], max_steps: int = 20_000) -> Fig
 
 
 def _steps(max_steps: int, warmup: int) -> list[int]:
-    """Every step, or tens of thousands of very many; the peak is always among them."""
+    """Return every step, or some tens of thousands; the peak is always among them."""
     return sorted(
         {
             *range(1, max_steps + 1, max(1, max_steps // 20_000)),

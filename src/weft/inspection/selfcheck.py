@@ -1,4 +1,4 @@
-"""What Weft's tests show of small random models, asked of a user's own: `weft selfcheck`.
+"""The proofs of `weft selfcheck`: tests hold them for small random models, this for a user's own.
 
 Texts and outputs are made of random tokens: a proof says whether the model computes what it should,
 not how well it has learned.
@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis
+from weft.inspection.tokens import padded
 from weft.predict.language_model import LanguageModel
 from weft.predict.settings import BANNED
 from weft.predict.text import evaluating
@@ -31,30 +32,24 @@ from weft.tasks.translation import Translation
 
 # nats, or of a probability; far above rounding in any model that is well trained
 TOLERANCE = 1e-3
-MAGNIFIED = (
-    # times what rounding was seen to do, to be allowed: it is an upper end of chance, seen in few
-    # rows
-    16.0
-)
-ROUNDED = (
-    # nats, never more; an int8 engine rounds activations too, the model that it is compared with
-    # does not
-    0.5
-)
+# times what rounding was seen to do, to be allowed: an upper end of chance, seen in few rows
+MAGNIFIED = 16.0
+# nats, never more; an int8 engine rounds activations too, the model beside it does not
+ROUNDED = 0.5
 _COUNT, _LONGEST = 12, 24
 _NEW_TOKENS = 16
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What must be so, whether it is, and by which numbers."""
+    """A claim about a model, whether it holds, and the numbers that say so."""
 
     what: str
     holds: bool
     evidence: str
 
     def lines(self) -> list[str]:
-        """For a person to read: the claim, and below it the numbers."""
+        """Return the claim for a person to read, and below it the numbers."""
         return [
             f"{'holds' if self.holds else 'FAILS'}  {self.what}",
             f"{'':7}{self.evidence}",
@@ -69,9 +64,9 @@ Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]
 
 
 def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
-    """Every proof that the model's task has, on random tokens drawn from the seed.
+    """Try every proof that the model's task has, on random tokens drawn from the seed.
 
-    Of a model with a weight that is not a number, that alone.
+    Where a weight is not a number, no other proof is tried.
     """
     draw = random.Random(seed)
     proofs = [_finite(task.model)]
@@ -96,21 +91,17 @@ def _finite(model: torch.nn.Module) -> Proof:
 
 def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
     model: Any = task.model  # of two kinds, each with a cache of its own
-    device, translator = torch.device(task.machine.device), task.predictor()
-    sources = [
-        [*ids, EOS_ID]
-        for ids in _rows(draw, task.config.src_vocab_size, task.config.max_src_len - 1)
-    ]
-    outputs = [
-        [BOS_ID, *ids]
-        for ids in _rows(draw, task.config.tgt_vocab_size, task.model.max_len - 1)
-    ]
+    device = torch.device(task.machine.device)
+    translator = task.predictor()
+    config = task.config
+    src_rows = _rows(draw, config.src_vocab_size, config.max_src_len - 1)
+    tgt_rows = _rows(draw, config.tgt_vocab_size, model.max_len - 1)
+    sources = [[*ids, EOS_ID] for ids in src_rows]
+    outputs = [[BOS_ID, *ids] for ids in tgt_rows]
 
     def read(pairs: Sequence[Pair], by: Any = model) -> Float[Tensor, "B T V"]:
-        src, tgt = (
-            _padded([pair[side] for pair in pairs]).to(_device_of(by))
-            for side in (0, 1)
-        )
+        src = padded([src for src, _ in pairs]).to(_device_of(by))
+        tgt = padded([tgt for _, tgt in pairs]).to(_device_of(by))
         return by(src, tgt)
 
     pairs = list(zip(sources, outputs, strict=True))
@@ -119,61 +110,61 @@ def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
         model,
         pairs,
         read,
-        lambda src: model.prefill(_padded([src]).to(device)),
+        lambda src: model.prefill(padded([src]).to(device)),
         allowed,
     )
-    is_int8 = task.config.weights == "int8" and translator.engine is not None
+    is_int8 = config.weights == "int8" and translator.engine is not None
     limit = ROUNDED if is_int8 else allowed
-    unlisted = replace(
-        task, config=task.config.model_copy(update={"shortlist": "off"})
-    ).predictor()
-    greedy = [(src, unlisted.search(src, 1)) for src in sources]
-    gap = max(
-        _gap(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in greedy
-    )
+    yield from _of_searches(task, sources, read, limit)
+    decoded = [task.tokenizers[0].decode(src[:-1]) for src in sources]
+    texts = list(dict.fromkeys(decoded))
+    together = translator.translate(texts)
+    alone = [translator.translate(text)[0] for text in texts]
+    pairs_of_texts = list(zip(together, alone, strict=True))
+    differ = sum(a.text != b.text for a, b in pairs_of_texts)
+    apart = max(abs((a.score or 0.0) - (b.score or 0.0)) for a, b in pairs_of_texts)
+    how = f"{len(texts)} texts alone and together: {differ} translations differ, scores by at most {apart:.1g}"
+    holds = not differ and apart <= allowed
+    yield Proof("a translation does not depend on its batch", holds, how)
+
+
+def _of_searches(
+    task: Translation, sources: Sequence[Ids], read: Read, limit: float
+) -> Iterator[Proof]:
+    """Try what a search gives against what the model gives for its output, read at once."""
+    without_shortlist = task.config.model_copy(update={"shortlist": "off"})
+    translator = replace(task, config=without_shortlist).predictor()
+
+    def logits(src: Ids, hypothesis: Hypothesis) -> Float[Tensor, "T V"]:
+        return read([(src, [BOS_ID, *hypothesis.ids])])[0]
+
+    greedy = [(src, translator.search(src, 1)) for src in sources]
+    gap = max(_gap(logits(*pair), pair[1]) for pair in greedy)
     yield _close(
         "beam 1 = greedy: each token is the most probable one",
         gap,
         limit,
         sum(map(_size, greedy)),
     )
-    best = [(src, unlisted.search(src)) for src in sources]
-    error = max(
-        _error(read([(src, [BOS_ID, *found.ids])])[0], found) for src, found in best
-    )
+    best = [(src, translator.search(src)) for src in sources]
+    error = max(_error(logits(*pair), pair[1]) for pair in best)
     yield _close(
         "probabilities of a search = the model's own",
         error,
         limit,
         sum(map(_size, best)),
     )
-    texts = list(dict.fromkeys(task.tokenizers[0].decode(src[:-1]) for src in sources))
-    together, alone = (
-        translator.translate(texts),
-        [translator.translate(text)[0] for text in texts],
-    )
-    differ = sum(a.text != b.text for a, b in zip(together, alone, strict=True))
-    apart = max(
-        abs((a.score or 0.0) - (b.score or 0.0))
-        for a, b in zip(together, alone, strict=True)
-    )
-    how = f"{len(texts)} texts alone and together: {differ} translations differ, scores by at most {apart:.1g}"
-    yield Proof(
-        "a translation does not depend on its batch",
-        not differ and apart <= allowed,
-        how,
-    )
 
 
 def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator[Proof]:
-    model, writer = task.model, task.predictor()
+    model = task.model
+    writer = task.predictor()
     longest = task.config.window_len - 1
-    rows = [
-        [writer.start_id, *ids] for ids in _rows(draw, task.config.vocab_size, longest)
-    ]
+    drawn = _rows(draw, task.config.vocab_size, longest)
+    rows = [[writer.start_id, *ids] for ids in drawn]
 
     def read(pairs: Sequence[Pair], by: Any = model) -> Float[Tensor, "B T V"]:
-        return by(_padded([ids for _, ids in pairs]).to(_device_of(by)))
+        return by(padded([ids for _, ids in pairs]).to(_device_of(by)))
 
     pairs: list[Pair] = [([], ids) for ids in rows]
     allowed = _allowed(read, model, pairs)
@@ -196,10 +187,8 @@ def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]
     classifier = task.predictor()
     rows = _rows(draw, task.config.vocab_size, task.config.max_len)
     texts = [task.tokenizers[0].decode(ids) for ids in rows]
-    together, alone = (
-        classifier.classify(texts),
-        [classifier.classify(text)[0] for text in texts],
-    )
+    together = classifier.classify(texts)
+    alone = [classifier.classify(text)[0] for text in texts]
     apart = max(
         abs(a.probabilities[label] - b.probabilities[label])
         for a, b in zip(together, alone, strict=True)
@@ -214,14 +203,14 @@ def _allowed(
     model: Any,
     pairs: list[Pair],
 ) -> float:
-    """The nats that two ways of computing one thing may be apart in this model, by what rounding
-    does to it.
+    """Return the nats that two ways of computing one thing may be apart in this model, by what
+    rounding does to it.
     """
     exact = copy.deepcopy(model).cpu().double()
-    moved = max(
-        _largest(_log_probs(read([pair], model)) - _log_probs(read([pair], exact)))
-        for pair in pairs
-    )
+    moved = 0.0
+    for pair in pairs:
+        rounded = _log_probs(read([pair], model))
+        moved = max(moved, _largest(rounded - _log_probs(read([pair], exact))))
     return min(max(TOLERANCE, MAGNIFIED * moved), ROUNDED)
 
 
@@ -232,29 +221,32 @@ def _of_steps(
     start: Callable[[Ids], Any],
     allowed: float,
 ) -> Iterator[Proof]:
-    """What is so of every decoder: against each row read at once, alone."""
-    whole = [_log_probs(read([pair])[0]) for pair in pairs]
-    count = sum(map(len, whole))
+    """Try what holds of every decoder, against each row read alone and at once."""
+    at_once = [_log_probs(read([pair])[0]) for pair in pairs]
+    count = sum(map(len, at_once))
     steps = [_log_probs(_step_by_step(model, start(src), ids)) for src, ids in pairs]
     yield _close(
         "cached = uncached: token by token as all at once",
-        _apart(whole, steps),
+        _apart(at_once, steps),
         allowed,
         count,
     )
-    padded = [
+    in_batch = [
         _log_probs(row[: len(ids)])
         for row, (_, ids) in zip(read(pairs), pairs, strict=True)
     ]
     yield _close(
-        "padding and the batch change nothing", _apart(whole, padded), allowed, count
+        "padding and the batch change nothing",
+        _apart(at_once, in_batch),
+        allowed,
+        count,
     )
     halves = [(len(ids) + 1) // 2 for _, ids in pairs]
     other = [
         (src, ids[:half] + ids[half:][::-1])
         for (src, ids), half in zip(pairs, halves, strict=True)
     ]
-    before = [row[:half] for row, half in zip(whole, halves, strict=True)]
+    before = [row[:half] for row, half in zip(at_once, halves, strict=True)]
     again = [
         _log_probs(read([pair])[0, :half])
         for pair, half in zip(other, halves, strict=True)
@@ -265,13 +257,12 @@ def _of_steps(
 
 
 def _step_by_step(model: Any, cache: Any, ids: Ids) -> Float[Tensor, "T V"]:
-    found = []
+    logits = []
     for i in ids:
-        states, cache = model.decode(
-            torch.tensor([[i]], device=_device_of(model)), cache
-        )
-        found.append(model.output(states)[0, 0])
-    return torch.stack(found)
+        newest = torch.tensor([[i]], device=_device_of(model))
+        states, cache = model.decode(newest, cache)
+        logits.append(model.output(states)[0, 0])
+    return torch.stack(logits)
 
 
 def _greedy_error(
@@ -280,8 +271,8 @@ def _greedy_error(
     logits: Callable[[Ids], Float[Tensor, " V"]],
     allowed: float,
 ) -> tuple[float, int]:
-    """How far its log-probabilities are from those of a model that reads all anew for each token;
-    how many.
+    """Return how far the writer's log-probabilities are from those of a model that reads all anew
+    for each token, at most, and of how many tokens.
 
     Where two tokens are equally probable either may be chosen, and the rest is not compared.
     """
@@ -294,35 +285,46 @@ def _greedy_error(
         "top_p": None,
         "min_p": None,
     }
-    found = writer.generate(prompt, max_new_tokens=max(room, 1), **more).token_log_probs
+    written = writer.generate(prompt, max_new_tokens=max(room, 1), **more)
+    log_probs = written.token_log_probs
     error = 0.0
-    for place, log_prob in enumerate(found if room > 0 else []):
+    for place, log_prob in enumerate(log_probs if room > 0 else []):
         row = _log_probs(logits(ids))
         row[list(BANNED)] = -torch.inf
-        (first, second), (best, _) = (part.tolist() for part in row.topk(2))
+        top = row.topk(2)
+        first, second = top.values.tolist()
+        best = int(top.indices[0])
         error = max(error, abs(first - log_prob))
         if first - second < allowed:
             return error, place + 1
         ids.append(best)
-    return error, len(found)
+    return error, len(log_probs)
 
 
-def _gap(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
-    """How much more probable than the chosen token another one is, at most, in nats."""
+def _gap(logits: Float[Tensor, "T V"], hypothesis: Hypothesis) -> float:
+    """Return how much more probable than the chosen token another one is, at most, in nats."""
     rows = _log_probs(logits)
     rows[:, list(BANNED)] = -torch.inf
-    chosen = [*found.ids, EOS_ID] if found.finished else found.ids
-    own = rows[torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)]
-    return _largest(rows[: len(chosen)].amax(-1) - own) if chosen else 0.0
+    chosen = _chosen(rows, hypothesis)
+    return _largest(rows[: len(chosen)].amax(-1) - chosen) if len(chosen) else 0.0
 
 
-def _error(logits: Float[Tensor, "T V"], found: Hypothesis) -> float:
-    """How far the log-probabilities that a search gives are from the model's."""
-    chosen = [*found.ids, EOS_ID] if found.finished else found.ids
-    own = _log_probs(logits)[
-        torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)
-    ]
-    return _largest(own - torch.tensor(found.token_log_probs)) if chosen else 0.0
+def _error(logits: Float[Tensor, "T V"], hypothesis: Hypothesis) -> float:
+    """Return how far the log-probabilities that a search gives are from the model's, at most."""
+    chosen = _chosen(_log_probs(logits), hypothesis)
+    if not len(chosen):
+        return 0.0
+    return _largest(chosen - torch.tensor(hypothesis.token_log_probs))
+
+
+def _chosen(
+    log_probs: Float[Tensor, "T V"], hypothesis: Hypothesis
+) -> Float[Tensor, " T"]:
+    """Return the log-probabilities of the tokens that a search chose."""
+    ids = hypothesis.ids
+    if hypothesis.finished:
+        ids = [*ids, EOS_ID]
+    return log_probs[torch.arange(len(ids)), torch.tensor(ids, dtype=torch.int64)]
 
 
 def _size(pair: tuple[Ids, Hypothesis]) -> int:
@@ -342,7 +344,7 @@ def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
 
 
 def _largest(differences: Float[Tensor, "*N"]) -> float:
-    """What is not a number is infinitely far from all."""
+    """Return the largest difference; what is not a number is infinitely far from all."""
     return float(differences.abs().nan_to_num(torch.inf, torch.inf).max())
 
 
@@ -351,18 +353,11 @@ def _log_probs(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
 
 
 def _rows(draw: random.Random, vocab_size: int, longest: int) -> list[Ids]:
-    """Rows of random tokens, of all lengths up to a sentence's."""
+    """Draw rows of random tokens, of all lengths up to a sentence's."""
     ids = range(EOS_ID + 1, vocab_size)
-    lengths = (
-        1 + place * (min(_LONGEST, longest) - 1) // (_COUNT - 1)
-        for place in range(_COUNT)
-    )
+    step = min(_LONGEST, longest) - 1
+    lengths = [1 + place * step // (_COUNT - 1) for place in range(_COUNT)]
     return [draw.choices(ids, k=length) for length in lengths]
-
-
-def _padded(rows: Sequence[Ids]) -> Int[Tensor, "B L"]:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
 
 
 def _device_of(model: torch.nn.Module) -> torch.device:

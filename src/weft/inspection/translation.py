@@ -1,5 +1,5 @@
-"""What a translation model does with one text: vectors, every layer's and head's attention, every
-step, the beam.
+"""A translator at work on a text: its vectors, the attention of all layers and heads, its steps and
+its beam.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 Shapes: the legend in `weft.model.attention`.
@@ -35,7 +35,7 @@ Family: TypeAlias = Literal["transformer", "additive", "dot"]
 
 @dataclass(frozen=True, eq=False)
 class TranslationInspection:
-    """One translation and how the model came to it.
+    """A translation and how the model came to it.
 
     Source pieces and ids end with eos, target ones too, unless `finished` is False: then the
     translation was cut at its limit. `cut` says that the text was longer than `max_src_len` tokens
@@ -43,7 +43,7 @@ class TranslationInspection:
     `alternatives[t]` are the most probable tokens at its place.
 
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and
-    `decoder` is what the model looked at while it wrote target token t. The keys of `cross` and
+    `decoder` is what the model attended to while it wrote target token t. The keys of `cross` and
     `encoder` are the source tokens; those of `decoder` are what was written before: bos at first,
     then target token t at key t + 1. Recurrent models have `cross` alone, of one layer and one
     head; the others are empty. `family` is the kind of model: a Transformer, or a recurrent one
@@ -77,14 +77,13 @@ class TranslationInspection:
 
     @property
     def notes(self) -> list[str]:
-        """What to say beside it."""
+        """Say what a reader must know beside it."""
         count = self.max_src_len - 1
         alone = f"the text was cut after {count} tokens; what is shown, the translation too, is of these alone"
-        return ([alone] if self.cut else []) + (
-            []
-            if self.finished
-            else ["the translation found no end and was cut at its limit"]
-        )
+        notes = [alone] if self.cut else []
+        if not self.finished:
+            notes.append("the translation found no end and was cut at its limit")
+        return notes
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; weights and probabilities are rounded to four
@@ -137,34 +136,33 @@ def inspect_translation(
     limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with evaluating(task.model):
-        found = task.predictor().search(row, beam_size)
-        tgt_ids = [*found.ids, EOS_ID] if found.finished else found.ids
-        record, probabilities = _look(task, row, tgt_ids)
+        hypothesis = task.predictor().search(row, beam_size)
+        tgt_ids = hypothesis.ids
+        if hypothesis.finished:
+            tgt_ids = [*tgt_ids, EOS_ID]
+        record, probabilities = _record(task, row, tgt_ids)
         vectors = _vectors(task, row, [BOS_ID, *tgt_ids[:-1]])
         beam = grow_tree(task, row, beam_size or task.config.decoding.beam_size)
-    src_pieces, pieces = (
-        task.tokenizers[0].pieces(row),
-        task.tokenizers[1].pieces(tgt_ids),
-    )
+    src_tokenizer, tgt_tokenizer = task.tokenizers
+    pieces = tgt_tokenizer.pieces(tgt_ids)
     cross = stacked(record.cross)
-    src_spelled, spelled = (
-        [tokenizer.spell([i], begins=False) for i in some]
-        for tokenizer, some in zip(task.tokenizers, (row, tgt_ids), strict=True)
-    )
+    src_spelled = [src_tokenizer.spell([i], begins=False) for i in row]
+    spelled = [tgt_tokenizer.spell([i], begins=False) for i in tgt_ids]
+    ends = hypothesis.finished, True
     return TranslationInspection(
         text=line,
-        translation=one_line(task.tokenizers[1].decode(found.ids)),
+        translation=one_line(tgt_tokenizer.decode(hypothesis.ids)),
         src_lang=task.config.src_lang,
         tgt_lang=task.config.tgt_lang,
         src_ids=row,
-        src_pieces=src_pieces,
+        src_pieces=src_tokenizer.pieces(row),
         tgt_ids=tgt_ids,
         tgt_pieces=pieces,
         chosen=[
             Choice(p, i, float(row[i]))
             for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)
         ],
-        alternatives=alternatives(task.tokenizers[1], probabilities),
+        alternatives=alternatives(tgt_tokenizer, probabilities),
         family=_family(task),
         encoder=stacked(record.encoder),
         decoder=stacked(record.decoder),
@@ -172,12 +170,10 @@ def inspect_translation(
         src_vectors=vectors[0],
         tgt_vectors=vectors[1],
         beam=beam,
-        alignment=align_words(
-            cross[-1].mean(0), spelled, src_spelled, (found.finished, True)
-        ),
+        alignment=align_words(cross[-1].mean(0), spelled, src_spelled, ends),
         max_src_len=limit,
         cut=len(ids) >= limit,
-        finished=found.finished,
+        finished=hypothesis.finished,
     )
 
 
@@ -187,18 +183,18 @@ def _family(task: Translation) -> Family:
     return "dot" if isinstance(task.model.attention, DotAttention) else "additive"
 
 
-def _look(
+def _record(
     task: Translation, src: list[int], tgt: list[int]
 ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
-    """One recorded forward pass over source and translation, and the probabilities at each target
-    token.
+    """Run the model once over source and translation, and record its attention.
+
+    Returns also the probabilities at each target token.
     """
     record = AttentionRecord()
-    rows = (
-        torch.tensor([ids], device=task.machine.device)
-        for ids in (src, [BOS_ID, *tgt[:-1]])
-    )
-    return record, task.model(*rows, record)[0].float().softmax(-1)
+    src_batch = torch.tensor([src], device=task.machine.device)
+    tgt_in = torch.tensor([[BOS_ID, *tgt[:-1]]], device=task.machine.device)
+    logits = task.model(src_batch, tgt_in, record)
+    return record, logits[0].float().softmax(-1)
 
 
 def _vectors(
@@ -213,6 +209,6 @@ def _vectors(
             for table, row in zip(tables, rows, strict=True)
         )
         return src_part, tgt_part
-    return embedded(model.src_embedding, rows[0]), embedded(
-        model.tgt_embedding, rows[1]
-    )
+    src_part = embedded(model.src_embedding, rows[0])
+    tgt_part = embedded(model.tgt_embedding, rows[1])
+    return src_part, tgt_part
