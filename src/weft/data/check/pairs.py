@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from weft.data.check.alignment import Alignment, Number, Shift, numbers_in
+from weft.data.check.alignment import Alignment, Shift
 from weft.data.check.finding import (
     Evidence,
     Finding,
@@ -16,6 +16,7 @@ from weft.data.check.finding import (
     gravest_first,
 )
 from weft.data.check.language_identification import look_at_languages
+from weft.data.check.numbers import Number, numbers_in
 from weft.data.check.repeats import Near, conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
 from weft.data.check.words import Vocabulary, Words
@@ -186,12 +187,13 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
     or left out.
     """
     alignment = pairs.alignment
-    factor = np.exp(np.abs(alignment.log_ratio))
-    odd = (np.abs(alignment.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
+    lengths = alignment.lengths
+    factor = np.exp(np.abs(lengths.log_ratio))
+    odd = (np.abs(lengths.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
     found = np.flatnonzero(odd | (factor > _RATIO_FACTOR)).tolist()
 
     def evidence(i: int) -> Evidence:
-        longer = "source" if alignment.log_ratio[i] > 0 else "target"
+        longer = "source" if lengths.log_ratio[i] > 0 else "target"
         return Evidence(f"{longer} {factor[i]:.1f} times as long as usual")
 
     what = "one side is far longer or shorter than usual in this text"
