@@ -1,7 +1,7 @@
-"""What a draft is worth: `python benchmarks/drafts.py FOLDER --draft FOLDER --prompts prompts.txt`.
+"""What a draft is worth: `python benchmarks/drafts.py FOLDER --prompts prompts.txt`.
 
-A language model goes on from each line of a file, without a draft, with the text so far as draft,
-and with smaller models; greedily and drawn at temperature 1. They take turns, round after round, in
+A language model goes on from each line of a file, without a draft and with the text so far as
+draft; greedily and drawn at temperature 1. They take turns, round after round, in
 this one process. Before anything is timed, each must write the same text. The table has the medians
 over the rounds.
 """
@@ -22,12 +22,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("folder", help="a language model's folder")
     parser.add_argument(
-        "--draft",
-        nargs="*",
-        default=[],
-        help="folders of smaller models with the same tokenizer",
-    )
-    parser.add_argument(
         "--prompts", required=True, help="a text file, one prompt a line"
     )
     parser.add_argument(
@@ -39,11 +33,7 @@ def main() -> None:
     prompts = [
         line for line in Path(asked.prompts).read_text("utf-8").split("\n") if line
     ]
-    drafts: dict[str, Any] = {
-        "none": None,
-        "prompt": "prompt",
-        **{name: weft.load(name) for name in asked.draft},
-    }
+    drafts: dict[str, Any] = {"none": None, "prompt": "prompt"}
     found: dict[tuple[float, str], list[float]] = {
         key: [] for key in product((0.0, 1.0), drafts)
     }

@@ -273,7 +273,6 @@ class Bench:
         )
         self.run("score", self.model, self.test_text)
         if is_whole:
-            self.run("generate", self.model, "--prompt", "Anna", "--draft", self.other)
             self.run("score", self.model, self.test_text, "--json")
         self.refused("translate", "classify", "quantize", "distill")
 

@@ -15,7 +15,6 @@ from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.speculative import (
     Chooser,
     Draft,
-    DraftModel,
     PromptLookup,
     Tally,
     speculative_tokens,
@@ -144,7 +143,7 @@ class Silent:
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize(
     "draft",
-    ["right", "often right", "seldom right", "wrong", "silent", "prompt", "model"],
+    ["right", "often right", "seldom right", "wrong", "silent", "prompt"],
 )
 def test_it_writes_what_is_written_without_a_draft(
     settings: Sampling, draft: str
@@ -159,11 +158,6 @@ def test_it_writes_what_is_written_without_a_draft(
         made: Draft = PromptLookup(3, 1) if draft == "prompt" else Silent()
         if draft in errs:
             made = Prophet(text, [token for token, _ in expected], errs[draft])
-        if draft == "model":
-            other = Model(salt=seed % 2, ends=-2.0)
-            made = DraftModel(
-                other.prefill, other.steps, choose, window_len=99, eos_id=EOS
-            )
         tally = Tally()
         assert drafted(model, made, choose, tally, text, limit) == expected
         assert 0 <= tally.accepted <= tally.proposed
@@ -249,46 +243,3 @@ def test_what_followed_the_newest_tokens_before_is_proposed(
 
 def test_a_single_token_can_be_a_run() -> None:
     assert PromptLookup(3, 1).propose([3, 4, 5, 4], 0, 2) == [5, 4]
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_model_foresees_all_of_itself(settings: Sampling) -> None:
-    for seed in range(4):
-        model, tally, choose = (
-            Model(),
-            Tally(),
-            Chooser(settings, generator(seed), (0, 2)),
-        )
-        draft = DraftModel(
-            model.prefill, model.steps, choose, window_len=99, eos_id=EOS
-        )
-        drafted(model, draft, choose, tally, [4, 7, 5], 40)
-        assert tally.accepted == tally.proposed > 30
-
-
-@pytest.mark.parametrize("window_len", [1, 2, 3, 8, 50])
-def test_a_draft_model_reads_on_from_what_came_true_and_never_beyond_its_window(
-    window_len: int,
-) -> None:
-    """Against its own text from the beginning of its window, whatever became of its proposals."""
-    settings, draw = Sampling(temperature=0.0), random.Random(6)
-    model, choose = Model(ends=-1.0), Chooser(settings, generator(1), (0, 2))
-    draft = DraftModel(
-        model.prefill, model.steps, choose, window_len=window_len, eos_id=EOS
-    )
-    ids, first = [draw.randrange(3, V) for _ in range(5)], 0
-    if len(ids) > window_len:
-        first = len(ids) - max(1, window_len // 2)
-    for _ in range(60):
-        if len(ids) - first > window_len:
-            first = len(ids) - max(1, window_len // 2)
-        found = draft.propose(ids, 0, 4)
-        expected = [
-            token for token, _ in plain(Model(ends=-1.0), ids[first:], settings, 1, 4)
-        ]
-        assert found == expected[: window_len - (len(ids) - first) + 1]
-        kept = draw.randint(0, len(found))
-        ids += [token for token in found[:kept] if token != EOS] + [
-            draw.randrange(3, V)
-        ]
-    assert model.longest == window_len

@@ -77,7 +77,7 @@ RESEARCH = {
 VALUES = {
     "--column": "NAME",
     "--dev": "DATA",
-    "--draft": "FOLDER",
+    "--draft": "NAME",
     "--ensemble": "FOLDER",
     "--from": "FOLDER",
     "--kernels": "NAME",

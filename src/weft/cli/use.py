@@ -67,7 +67,6 @@ from weft.folder.layout import refuse_other_task
 if TYPE_CHECKING:
     from weft.data.formats.table_form import TableForm
     from weft.predict.classifier import Classification
-    from weft.predict.language_model import LanguageModel
     from weft.predict.prediction import Prediction
     from weft.predict.translator import Translator
     from weft.tasks.translation import Translation
@@ -282,8 +281,8 @@ def generate(
     draft: Annotated[
         str | None,
         typer.Option(
-            help='Speculative decoding: a smaller model\'s folder, or "prompt", proposes '
-            "tokens; the text stays the same."
+            help='Speculative decoding with "prompt": the text so far proposes tokens; '
+            "the text stays the same."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -302,14 +301,8 @@ def generate(
     with naming_options(["precision", "kernels"]):
         machine = machine_for_command(precision, kernels)
 
-    def load(where: Path) -> "LanguageModel":
-        return LanguageModelling.load(where, machine).predictor()
-
-    model = load(folder)
+    model = LanguageModelling.load(folder, machine).predictor()
     refuse_idle(precision, None if model.writer is model.model else model.writer)
-    proposer: LanguageModel | str | None = draft
-    if draft is not None and draft != "prompt":
-        proposer = load(Path(draft))
     settings: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
@@ -319,7 +312,7 @@ def generate(
         "repetition_penalty": repetition_penalty,
         "stop": stop or (),
         "seed": seed,
-        "draft": proposer,
+        "draft": draft,
     }
     with sink(None) as out, naming_options(settings):
         if as_json:

@@ -17,7 +17,7 @@ Shapes: L new positions of one text, V vocabulary.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -141,75 +141,6 @@ class PromptLookup:
                 following = ids[end : end + count]
                 return list(islice(cycle(following), count))
         return []
-
-
-class DraftModel(Generic[C]):
-    """Proposes what a smaller model with the same tokens would write, with the same numbers at the
-    same places.
-    """
-
-    def __init__(
-        self,
-        prefill: Callable[[Int[Tensor, "1 L"]], C],
-        steps: Steps[C],
-        choose: Chooser,
-        *,
-        window_len: int,
-        eos_id: int,
-    ) -> None:
-        """Take a model's prefill and steps, and how many tokens it attends to, `window_len`.
-
-        A text that outgrows them goes on with half of them.
-        """
-        self._prefill = prefill
-        self._steps = steps
-        self._choose = choose
-        self.window_len = window_len
-        self.eos_id = eos_id
-        # where its window begins; how much of `_read` has come true
-        self._first = self._sure = 0
-        # what its cache knows: the text from there on, and what it proposed itself
-        self._read: list[int] = []
-        self._cache: C | None = None
-
-    def propose(self, ids: Sequence[int], place: int, count: int) -> list[int]:
-        """Propose what the smaller model would write, nothing after eos."""
-        if self._cache is None or len(ids) - self._first > self.window_len:
-            self._begin(ids)
-        seen = list(ids[self._first :])
-        count = min(count, self.window_len - len(seen) + 1)
-        cache = self._rewound(seen)
-        proposed: list[int] = []
-        fed = seen[self._sure :]
-        while len(proposed) < count and self.eos_id not in proposed:
-            logits, cache = self._steps(torch.tensor([fed]), cache)
-            text = [*seen, *proposed]
-            token, _ = self._choose(logits[:, -1], text, place + len(proposed))
-            proposed.append(token)
-            fed = [token]
-        self._cache = cache
-        self._read = [*seen, *proposed[:-1]]
-        self._sure = len(seen)
-        return proposed
-
-    def _begin(self, ids: Sequence[int]) -> None:
-        """Read all of the text but its last token, or half a window of it."""
-        self._first = 0
-        if len(ids) > self.window_len:
-            self._first = len(ids) - max(1, self.window_len // 2)
-        self._read = list(ids[self._first : -1])
-        read = torch.tensor([self._read], dtype=torch.int64)
-        self._cache = self._prefill(read)
-        self._sure = 0
-
-    def _rewound(self, seen: list[int]) -> C:
-        """Return the cache of what has come true; the last token is always read anew."""
-        assert self._cache is not None
-        most = min(len(self._read), len(seen) - 1)
-        while self._sure < most and self._read[self._sure] == seen[self._sure]:
-            self._sure += 1
-        self._sure = min(self._sure, most)
-        return self._cache.until(self._sure)
 
 
 def speculative_tokens(

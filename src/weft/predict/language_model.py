@@ -22,7 +22,6 @@ from weft.decoding.sampling import Sampling, sample_tokens
 from weft.decoding.speculative import (
     Chooser,
     Draft,
-    DraftModel,
     PromptLookup,
     Tally,
     speculative_tokens,
@@ -206,32 +205,10 @@ class LanguageModel:
             raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
         generator = _generator(chosen.seed)
         choose = Chooser(sampling, generator, _BANNED)
-        draft = self._draft(chosen.draft, choose)
+        if chosen.draft not in (None, "prompt"):
+            raise UsageError(f'draft = {chosen.draft!r}: it must be "prompt"')
+        draft = None if chosen.draft is None else PromptLookup()
         return _Request(sampling, limit, chosen.stop, generator, choose, draft, Tally())
-
-    def _draft(
-        self, draft: "LanguageModel | Literal['prompt'] | None", choose: Chooser
-    ) -> Draft | None:
-        if draft is None:
-            return None
-        if isinstance(draft, LanguageModel):
-            if draft.tokenizer.sha256 != self.tokenizer.sha256:
-                raise UsageError(
-                    "the draft has another tokenizer than the model; train it on the same text with the same "
-                    "tokenizer settings"
-                )
-            return DraftModel(
-                draft._prefill,
-                draft._steps,
-                choose,
-                window_len=draft.window_len,
-                eos_id=EOS_ID,
-            )
-        if draft != "prompt":
-            raise UsageError(
-                f'draft = {draft!r}: it must be a language model or "prompt"'
-            )
-        return PromptLookup()
 
     def _start(self, prompt: str) -> list[int]:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
@@ -359,10 +336,10 @@ class LanguageModel:
 class GenerationSettings:
     """The settings of a text that is written on; what is None comes from the recipe.
 
-    Temperature 0 is greedy. The text ends before the first of the `stop` strings. A `draft`
-    proposes tokens, of which the model reads several in one step: a smaller model with the same
-    tokenizer, or "prompt", what followed the newest tokens when they stood in the text before. It
-    changes how long this takes, not what is written.
+    Temperature 0 is greedy. The text ends before the first of the `stop` strings. The `draft`
+    "prompt" proposes what followed the newest tokens when they stood in the text before, and the
+    model reads several of these tokens in one step. It changes how long this takes, not what is
+    written.
     """
 
     max_new_tokens: int | None = None
@@ -373,7 +350,7 @@ class GenerationSettings:
     repetition_penalty: float | None = None
     stop: str | Sequence[str] = ()
     seed: int = 1
-    draft: LanguageModel | Literal["prompt"] | None = None
+    draft: Literal["prompt"] | None = None
 
     def sampling(self, recipe: SamplingSection) -> Sampling:
         """Return what tokens are drawn from, with the recipe's values where there are none here."""
