@@ -54,5 +54,5 @@ def too_little_text(evidence: Evidence) -> Cause | None:
     return Cause(
         "too-little-text",
         f"{num_rows:,} different {task.unit} were trained on",
-        f"find more; from fewer than {task.few_rows:,} {task.unit} a model learns little but these very {task.unit}",
+        f"find more; from fewer than {task.few_rows:,} {task.unit} a model learns little that helps with other text",
     )
