@@ -69,7 +69,7 @@ def test_the_report_and_the_folder(
         "BLEU",
         "log-probabilities",
     ]
-    few = "weft: note: 60 pairs prove nothing: whether int8 translates as well takes 100 or more to tell"
+    few = "weft: note: 60 pairs prove nothing: to show that int8 translates as well takes 100 or more"
     wrote = (
         f"weft: wrote {tmp_path / 'out'}: weights, vocabularies, and hashes that detect overlap with a test text "
         "and unseen words (readable only by guessing a whole sentence or word); no training text, but README.md "
