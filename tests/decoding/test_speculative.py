@@ -141,26 +141,23 @@ class Silent:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize(
-    "draft",
-    ["right", "often right", "seldom right", "wrong", "silent", "prompt"],
-)
 def test_it_writes_what_is_written_without_a_draft(
-    settings: Sampling, draft: str
+    settings: Sampling, subtests: pytest.Subtests
 ) -> None:
+    errs = {"right": 0.0, "often right": 0.3, "seldom right": 0.8, "wrong": 1.0}
     for seed in range(4):
         model, text, limit = Model(ends=-2.0), [4, 7, seed], 40
-        expected, choose = (
-            plain(model, text, settings, seed, limit),
-            Chooser(settings, generator(seed), (0, 2)),
-        )
-        errs = {"right": 0.0, "often right": 0.3, "seldom right": 0.8, "wrong": 1.0}
-        made: Draft = PromptLookup(3, 1) if draft == "prompt" else Silent()
-        if draft in errs:
-            made = Prophet(text, [token for token, _ in expected], errs[draft])
-        tally = Tally()
-        assert drafted(model, made, choose, tally, text, limit) == expected
-        assert 0 <= tally.accepted <= tally.proposed
+        expected = plain(model, text, settings, seed, limit)
+        truth = [token for token, _ in expected]
+        for name in (*errs, "silent", "prompt"):
+            choose, tally = Chooser(settings, generator(seed), (0, 2)), Tally()
+            draft: Draft = PromptLookup(3, 1) if name == "prompt" else Silent()
+            if name in errs:
+                draft = Prophet(text, truth, errs[name])
+            with subtests.test(draft=name, seed=seed):
+                found = drafted(model, draft, choose, tally, text, limit)
+                assert found == expected
+                assert 0 <= tally.accepted <= tally.proposed
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

@@ -208,35 +208,37 @@ def round_what_is_kept(model: Seq2SeqTransformer) -> None:
         across.keys_values = kept(across.keys_values)  # type: ignore[method-assign, assignment]
 
 
-@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(
-    model: Seq2SeqTransformer, kind: str
+    model: Seq2SeqTransformer, subtests: pytest.Subtests
 ) -> None:
-    engine = Engine(weights_of(model), kind)
-    together = decoded(engine, SOURCES * 5, TARGET)  # more rows than one tile
-    for i, source in enumerate(SOURCES):
-        alone = decoded(engine, [source], TARGET)
-        for copy in range(i, len(together), len(SOURCES)):
-            assert np.array_equal(together[copy], alone[0])
+    for kind in bindings.KINDS:
+        with subtests.test(kind=kind):
+            engine = Engine(weights_of(model), kind)
+            together = decoded(engine, SOURCES * 5, TARGET)  # more rows than one tile
+            for i, source in enumerate(SOURCES):
+                alone = decoded(engine, [source], TARGET)
+                for copy in range(i, len(together), len(SOURCES)):
+                    assert np.array_equal(together[copy], alone[0])
 
 
-@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_several_positions_at_once_are_the_same_as_one_by_one(
-    model: Seq2SeqTransformer, kind: str
+    model: Seq2SeqTransformer, subtests: pytest.Subtests
 ) -> None:
-    engine, count = Engine(weights_of(model), kind), len(TARGET)
-    expected = decoded(engine, SOURCES, TARGET)
-    session = engine.session(1, 1)
-    for i, source in enumerate(SOURCES):
-        session.read([0], [source])
-        zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
-        wanted = np.array([count - 1, 0, 2])
-        rows = StepInput(
-            zeros, zeros, np.arange(count), tokens, np.zeros((count, count), np.int32)
-        )
-        _, _, whole = session.step(rows, 1, wanted=wanted, all_log_probs=True)
-        assert whole is not None
-        assert np.array_equal(whole, expected[i][wanted])
+    count = len(TARGET)
+    zeros, tokens = np.zeros(count, np.int64), np.array(TARGET, np.int32)
+    ancestors = np.zeros((count, count), np.int32)
+    rows = StepInput(zeros, zeros, np.arange(count), tokens, ancestors)
+    wanted = np.array([count - 1, 0, 2])
+    for kind in bindings.KINDS:
+        with subtests.test(kind=kind):
+            engine = Engine(weights_of(model), kind)
+            expected = decoded(engine, SOURCES, TARGET)
+            session = engine.session(1, 1)
+            for i, source in enumerate(SOURCES):
+                session.read([0], [source])
+                _, _, whole = session.step(rows, 1, wanted=wanted, all_log_probs=True)
+                assert whole is not None
+                assert np.array_equal(whole, expected[i][wanted])
 
 
 def test_banned_ids_are_not_among_the_best_and_keep_their_probability(
@@ -273,11 +275,15 @@ def test_of_equal_logits_the_lower_id_stands_first(model: Seq2SeqTransformer) ->
     assert np.isneginf(best[0, V_TGT:]).all()
 
 
-@pytest.mark.parametrize("kind", bindings.KINDS)
-def test_what_is_no_number_stays_none(model: Seq2SeqTransformer, kind: str) -> None:
+def test_what_is_no_number_stays_none(
+    model: Seq2SeqTransformer, subtests: pytest.Subtests
+) -> None:
     with torch.no_grad():
         model.tgt_embedding.tokens.weight[BOS, 3] = float("nan")
-    assert np.isnan(decoded(Engine(weights_of(model), kind), SOURCES[:1], [BOS])).all()
+    for kind in bindings.KINDS:
+        with subtests.test(kind=kind):
+            engine = Engine(weights_of(model), kind)
+            assert np.isnan(decoded(engine, SOURCES[:1], [BOS])).all()
 
 
 @pytest.mark.parametrize(
@@ -368,11 +374,9 @@ def test_a_sentence_with_a_shortlist_has_no_other_ids(
     assert np.array_equal(again, everything[:2])
 
 
-@pytest.mark.parametrize("kind", bindings.KINDS)
 def test_a_shortlist_too_leaves_each_row_to_itself(
-    model: Seq2SeqTransformer, kind: str
+    model: Seq2SeqTransformer, subtests: pytest.Subtests
 ) -> None:
-    engine = Engine(weights_of(model), kind)
     draw = np.random.default_rng(3)
     sentences = [
         Sentence(
@@ -385,15 +389,16 @@ def test_a_shortlist_too_leaves_each_row_to_itself(
         for i in range(23)
     ]
     beams = Beams(BOS, EOS, 3, 1.0, 2)
-    found = search_all(engine, sentences, beams, workers=2, batch_tokens=60)
-    for sentence in sentences:
-        assert (
-            found[sentence.number]
-            == search_all(engine, [sentence], beams)[sentence.number]
-        )
-        assert {i for h in found[sentence.number] for i in h.ids} <= set(
-            sentence.allowed
-        )
+    for kind in bindings.KINDS:
+        with subtests.test(kind=kind):
+            engine = Engine(weights_of(model), kind)
+            found = search_all(engine, sentences, beams, workers=2, batch_tokens=60)
+            for sentence in sentences:
+                hypotheses = found[sentence.number]
+                alone = search_all(engine, [sentence], beams)[sentence.number]
+                assert hypotheses == alone
+                ids = {i for h in hypotheses for i in h.ids}
+                assert ids <= set(sentence.allowed)
 
 
 def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> None:

@@ -59,24 +59,23 @@ def drawn(rows: int, length: int) -> torch.Tensor:
     )  # few, so that they match
 
 
-@pytest.mark.parametrize("parts", [[9], [1] * 9, [4, 1, 3, 1], [0, 5, 4]], ids=str)
+@torch.inference_mode()
 def test_it_says_what_the_model_says(
-    models: tuple[CausalTransformer, Writer], parts: list[int]
+    models: tuple[CausalTransformer, Writer], subtests: pytest.Subtests
 ) -> None:
     model, writer = models
     ids = drawn(3, 9)
-    with torch.inference_mode():
-        expected = model(ids)
-        cache, found, first = writer.prefill(ids[:, : parts[0]]), [], parts[0]
-        for size in parts[1:]:
-            logits, cache = writer.decode(ids[:, first : first + size], cache)
-            found.append(writer.output(logits))
-            first += size
-    if found:
-        torch.testing.assert_close(
-            torch.cat(found, 1), expected[:, parts[0] :], atol=3e-5, rtol=1e-5
-        )
-    assert torch.equal(cache.ids, ids)
+    expected = model(ids)
+    for prompt, *parts in ([9], [1] * 9, [4, 1, 3, 1], [0, 5, 4]):
+        with subtests.test(prompt=prompt, parts=parts):
+            cache, first = writer.prefill(ids[:, :prompt]), prompt
+            for size in parts:
+                end = first + size
+                logits, cache = writer.decode(ids[:, first:end], cache)
+                found, whole = writer.output(logits), expected[:, first:end]
+                torch.testing.assert_close(found, whole, atol=3e-5, rtol=1e-5)
+                first = end
+            assert torch.equal(cache.ids, ids)
 
 
 def test_rows_may_leave_and_change_places_and_are_the_same_bit_for_bit(
@@ -118,27 +117,29 @@ def test_a_session_for_which_there_is_no_memory_is_an_error(
             models[1].engine.session(slots, 1)
 
 
-@pytest.mark.parametrize("kind", bindings.KINDS)
+@torch.inference_mode()
 def test_what_is_forgotten_leaves_no_trace(
-    models: tuple[CausalTransformer, Writer], kind: str
+    models: tuple[CausalTransformer, Writer], subtests: pytest.Subtests
 ) -> None:
     """Bit for bit: several positions at once, the last of them taken back, others in their place,
     one by one.
     """
     model = models[0]
-    writer = Writer(model, bindings.Engine(causal_weights_of(model), kind))
     ids, others = drawn(2, 9), drawn(2, 9).flip(1) + 7
-    with torch.inference_mode():
-        cache, expected = writer.prefill(ids[:, :0]), []
-        for place in range(9):
-            logits, cache = writer.decode(ids[:, place : place + 1], cache)
-            expected.append(logits)
-        cache = writer.prefill(ids[:, :3])
-        first, cache = writer.decode(torch.cat([ids[:, 3:5], others[:, 5:]], 1), cache)
-        second, cache = writer.decode(ids[:, 5:], cache.until(5))
-    assert torch.equal(torch.cat([first[:, :2], second], 1), torch.cat(expected[3:], 1))
-    assert not torch.equal(first[:, 2:], second)
-    assert torch.equal(cache.ids, ids)
+    undone = torch.cat([ids[:, 3:5], others[:, 5:]], 1)
+    for kind in bindings.KINDS:
+        with subtests.test(kind=kind):
+            writer = Writer(model, bindings.Engine(causal_weights_of(model), kind))
+            cache, expected = writer.prefill(ids[:, :0]), []
+            for place in range(9):
+                logits, cache = writer.decode(ids[:, place : place + 1], cache)
+                expected.append(logits)
+            first, cache = writer.decode(undone, writer.prefill(ids[:, :3]))
+            second, cache = writer.decode(ids[:, 5:], cache.until(5))
+            found = torch.cat([first[:, :2], second], 1)
+            assert torch.equal(found, torch.cat(expected[3:], 1))
+            assert not torch.equal(first[:, 2:], second)
+            assert torch.equal(cache.ids, ids)
 
 
 def test_the_models_own_cache_forgets_too(

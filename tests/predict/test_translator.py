@@ -860,18 +860,23 @@ def test_an_ensemble_looks_where_its_models_look_on_average():
 # --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [*TEXTS, "Yes. " + "X" * 30 + ". No."])
 @pytest.mark.parametrize(
-    "settings", [{}, {"temperature": 1.0, "seed": 5}, {"prefix": "Ab"}], ids=str
+    ("settings", "search"),
+    [
+        ({}, {"beam_size": 1}),
+        ({"temperature": 1.0, "seed": 5}, {}),
+        ({"prefix": "Ab"}, {"beam_size": 1}),
+    ],
+    ids=str,
 )
-def test_the_pieces_of_a_stream_are_the_translation(text, settings):
+def test_the_pieces_of_a_stream_are_the_translation(settings, search, subtests):
     here = translator(Speller(), max_src_len=12, max_len_extra=2)
-    pieces = list(here.stream(text, **settings))
-    expected = here.translate(
-        text, **settings, **({} if "temperature" in settings else {"beam_size": 1})
-    )
-    assert "".join(pieces) == expected[0].text
-    assert all(pieces)
+    for text in (*TEXTS, "Yes. " + "X" * 30 + ". No."):
+        with subtests.test(text=text):
+            pieces = list(here.stream(text, **settings))
+            expected = here.translate(text, **settings, **search)
+            assert "".join(pieces) == expected[0].text
+            assert all(pieces)
 
 
 def test_a_stream_gives_each_letter_as_soon_as_the_model_has_said_it():
