@@ -222,6 +222,7 @@ class LanguageModel:
         while limit > 0:
             first = 0
             if len(ids) > self.window_len:
+                # positions beyond the window were never trained, so only its last half is kept
                 first = len(ids) - max(1, self.window_len // 2)
             room = min(limit, self.window_len - (len(ids) - first) + 1)
             place = len(ids) - len(prompt)

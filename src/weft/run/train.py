@@ -63,7 +63,7 @@ def train(
         material = read_material(request)
         recipe = material.recipe
         refuse_shares(recipe.training.grad_accum_steps, world)
-        with world.in_turn():
+        with world.in_turn():  # only the first takes the lock; the others read
             goes_on = world.is_first and take_folder(
                 request, recipe, material.origin, locks, log
             )

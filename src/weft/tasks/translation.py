@@ -344,6 +344,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             cross_attention=self.cross_attention,
             shortlist=self.shortlist,
             is_short=self.config.shortlist == "on",
+            # a model of single sentences would silently drop all that follows the first
             by_sentence=self.config.single_sentences,
             least_ratio=self.config.least_ratio,
             known=self.known,
