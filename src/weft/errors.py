@@ -41,7 +41,7 @@ class OutOfMemoryError(WeftError):
 
 
 class Interrupted(WeftError):
-    """A stop by a signal, after saving; the same command goes on from there."""
+    """A stop by a signal, after saving; the same command continues from there."""
 
     exit_code = 75
 

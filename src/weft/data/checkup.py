@@ -1,4 +1,4 @@
-"""The check of text before anything is trained: it reads as training would, but goes on past what
+"""The check of text before anything is trained: it reads as training would, but continues past what
 cannot be read.
 """
 
