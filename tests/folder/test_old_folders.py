@@ -81,3 +81,14 @@ def test_an_old_folder_is_older_than_keys_of_today(task: str) -> None:
     written = read_json(OLD / task / "config.json")
     today = read_config(OLD / task / "config.json").model_dump(mode="json")
     assert written.keys() < today.keys()
+
+
+@pytest.mark.parametrize("task", ANSWERS)
+def test_a_shape_with_a_key_of_training_that_is_gone_is_the_same_shape(
+    task: str, tmp_path: Path
+) -> None:
+    old = read_json(OLD / task / "config.json")
+    old["model"]["layer_dropout"] = 0.3
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(old), "utf-8")
+    assert read_config(path) == read_config(OLD / task / "config.json")

@@ -234,6 +234,24 @@ def test_a_run_that_had_a_tracker_that_is_gone_is_continued(
     assert "trackio" not in durable.read_json(path)["recipe"]["training"]
 
 
+def test_a_run_that_was_trained_with_a_key_that_is_gone_is_refused_in_one_line(
+    train: Train, tmp_path: Path
+) -> None:
+    train()
+    path = RunFolder(tmp_path / "out").recipe
+    record = durable.read_json(path)
+    record["recipe"]["model"]["layer_dropout"] = 0.2
+    durable.write_json(path, record)
+    with pytest.raises(UsageError) as caught:
+        train("training.max_steps=14")
+    message = str(caught.value)
+    assert message.startswith(
+        f"{tmp_path / 'out'}: model.layer_dropout = 0.2: no longer"
+    )
+    assert message.endswith("continues in the version that docs/experiments.md names")
+    assert "\n" not in message
+
+
 def test_a_finished_run_says_so(train: Train, tmp_path: Path) -> None:
     verdict = train()
     written = read_verdict(tmp_path / "out")

@@ -9,7 +9,9 @@ from typing import Any
 
 from weft.recipes.problems import as_written
 
-PAGE = "docs/experiments.md names the last version that had it"
+PAGE = (
+    "a run that began with it continues in the version that docs/experiments.md names"
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def _kept_keys(
         elif value != gone.neutral:
             problems.append(
                 f"{key} = {as_written(value):.60}: no longer a key of recipes; leave it out, or set it to "
-                f"{as_written(gone.neutral)} ({gone.remedy}; {PAGE})"
+                f"{as_written(gone.neutral)} ({gone.remedy}); {PAGE}"
             )
     return kept
 
