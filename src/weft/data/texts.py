@@ -49,7 +49,7 @@ class Texts(Generic[C]):
     or noticed.
 
     `findings` are what the data check says of the files that were given; `overridden` the codes of
-    the fatal ones that the run goes on in spite of.
+    the fatal ones that the user overrode.
     """
 
     train: C

@@ -66,7 +66,7 @@ def about_starts(folders: Sequence[Path]) -> str | None:
             return None
     if len(folders) < 2 or (len(starts) == 1 and None not in starts):
         return None
-    return "these models were trained from different starts: the mean of such weights is seldom of use"
+    return "these models were trained from different starts: the mean of such weights is rarely useful"
 
 
 def _opened(folder: Path) -> StoredModel:

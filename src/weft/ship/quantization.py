@@ -441,7 +441,7 @@ def _write(
 
 ## int8
 
-Made from the model {folder.resolve().name} (its weights' sha256 {origin[:16]}), whose training and scores stand
+Made from the model {folder.resolve().name} (its weights' sha256 {origin[:16]}), whose training and scores are described
 above, by rounding its weights to int8 after training. On {found.sentences:,} sentences:
 
 {about}

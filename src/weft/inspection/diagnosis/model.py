@@ -42,7 +42,7 @@ def source_ignored(evidence: Evidence) -> Cause | None:
         "source-ignored",
         f"with the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
         "the model writes in the target language, but not what the source says",
-        "are the lines of the training text out of step (weft check finds where)? else train for longer",
+        "are the lines of the training text misaligned (weft check finds where)? otherwise train for longer",
     )
 
 
