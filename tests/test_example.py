@@ -146,7 +146,8 @@ def test_translations_and_bleu_are_those_of_weft_train(
     module, result, _, verdict, model, sources = results
     beam = [prediction.text for prediction in model.translate(sources)]
     greedy = [p.text for p in model.translate(sources, beam_size=1)]
-    own = module.translate(result.model, result.tokenizer, sources, 1, 0.6)
+    recipe = module.Recipe(beam_size=1)
+    own = module.translate(result.model, result.tokenizer, sources, recipe)
     assert len(set(beam)) > 1
     assert result.translations == beam
     assert own == greedy
