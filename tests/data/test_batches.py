@@ -229,11 +229,9 @@ def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(
         for lang in ("en", "de")
     )
     side = SideSection(kind="bpe", vocab_size=8000)
-    src_tokenizer, tgt_tokenizer = build_tokenizers(
-        TokenizerSection(src=side, tgt=side), src, tgt
-    )
+    tokenizers = build_tokenizers(TokenizerSection(src=side, tgt=side), src, tgt)
     store = prepare_store(
-        tmp_path, "train", src, tgt, src_tokenizer, tgt_tokenizer, 256, "multi30k"
+        tmp_path, "train", (src, tgt), tokenizers, max_len=256, text_key="multi30k"
     )
     assert len(store) == len(src)
     batches = Batches(store, 4096, None, 1)

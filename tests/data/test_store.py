@@ -35,9 +35,8 @@ def _prepare(
         "max_len": 20,
         "text_key": "k",
     } | changed
-    return prepare_store(
-        folder, "train", src_tokenizer=pair[0], tgt_tokenizer=pair[1], **arguments
-    )
+    sides = (arguments.pop("src_texts"), arguments.pop("tgt_texts"))
+    return prepare_store(folder, "train", sides, pair, **arguments)
 
 
 def test_pairs_come_back_as_they_were_encoded(

@@ -109,29 +109,29 @@ class TextStore:
 def prepare_store(
     folder: Path,
     name: str,
-    src_texts: Iterable[str],
-    tgt_texts: Iterable[str],
-    src_tokenizer: Tokenizer,
-    tgt_tokenizer: Tokenizer,
+    texts: tuple[Iterable[str], Iterable[str]],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    *,
     max_len: int,
     text_key: str,
 ) -> ParallelStore:
     """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the
     text's content.
 
-    A pair is dropped, and counted, when one side has more than `max_len` ids or nothing but white
-    space. Raises DataError where the sides have different numbers of lines, FolderError where
-    nothing can be written.
+    `texts` and `tokenizers` are those of source and target. A pair is dropped, and counted, when
+    one side has more than `max_len` ids or nothing but white space. Raises DataError where the
+    sides have different numbers of lines, FolderError where nothing can be written.
     """
+    src, tgt = tokenizers
     dropped = {TOO_LONG: 0, EMPTY: 0}
     facts = {
-        "key": _key(text_key, src_tokenizer.sha256, tgt_tokenizer.sha256, max_len),
+        "key": _key(text_key, src.sha256, tgt.sha256, max_len),
         "dropped": dropped,
     }
-    tokenizers = {"src_": src_tokenizer, "tgt_": tgt_tokenizer}
-    chunks = _pair_chunks(src_texts, tgt_texts, name)
-    encoded = _encoded_pairs(chunks, src_tokenizer, tgt_tokenizer, max_len, dropped)
-    return _prepare(ParallelStore, folder / name, facts, tokenizers, encoded, "pair")
+    chunks = _pair_chunks(*texts, name)
+    encoded = _encoded_pairs(chunks, src, tgt, max_len, dropped)
+    sides = {"src_": src, "tgt_": tgt}
+    return _prepare(ParallelStore, folder / name, facts, sides, encoded, "pair")
 
 
 def prepare_text_store(

@@ -19,7 +19,7 @@ from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
 from weft.run.origin import checkpoint_facts, read_record
-from weft.run.publication import publish
+from weft.run.publication import TrainedRun, publish
 from weft.run.record import ENDED, Verdict, keeping_record, read_verdict
 from weft.tasks.choice import TASKS
 from weft.tasks.task import Task, read_tokenizers
@@ -66,9 +66,8 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
                 log.note(f"note: {note}")
             kept = [key for key in ("texts", "teacher") if origin.get(key)]
             facts = {key: origin[key] for key in kept}
-            publish(
-                out, task, checkpoints, record, texts, facts, command, log, goes_on=True
-            )
+            run = TrainedRun(folder, command, checkpoints, record, log, goes_on=True)
+            publish(run, task, texts, facts)
             verdict.end(FINISHED_EARLY, 0, _how_far(verdict))
     return verdict
 

@@ -64,26 +64,31 @@ class Planned:
         return f"{roughly(left + self.costs.ending)}{' left' if step else ''}"
 
 
+@dataclass(frozen=True)
+class Workload:
+    """The work that a run's steps are chosen for; each batch is cut into so many `parts`."""
+
+    recipe: Recipe
+    task: AnyTask
+    batches: Batches[Any]
+    texts: Texts[Any]
+    parts: int
+
+
 def choose_plan(
-    request: Request,
-    goes_on: bool,
-    recipe: Recipe,
-    task: AnyTask,
-    batches: Batches[Any],
-    texts: Texts[Any],
-    parts: int,
-    world: World,
+    request: Request, goes_on: bool, work: Workload, world: World
 ) -> Planned:
     """Choose a run's steps: by the recipe, or by the clock where minutes were asked for.
 
     The first process tries what a step takes; `goes_on` says that the run has begun before.
     """
+    recipe = work.recipe
     costs = Costs(1.0)
     if world.is_first:
-        costs = _costs(task, batches, recipe, parts, texts, world)
+        costs = _costs(work, world)
     by_clock = _plan_by_clock(request, goes_on, recipe, costs, world)
     if by_clock is None:
-        plan = make_plan(recipe, batches, texts)
+        plan = make_plan(recipe, work.batches, work.texts)
         notes = () if goes_on else _warmup_notes(recipe.training, plan)
         return Planned(recipe.training, plan, costs, notes=notes)
     settings = by_clock.applied(recipe.training)
@@ -91,7 +96,7 @@ def choose_plan(
     keeper = None
     if plan.is_open and world.is_first:
         path = RunFolder(request.out).plan
-        evaluates = texts.dev is not None
+        evaluates = work.texts.dev is not None
         keeper = Budget(path, by_clock, settings, costs, request.began, evaluates)
     notes = _replaced(request, recipe.training, by_clock)
     return Planned(settings, plan, costs, keeper, notes)
@@ -166,20 +171,15 @@ def _warmup_notes(settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
     return (f"{said}; {shorter_warmup(plan.max_steps)}",) if said else ()
 
 
-def _costs(
-    task: AnyTask,
-    batches: Batches[Any],
-    recipe: Recipe,
-    parts: int,
-    texts: Texts[Any],
-    world: World,
-) -> Costs:
+def _costs(work: Workload, world: World) -> Costs:
     """Estimate what training, evaluating and ending take, in seconds, by short trials.
 
     What cannot be tried counts nothing.
     """
     stages.enter("measuring how long a step takes")
-    step = _expected_seconds(task, batches, recipe, parts) / world.size
+    task = work.task
+    texts = work.texts
+    step = _expected_seconds(work) / world.size
     judged = None
     if texts.dev is not None:
         judged = texts.dev.select(range(min(JUDGED, len(texts.dev))))
@@ -200,22 +200,22 @@ def _scoring_seconds(task: AnyTask, text: Corpus | None, *, on_dev: bool) -> flo
     return 0.0
 
 
-def _expected_seconds(
-    task: AnyTask, batches: Batches[Any], recipe: Recipe, parts: int
-) -> float:
+def _expected_seconds(work: Workload) -> float:
     """Measure a step on a batch of middling length, forward and backward.
 
     The trial leaves no trace in training: each step sets its random numbers itself.
     """
+    task = work.task
+    batches = work.batches
     middle = batches.batch(0, batches.num_batches(0) // 2)
     for _ in range(2):
         started = time.perf_counter()
-        for part in [middle] if parts == 1 else middle.parts(parts):
+        for part in [middle] if work.parts == 1 else middle.parts(work.parts):
             sums = task.compute_loss(part)
             (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
         seconds = time.perf_counter() - started
     task.model.zero_grad()
-    return seconds * recipe.training.grad_accum_steps
+    return seconds * work.recipe.training.grad_accum_steps
 
 
 def _num_characters(text: Corpus) -> int:

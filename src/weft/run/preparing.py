@@ -28,7 +28,7 @@ from weft.kernels.machine import (
     usable_cores,
 )
 from weft.run.origin import read_overrides
-from weft.run.planning import Planned, choose_plan
+from weft.run.planning import Planned, Workload, choose_plan
 from weft.run.record import RunRecord
 from weft.run.request import Request
 from weft.tasks.choice import TASKS
@@ -108,9 +108,8 @@ def prepare(
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
     parts = _choose_parts(folder, task, encoded.batches, world, log)
-    planned = choose_plan(
-        request, goes_on, recipe, task, encoded.batches, texts, parts, world
-    )
+    work = Workload(recipe, task, encoded.batches, texts, parts)
+    planned = choose_plan(request, goes_on, work, world)
     notes = (
         *_start_notes(request, material),
         *request.notes,

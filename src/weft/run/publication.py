@@ -3,8 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -27,32 +26,45 @@ from weft.training.log import Log, evaluation_seconds, roughly
 AnyTask = Task[Any, Any, Any]
 
 
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run that a model is made of: where it is, what it has kept, and what trains it.
+
+    `goes_on` says that it is not at its end.
+    """
+
+    folder: RunFolder
+    command: str
+    checkpoints: Checkpoints
+    record: RunRecord
+    log: Log
+    goes_on: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the verdict of the run's record."""
+        return self.record.verdict
+
+
 def publish(
-    out: Path,
-    task: AnyTask,
-    checkpoints: Checkpoints,
-    record: RunRecord,
-    texts: Texts[Any] | None,
-    facts: Mapping[str, Any],
-    command: str,
-    log: Log,
-    goes_on: bool = False,
+    run: TrainedRun, task: AnyTask, texts: Texts[Any] | None, facts: Mapping[str, Any]
 ) -> None:
     """Write the model folder from the best checkpoint; its scores go into the record's verdict.
 
     `facts` have what is to be known of the `texts`, and of a teacher; without the texts themselves
-    nothing is scored. `command` is what trains the model; `goes_on` says that the run is not at its
-    end.
+    nothing is scored.
     """
-    folder = RunFolder(out)
-    verdict = record.verdict
+    folder = run.folder
+    out = folder.model_folder
+    record = run.record
+    verdict = run.verdict
     began = time.monotonic()
     record.enter("scoring")
-    seconds = _take_best(task, checkpoints, verdict)
+    seconds = _take_best(task, run.checkpoints, verdict)
     task = task.as_used()  # so that `weft evaluate` gives the scores of the card
     test_lines = _score_on_test(task, texts, folder, verdict)
     record.enter("judging")
-    judged = judge_run(out, task, texts, verdict.dev, goes_on)
+    judged = judge_run(out, task, texts, verdict.dev, run.goes_on)
     verdict.judgement = judged.to_json()
     task = task.knowing(_known_words(task, folder, texts), judged.low_confidence)
     record.enter("publishing")
@@ -63,16 +75,17 @@ def publish(
         asdict(verdict),
         judged.summary(),
         test_lines,
-        command,
+        run.command,
         machine_in_words(folder),
     )
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(folder.metrics))
-        seconds = seconds * _share_ahead(verdict, goes_on) + time.monotonic() - began
-    advice = _advice(folder, task, judged, verdict, command, goes_on, seconds)
+        seconds *= _share_ahead(verdict, run.goes_on)
+        seconds += time.monotonic() - began
+    advice = _advice(run, task, judged, seconds)
     for line in [*judged.lines(), *advice]:
-        log.note(line)
+        run.log.note(line)
 
 
 def _take_best(task: AnyTask, checkpoints: Checkpoints, verdict: Verdict) -> float:
@@ -143,22 +156,19 @@ def _known_words(
 
 
 def _advice(
-    folder: RunFolder,
-    task: AnyTask,
-    judged: Judgement,
-    verdict: Verdict,
-    command: str,
-    goes_on: bool,
-    seconds: float,
+    run: TrainedRun, task: AnyTask, judged: Judgement, seconds: float
 ) -> Iterator[str]:
-    """Say what to try next, and what not to hand on."""
+    """Say what to try next, which takes so many `seconds` (0: not known), and what not to hand
+    on.
+    """
+    folder = run.folder
     is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
-    may_help = goes_on or not judged.is_flat
+    may_help = run.goes_on or not judged.is_flat
     if judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
-        is_known = seconds and (verdict.max_steps or not goes_on)
+        is_known = seconds and (run.verdict.max_steps or not run.goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
-        yield f"  {_longer(command, verdict, goes_on, by_clock)}"
+        yield f"  {_longer(run.command, run.verdict, run.goes_on, by_clock)}"
     instead = ""
     if task.has_int8:
         instead = ", or hand on what weft quantize writes"

@@ -19,7 +19,7 @@ from weft.kernels.machine import is_out_of_memory
 from weft.run.beginning import ended_verdict, how_to_extend, take_folder
 from weft.run.origin import checkpoint_facts
 from weft.run.preparing import Material, Training, prepare, read_material
-from weft.run.publication import publish
+from weft.run.publication import TrainedRun, publish
 from weft.run.record import RunRecord, Verdict, keeping_record
 from weft.run.request import Request
 from weft.training.budget import read_time_plan
@@ -85,7 +85,8 @@ def train(
         outcome = _run(trainer, record)
         _tell_settings(folder, recipe, training, record.verdict, log)
         if world.is_first:
-            _publish(request, material, training, checkpoints, record, world, log)
+            run = TrainedRun(folder, request.command, checkpoints, record, log)
+            _publish(run, request, material, training, world)
         record.end(outcome)
     return record.verdict
 
@@ -184,13 +185,11 @@ def _tell_settings(
 
 
 def _publish(
+    run: TrainedRun,
     request: Request,
     material: Material,
     training: Training,
-    checkpoints: Checkpoints,
-    record: RunRecord,
     world: World,
-    log: Log,
 ) -> None:
     """Write the model folder; where Ctrl-C ends that, say that no step is lost and what goes on."""
     texts = material.texts
@@ -201,13 +200,11 @@ def _publish(
         )
     facts = {"texts": texts.facts(), **request.teacher_facts()}
     try:
-        publish(
-            request.out, task, checkpoints, record, texts, facts, request.command, log
-        )
+        publish(run, task, texts, facts)
     except KeyboardInterrupt:
-        steps = f"all {record.verdict.step:,} steps are saved"
-        again = going_on(request.command, request.out, is_saved=True)
-        log.note(f"left while {record.verdict.stage}; {steps}; {again}")
+        steps = f"all {run.verdict.step:,} steps are saved"
+        again = going_on(run.command, request.out, is_saved=True)
+        run.log.note(f"left while {run.verdict.stage}; {steps}; {again}")
         raise
 
 

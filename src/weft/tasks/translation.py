@@ -405,10 +405,13 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def _store(
         self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]
     ) -> ParallelStore:
-        max_len = self.config.max_src_len - 1
-        key = texts.fingerprint(text)
         return prepare_store(
-            stores, name, text.src, text.tgt, *self.tokenizers, max_len, key
+            stores,
+            name,
+            (text.src, text.tgt),
+            self.tokenizers,
+            max_len=self.config.max_src_len - 1,
+            text_key=texts.fingerprint(text),
         )
 
     def _describe(self, store: ParallelStore) -> str:
