@@ -67,6 +67,7 @@ PATIENCE = 420  # seconds, after which processes that wait for each other are en
 def main() -> None:
     machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
     language_identification._detector()  # nor unpacked, which takes as long as the steps
+    os.fsync = lambda _: None  # a kill leaves what the kernel holds, on the disk or not
     for line in sys.stdin:
         print(json.dumps(in_forks(json.loads(line))), flush=True)
 
