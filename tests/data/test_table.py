@@ -294,7 +294,7 @@ class TestBadTables:
             (
                 "t.jsonl",
                 '{"text": "a", "label": 1, "label": 2}',
-                ":1: JSON that cannot be read: the key 'label' stands",
+                ":1: JSON that cannot be read: the key 'label' occurs twice",
             ),
             (
                 "t.jsonl",
