@@ -82,12 +82,16 @@ def translation_cells(prediction: "Prediction", doubts: Sequence[str]) -> list[s
 
 
 def refuse_other_form(
-    output: Path | None, source: Path | None, is_json: bool, is_table: bool
+    output: Path | None,
+    source: Path | None,
+    is_json: bool,
+    is_table: bool,
+    for_table: str = "name it .csv, which spreadsheets open",
 ) -> None:
     """Raise UsageError where the name of the output says a format that is not written.
 
     Written are lines of JSON, a table, or else lines of text: also cells between TABs, or the lines
-    of a source of the same type.
+    of a source of the same type. `for_table` says how a table is written where the source is one.
     """
     if output is None:
         return
@@ -108,6 +112,8 @@ def refuse_other_form(
     remedy = f"name it {name}"
     if kind.name in _JSON:
         remedy = "give --json too"
+    elif not is_json and source is not None and cells_kind(source):
+        remedy = f"{for_table}; or name it .txt"
     raise UsageError(
         f"--output {output}: {written} are written, not {kind.words}; {remedy}"
     )

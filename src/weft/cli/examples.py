@@ -24,34 +24,32 @@ EXAMPLES = {
     ),
     "train": (
         "weft train memory.tmx",
-        "weft train train.en,train.de --recipe en-de --output runs/mine",
+        "weft train a.en,a.de --recipe en-de --output runs/mine",
         "weft train reviews.csv --set data.label_column=stars",
     ),
     "finish": ("weft finish runs/mine",),
     "translate": (
         'weft translate runs/mine "A man is standing on the street."',
-        "weft translate runs/mine --input text.txt --output translated.txt",
+        "weft translate runs/mine --input a.txt --output b.txt",
     ),
     "generate": ('weft generate runs/plays --prompt "ROMEO:" --temperature 0.7',),
     "classify": (
         'weft classify runs/reviews "The movie was fantastic!" --all',
-        "weft classify runs/reviews --input texts.txt --output labels.tsv",
+        "weft classify runs/reviews --input new.csv --output out.csv",
     ),
     "evaluate": ("weft evaluate runs/mine test.en,test.de",),
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
     "score": ("weft score runs/plays lines.txt",),
-    "inspect": ('weft inspect runs/mine "A man is standing." --output inside.html',),
+    "inspect": ('weft inspect runs/mine "A man." --output inside.html',),
     "diagnose": ("weft diagnose runs/mine test.en,test.de",),
     "selfcheck": ("weft selfcheck runs/mine",),
     "plot": (
-        "weft plot history runs/mine runs/other --output history.png",
+        "weft plot history runs/a runs/b --output history.png",
         "weft plot positions --output positions.svg",
     ),
     "quantize": ("weft quantize runs/mine dev.en,dev.de --output runs/small",),
-    "average": ("weft average runs/mine --last 4 --output runs/average",),
-    "distill": (
-        "weft distill runs/teacher text.en --recipe en-de-fast --output runs/student",
-    ),
+    "average": ("weft average runs/mine --last 2 --output runs/average",),
+    "distill": ("weft distill runs/big text.en --output runs/small",),
 }
 
 # Options that beginners do not need, under a heading of their own.
@@ -93,7 +91,7 @@ VALUES = {
 PAGES = {
     "check": "docs/checking.md",
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
-    "finish": "docs/translation.md",
+    "finish": "docs/translation.md#continuing-a-run",
     "translate": "docs/translation.md#translating",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
@@ -101,10 +99,10 @@ PAGES = {
     "compare": "docs/translation.md#comparing-two-models",
     "score": "docs/language-modelling.md#scoring",
     "inspect": "docs/translation.md#looking-inside",
-    "diagnose": "docs/translation.md#looking-inside",
+    "diagnose": "docs/translation.md#why-is-my-model-bad",
     "selfcheck": "docs/translation.md#looking-inside",
-    "plot": "docs/systems.md#figures-for-a-lesson; learning curves: docs/translation.md#looking-inside",
-    "quantize": "docs/translation.md",
-    "average": "docs/translation.md",
-    "distill": "docs/translation.md",
+    "plot": "docs/systems.md#figures-for-a-lesson; learning curves: docs/systems.md",
+    "quantize": "docs/translation.md#smaller-and-faster-int8",
+    "average": "docs/translation.md#averaging",
+    "distill": "docs/translation.md#from-a-teacher",
 }

@@ -258,8 +258,9 @@ def _score_lines(
             if as_json:
                 shown = json.dumps(text_score.to_json(), ensure_ascii=False)
             else:
-                numbers = f"{text_score.log_prob:.4f}\t{text_score.perplexity:.2f}"
-                shown = f"{numbers}\t{line}"
+                has_tokens = text_score.num_tokens > 0
+                perplexity = f"{text_score.perplexity:.2f}" if has_tokens else ""
+                shown = f"{text_score.log_prob:.4f}\t{perplexity}\t{line}"
             out.write(shown + "\n")
             if is_typed:
                 out.flush()

@@ -148,13 +148,13 @@ def look_at_kind(
     A table in a pipe, which has no name, is taken as lines.
     """
     one_column = "one column: --input FILE --column NAME, or its number"
-    from weft.data.formats.filetype import HEAD_BYTES, type_of_content, type_of_name
+    from weft.data.formats.filetype import HEAD_BYTES, type_of, type_of_content
 
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
     kind = type_of_content(head)
-    if kind is None and path is not None:
-        kind = type_of_name(path)
+    if path is not None:
+        kind = type_of(path)
     name = path or "standard input"
     if kind is None:
         if has_columns and _has_tabs(head):

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from weft.tasks.translation import Translation
 
 MOST_DOUBTS = 20  # printed one by one
+_FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
 
 
 def translate(
@@ -137,6 +138,8 @@ def translate(
     else:
         reading = reading_lines(text, input_file, output_file, has_columns=True)
     with reading as source:
+        has_table = form is not None
+        refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
         with naming_options(["precision", "kernels"]):
             machine = machine_for_command(precision, kernels)
         task = Translation.load(folder, machine)
@@ -209,8 +212,8 @@ def classify(
         reading = reading_rows(input_file, output_file, column, form is not None)
     else:
         reading = reading_lines(text, input_file, output_file)
-    refuse_other_form(output_file, input_file, as_json, form is not None)
     with reading as source:
+        refuse_other_form(output_file, input_file, as_json, form is not None)
         task = task or load()
         model = task.predictor()
         facts: dict[str, Any] = {}
@@ -481,7 +484,6 @@ def _table_form(
     form = None
     if input_file is not None and input_file.is_file() and column and not as_json:
         form = answer_form(input_file, output_file, column)
-    refuse_other_form(output_file, input_file, as_json, form is not None)
     if form is not None and n_best > 1:
         raise UsageError(
             f"--n-best {n_best}: a table gets one translation a row; "

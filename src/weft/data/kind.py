@@ -65,7 +65,10 @@ def _task_of(type_name: str, path: Path) -> str:
     task = _TASKS[type_name]
     if type_name != "csv" or not path.is_file():
         return task
-    header = find_header(first_row(path, Quoting("csv")), None, None)
+    try:
+        header = find_header(first_row(path, Quoting("csv")), None, None)
+    except DataError:  # of another encoding: whoever reads the rows says so
+        return task
     return task if header is None else "translation"
 
 

@@ -137,13 +137,22 @@ def _read_tree(name_or_file: str) -> dict[str, Any]:
     return tree
 
 
+def _files_beside(path: Path) -> list[str]:
+    """Return the paths of all files in a path's folder."""
+    try:
+        return [str(path.parent / name) for name in os.listdir(path.parent)]
+    except (OSError, ValueError):
+        return []
+
+
 def _text_of(name_or_file: str) -> str:
     if name_or_file in recipe_names():
         packaged = resources.files("weft") / "recipes" / f"{name_or_file}.toml"
         return packaged.read_text(encoding="utf-8")
     # unlike Path.is_file, False for a name that is too long
     if not os.path.isfile(name_or_file):
-        near = difflib.get_close_matches(name_or_file, recipe_names(), n=1)
+        names = [*recipe_names(), *_files_beside(Path(name_or_file))]
+        near = difflib.get_close_matches(name_or_file, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         known = ", ".join(recipe_names())
         raise UsageError(

@@ -80,9 +80,10 @@ def _checkpoints(folder: Path, last: int | None) -> list[Path]:
     """Return the checkpoints that a run keeps, the newest first."""
     found = Checkpoints(RunFolder(folder).checkpoints, keep=1).newest_first()[:last]
     if len(found) < (needed := max(last or 0, 2)):
+        held = f"{len(found)} checkpoint{'' if len(found) == 1 else 's'}"
         raise UsageError(
-            f"{folder}: holds {len(found)} checkpoints of a run, and {needed} are needed; train with a larger "
-            "training.keep_checkpoints, or give several folders"
+            f"{folder}: holds {held} of a run, and {needed} are needed; train with training.keep_checkpoints="
+            f"{needed} and a training.save_every that is at most a {needed}th of the steps, or give several folders"
         )
     return found
 

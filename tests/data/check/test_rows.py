@@ -87,3 +87,30 @@ def test_markup_and_misread_text() -> None:
     codes = found(from_rows(base, "r"))
     assert codes["markup"].rows == (3,)
     assert codes["misread-encoding"].rows == (8,)
+
+
+def test_several_labels_in_a_cell() -> None:
+    cells = ("sport, art", "art, food", "food, sport", "a, b")
+    seen = found(made("sport", "art", "food", *cells))
+    finding = seen["joined-labels"]
+    assert (finding.severity, finding.rows, finding.count) == (
+        "warning",
+        (401, 402, 403),
+        3,
+    )
+    assert "r:402: 3 labels look like several in one cell" in finding.message
+    assert finding.remedy.endswith('--set "data.label_separator=,"')
+    assert seen["rare-labels"].count == 2, "food and 'a, b'"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("a, b", "c, d", "e, f"),
+        ("and/or", "either/or", "or"),
+        ("C++", "C", "C+"),
+        ("Trento, Italy", "Rome, Italy", "Paris, France"),
+    ],
+)
+def test_a_comma_in_a_label_is_no_separator(labels: tuple[str, ...]) -> None:
+    assert "joined-labels" not in found(made(*labels))

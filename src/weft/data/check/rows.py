@@ -2,6 +2,7 @@
 
 import difflib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from weft.data.check.finding import Finding, Rows, as_read, counted, gravest_first
@@ -28,6 +29,8 @@ _WEIGHTS = (
     "it often helps, but not always"
 )
 _TOO_FEW = "or merge them with other labels: so few can be neither learned nor scored"
+_SEPARATORS = (";", ",", "|", "/", "+")  # of labels in one cell
+_FEWEST_JOINED = 3  # such labels, that tell of a separator
 _MOST_GROUPS = 3  # of labels written in several ways, that a message names
 # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SPELLING = 0.84
@@ -141,6 +144,7 @@ def _unfit_to_learn(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     yield from _labels_are_texts(text, rows)
     yield from _numbers_as_texts(text, rows)
     yield from _too_small(text)
+    yield from _joined_labels(text, rows)
     yield from _rare(text, rows)
     yield from _imbalance(text)
 
@@ -324,11 +328,59 @@ def _slips(counts: Mapping[str, int]) -> dict[str, str]:
     return slips
 
 
+def _joined(text: LabelledText) -> tuple[str, list[str]]:
+    """Find labels that are several in one cell; return what stands between them, and the labels.
+
+    These are at least three labels, of all whose parts others consist too; and most labels with the
+    separator are so. Returns "" and none where there are none.
+    """
+    counts = label_counts(text)
+    for separator in () if text.multi_label else _SEPARATORS:
+        with_it = [label for label in counts if separator in label]
+        parts = {label: _parts(label, separator) for label in with_it}
+        occurrences = Counter(part for own in parts.values() for part in set(own))
+        occurrences.update(label for label in counts if label not in parts)
+        joined = [
+            label
+            for label, own in parts.items()
+            if own and all(occurrences[part] > 1 for part in own)
+        ]
+        if len(joined) >= _FEWEST_JOINED and 2 * len(joined) > len(with_it):
+            return separator, joined
+    return "", []
+
+
+def _parts(label: str, separator: str) -> list[str]:
+    """Return the parts of a label between separators; none where one of them is empty."""
+    parts = [part.strip() for part in label.split(separator)]
+    return parts if all(parts) else []
+
+
+def _joined_labels(text: LabelledText, rows: Rows) -> Iterator[Finding]:
+    """Report labels that are several in one cell, and count as one each."""
+    separator, joined = _joined(text)
+    if not joined:
+        return
+    those = set(joined)
+    found = [i for i, labels in enumerate(text.labels) if not those.isdisjoint(labels)]
+    yield Finding(
+        "warning",
+        "joined-labels",
+        f"{text.where(found[0])}: {counted(len(joined), 'labels')} look like several in one cell, and count as "
+        f"one each: {named(joined)}",
+        f'where a text may have several labels, give --set "data.label_separator={separator}"',
+        len(joined),
+        tuple(found),
+        rows.examples(found),
+    )
+
+
 def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
     counts = label_counts(text)
+    _, joined = _joined(text)
     rare = sorted(
-        (label for label in counts if counts[label] < FEW_ROWS),
-        key=lambda label: counts[label],
+        (label for label in counts.keys() - joined if counts[label] < FEW_ROWS),
+        key=lambda label: (counts[label], _first_with(text, label)),
     )
     if rare:
         has = "1 label has" if len(rare) == 1 else f"{len(rare)} labels have"

@@ -176,6 +176,9 @@ def _verdict(
     count: int, right: int, frequent: int, counted: int | None, missing: Sequence[str]
 ) -> tuple[str, str]:
     """Return the word, and the sentence that explains it."""
+    if right <= frequent:
+        than = "worse than" if right < frequent else "no better than"
+        return NOT_YET, f"it is {than} always giving the most frequent label"
     if right - frequent < GAINED * (count - frequent):
         return NOT_YET, "it is hardly better than always giving the most frequent label"
     doubts = []
