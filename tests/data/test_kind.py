@@ -38,6 +38,30 @@ def test_a_table_is_labelled_rows_by_its_name(name: str) -> None:
     assert guess_task(name) == "classification"
 
 
+def test_csv_of_two_columns_one_of_them_a_language_holds_pairs(write: Write) -> None:
+    pairs = [
+        write("a.csv", "Gbolohun;English", "x;y"),
+        write("b.csv", "German,x", "x,y"),
+    ]
+    assert [guess_task(path) for path in pairs] == ["translation"] * 2
+    heads = (
+        "Text,English",
+        "id,Description",
+        "English,label",
+        "Text;Kind",
+        "a,English,b",
+    )
+    for i, head in enumerate(heads):
+        path = write(f"r{i}.csv", head, "x;y")
+        assert guess_task(path, "Text") == "classification", head
+
+
+def test_rows_in_another_encoding_are_rows(write: Write, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes("Subject;Text;Label\nMünchen;Größe;a\n".encode("cp1252"))
+    assert guess_task(str(path), "Text", "Label") == "classification"
+
+
 def test_csv_whose_first_row_names_two_languages_holds_pairs(write: Write) -> None:
     assert (
         guess_task(write("a.csv", "ID;English;Deutsch;Note", "1;x;y;z"))

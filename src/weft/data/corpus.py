@@ -256,8 +256,9 @@ def _refuse_unnamed(item: str, header: Header | None) -> None:
     """Raise DataError for CSV whose first row does not say which columns are the two sides."""
     if header is None:
         raise DataError(
-            f"{item}: is a comma-separated table, not {_FORMS}; name two columns of its first row by languages, "
-            "or source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+            f"{item}: is a table whose first row does not name the two sides; name two of its columns by languages "
+            "(English,Deutsch), or source and target; or, if these are labelled rows, take a recipe such as "
+            "--recipe classify-fast"
         )
 
 

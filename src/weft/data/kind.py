@@ -8,7 +8,7 @@ from weft.data.corpus import split_at_comma
 from weft.data.formats.cells import Quoting
 from weft.data.formats.filetype import type_of, type_of_name
 from weft.data.formats.source import read_head
-from weft.data.formats.tsv import find_header, first_row
+from weft.data.formats.tsv import find_header, first_row, names_a_language
 from weft.errors import DataError
 
 KINDS = {
@@ -43,7 +43,7 @@ def guess_task(
             return "translation"
         named = type_of_name(paths[0])
         if named is not None and named.name in _TASKS:
-            return _task_of(named.name, paths[0])
+            return _task_of(named.name, paths[0], (text_column, label_column))
         held = type_of(paths[0])
         lines = _first_lines(paths[0])
     except DataError:
@@ -60,16 +60,26 @@ def guess_task(
     return "translation" if is_pairs else "language-modelling"
 
 
-def _task_of(type_name: str, path: Path) -> str:
-    """Return the task of a type of files; of CSV the first row may name two languages."""
+def _task_of(type_name: str, path: Path, columns: tuple[str, str]) -> str:
+    """Return the task of a type of files; CSV may hold pairs.
+
+    It does where its first row names two languages; also where it has two columns, of which one is
+    named by a language and none is that of the text or the labels: what is wrong with it is then
+    said as of pairs.
+    """
     task = _TASKS[type_name]
     if type_name != "csv" or not path.is_file():
         return task
     try:
-        header = find_header(first_row(path, Quoting("csv")), None, None)
+        names = first_row(path, Quoting("csv"))
     except DataError:  # of another encoding: whoever reads the rows says so
         return task
-    return task if header is None else "translation"
+    if find_header(names, None, None) is not None:
+        return "translation"
+    is_of_rows = any(name.strip() in columns for name in names)
+    if len(names) == 2 and names_a_language(names) and not is_of_rows:
+        return "translation"
+    return task
 
 
 def _first_lines(path: Path) -> list[str]:

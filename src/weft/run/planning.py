@@ -24,6 +24,7 @@ from weft.training.budget import (
     choose_time_plan,
     read_time_plan,
 )
+from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World
 from weft.training.log import evaluation_seconds, roughly, seconds_left
 from weft.training.schedule import about_long_warmup, shorter_warmup
@@ -132,7 +133,9 @@ def _plan_by_clock(
     if not world.is_first:
         return read_time_plan(folder.plan)
     minutes = request.minutes
-    if goes_on and minutes is not None and not folder.plan.is_file():
+    # one that was stopped before its first checkpoint has no plan by the clock yet
+    has_steps = goes_on and Checkpoints(folder.checkpoints, 1).holds_any
+    if has_steps and minutes is not None and not folder.plan.is_file():
         raise UsageError(
             f"{request.out} was started without --minutes, and its schedule depends on its number of steps; continue "
             "without it, end it with weft finish, or start over with --fresh"

@@ -173,9 +173,10 @@ def _first_plan(
         beside = elapsed + costs.ending + costs.evaluation
         least = (beside + LEAST_STEPS * costs.step) * 1.2 / 60
         raise UsageError(
-            f"--minutes {minutes:g} is too short: {beside:.0f} seconds are needed outside the steps, and a step takes "
-            f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, less text to score, or a "
-            "smaller model"
+            f"--minutes {minutes:g} is too short: in seconds, the start took {elapsed:.0f}, scoring dev takes "
+            f"{costs.evaluation:.0f}, scoring test and publishing {costs.ending:.0f}, and each step "
+            f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, fewer rows of dev and test, "
+            "or a smaller model.d_model"
         )
     rate = settings.learning_rate
     # whose learning_rate is a factor: its highest rate is kept

@@ -79,6 +79,13 @@ def find_header(
     return Header(list(cells), src.place, tgt.place, src.lang, tgt.lang)
 
 
+def names_a_language(cells: Sequence[str]) -> bool:
+    """Return whether one of the cells of a first row is a language's name in full."""
+    headings = [_heading(i, cell, len(cells)) for i, cell in enumerate(cells)]
+    named = [heading for heading in headings if heading and heading.lang]
+    return any(not heading.is_code for heading in named)
+
+
 def read_tsv(
     path: Path,
     quoting: Quoting,
