@@ -45,7 +45,6 @@ def test_csv_of_two_columns_one_of_them_a_language_holds_pairs(write: Write) -> 
     ]
     assert [guess_task(path) for path in pairs] == ["translation"] * 2
     heads = (
-        "Text,English",
         "id,Description",
         "English,label",
         "Text;Kind",
