@@ -166,7 +166,7 @@ class TestFormats:
 
     @pytest.mark.parametrize(
         "name",
-        ["a.csv", "a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"],
+        ["a.jsonl", "a.json.gz", "a.parquet", "a.xlsx", "a.zip", "a.tar.gz"],
     )
     def test_formats_that_are_not_read_are_named(
         self, tmp_path: Path, name: str
@@ -176,6 +176,12 @@ class TestFormats:
         assert ", not pairs (TMX, or source<TAB>target lines); " in message
         assert ("labelled rows" in message) is (
             name in ("a.csv", "a.jsonl", "a.json.gz")
+        )
+
+    def test_a_table_that_does_not_name_its_sides(self, tmp_path: Path) -> None:
+        message = refusal([write(tmp_path / "a.csv", "a;b\nc;d\n")])
+        assert (
+            "a.csv: is a table whose first row does not name the two sides" in message
         )
 
     @pytest.mark.parametrize("name", ["a.tmx", "a.po", "a.xliff", "a.html"])
