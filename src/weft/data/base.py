@@ -30,7 +30,8 @@ class Corpus:
 
     def where(self, i: int) -> str:
         """Say where row i begins: `file:line`."""
-        file = self.files[self.file_of[i]]
+        number = self.file_of[i]
+        file = self.files[number]
         return f"{file}:{self.lines[i]}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -47,6 +48,12 @@ class Corpus:
             values = getattr(self, name)
             rows[name] = [values[i] for i in order]
         return replace(self, **rows, dropped={}, notes=[])
+
+    def sample(self, most: int) -> Self:
+        """Return at most `most` rows, spread over all."""
+        count = len(self)
+        rows = spread(count, most)
+        return self.select(rows)
 
 
 def join(parts: Sequence[C], **own: Any) -> C:
@@ -71,6 +78,12 @@ def join(parts: Sequence[C], **own: Any) -> C:
     joined["dropped"] = dict(dropped)
     joined.update(own)
     return replace(parts[0], **joined)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Return the numbers of at most `most` of `count` rows, spread over all."""
+    size = min(count, most)
+    return [i * count // size for i in range(size)]
 
 
 def reasons(dropped: dict[str, int]) -> str:

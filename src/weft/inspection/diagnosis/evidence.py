@@ -10,7 +10,7 @@ from weft.data.overlap import TextHashes
 from weft.evaluation.language import LanguageScores
 from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling
 from weft.inspection.diagnosis.run import Run
-from weft.inspection.diagnosis.sampling import beginnings, sample
+from weft.inspection.diagnosis.sampling import MOST_ROWS, beginnings
 from weft.inspection.probe import Probe, exchanged
 from weft.tasks.classification import Classification
 from weft.tasks.task import Task
@@ -51,7 +51,7 @@ class Evidence:
         """Try a translator with the text as it was given; None for others or without text."""
         if self.given is None or not isinstance(self.task, Translation):
             return None
-        return Probe(self.task, sample(self.given))
+        return Probe(self.task, self.given.sample(MOST_ROWS))
 
     @cached_property
     def is_exchanged(self) -> bool:

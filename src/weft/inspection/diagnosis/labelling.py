@@ -9,7 +9,7 @@ from weft.console import stages
 from weft.data.check.finding import Finding, counted
 from weft.data.check.rows import unknown_labels
 from weft.data.labelled import LabelledText
-from weft.inspection.diagnosis.sampling import sample
+from weft.inspection.diagnosis.sampling import MOST_ROWS
 from weft.predict.classifier import Classification as Answer
 from weft.tasks.classification import Classification
 
@@ -37,8 +37,7 @@ class Labelling:
         """Return the rows that it is tried on; none where it knows no label of the text."""
         strange = {i for finding in self.unknown for i in finding.rows}
         known = [i for i in range(len(self.text)) if i not in strange]
-        rows: LabelledText = sample(self.text.select(known))
-        return rows
+        return self.text.select(known).sample(MOST_ROWS)
 
     @cached_property
     def answers(self) -> Sequence[Answer]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from weft.data.base import spread
 from weft.data.check.finding import counted
 from weft.data.labelled import label_counts
 from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
@@ -10,7 +11,7 @@ from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.data import labels_not_judged
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.model import FEW_GIVEN
-from weft.inspection.diagnosis.sampling import spread_rows
+from weft.inspection.diagnosis.sampling import MOST_ROWS
 
 # of a text's bytes; more is suspicious
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
@@ -63,7 +64,8 @@ def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
         return None
     name, tokenizer, texts = sides[number]
     kind = tokenizer.settings.kind
-    share = _spelled_share(tokenizer, [texts[i] for i in spread_rows(len(texts))])
+    places = spread(len(texts), MOST_ROWS)
+    share = _spelled_share(tokenizer, [texts[i] for i in places])
     if not share > SPELLED.get(kind, 1):
         return None
     better = "for many rare words take tokenizer kind bpe"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from weft.data.base import spread
 from weft.data.check.rows import alike_in_words, alike_labels
 from weft.data.labelled import LabelledText, label_counts, named
 from weft.data.normalize import replace_surrogates
@@ -18,7 +19,6 @@ from weft.run.judging.judgement import (
     USABLE,
     Judgement,
     not_judged,
-    places,
 )
 from weft.tasks.classification import Classification
 
@@ -39,8 +39,8 @@ def judge_classifier(
     """Classify some of dev and judge."""
     train_counts = label_counts(train)
     dev_counts = label_counts(dev)
-    dev = dev.select(places(len(dev), MOST_JUDGED))
-    train = train.select(places(len(train), MOST_COUNTED))
+    dev = dev.sample(MOST_JUDGED)
+    train = train.sample(MOST_COUNTED)
     answers = task.predictor().classify(dev.texts)
     by_words = None if task.config.multi_label else _by_words(task, train, dev)
     judgement = judge(dev.texts, dev.labels, answers, by_words)
@@ -108,7 +108,7 @@ def judge(
             "answer": given[i],
             "label": wanted[i],
         }
-        for i in places(count, NUM_EXAMPLES)
+        for i in spread(count, NUM_EXAMPLES)
     ]
     sure = sorted(answer.probability for answer in answers)
     return Judgement(

@@ -81,9 +81,3 @@ class Judgement:
 def not_judged(why: str) -> Judgement:
     """Return the judgement that says why there is none."""
     return Judgement(NOT_JUDGED, [why])
-
-
-def places(count: int, most: int) -> list[int]:
-    """Return the numbers of at most `most` of `count` rows, spread over all."""
-    size = min(count, most)
-    return [i * count // size for i in range(size)]

@@ -7,6 +7,7 @@ and whether looking a sentence up in the training text would do as well.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from weft.data.base import spread
 from weft.data.corpus import ParallelText
 from weft.predict.prediction import Prediction
 from weft.predict.segments import joiner
@@ -18,7 +19,6 @@ from weft.run.judging.judgement import (
     USABLE,
     Judgement,
     not_judged,
-    places,
 )
 from weft.run.judging.memory import Memory
 from weft.run.judging.words import edits, words_of
@@ -74,10 +74,10 @@ def judge_translator(
     task: Translation, train: ParallelText, dev: ParallelText
 ) -> Judgement:
     """Translate some of dev, as `weft translate` does, and judge."""
-    dev = dev.select(places(len(dev), MOST_JUDGED))
+    dev = dev.sample(MOST_JUDGED)
     predictions = task.predictor().translate(dev.src)
     references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
-    copies = _copies(task, train.select(places(len(train), MOST_REMEMBERED)), dev.src)
+    copies = _copies(task, train.sample(MOST_REMEMBERED), dev.src)
     normalized = replace(dev, tgt=references)
 
     def bleu_of(texts: Sequence[str]) -> float:
@@ -118,7 +118,7 @@ def judge(
     beside = f"copying the translation of the nearest training sentence gives BLEU {copied:.1f}, the model {bleu:.1f}"
     shown = [
         {"source": sources[i], "translation": texts[i], "reference": references[i]}
-        for i in places(count, NUM_EXAMPLES)
+        for i in spread(count, NUM_EXAMPLES)
     ]
     confidence = _low_confidence(predictions)
     return Judgement(
