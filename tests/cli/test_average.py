@@ -25,4 +25,6 @@ def test_more_than_there_are(
     ended = command("average", tiny_folder, "--last", 9, "--output", tmp_path / "out")
     assert ended.code == 2
     assert len(ended.messages) == 1
-    assert "training.keep_checkpoints" in ended.err
+    assert "holds 2 checkpoints of a run, and 9 are needed" in ended.err
+    for remedy in ("training.keep_checkpoints=9", "a training.save_every that"):
+        assert remedy in ended.err

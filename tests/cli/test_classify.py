@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.cli.answers import named_row
 from weft.kernels.machine import Machine
 from weft.tasks.classification import Classification
 
@@ -762,6 +763,48 @@ def test_other_names_and_json_are_lines_as_ever(
     arguments = ("classify", folder, "--input", tmp_path / "in.csv", *more)
     command(*arguments, "--output", tmp_path / name)
     assert (tmp_path / name).read_bytes() == command(*arguments).out
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "code", "message"),
+    [
+        ("in.csv", "out.xlsx", 2, "name it .csv, which spreadsheets open"),
+        ("in.xlsx", "out.csv", 3, "is a spreadsheet, not one text a line; save it as CSV"),
+    ],
+)  # fmt: skip
+def test_a_spreadsheet_is_told_how_it_becomes_a_table(
+    command: Command,
+    folder: Path,
+    tmp_path: Path,
+    source: str,
+    output: str,
+    code: int,
+    message: str,
+) -> None:
+    is_table = source == "in.csv"
+    (tmp_path / source).write_bytes(
+        TABLES["in.csv"].encode() if is_table else b"PK\x03\x04"
+    )
+    asked = ("--input", tmp_path / source, "--output", tmp_path / output)
+    ended = command("classify", folder, *asked)
+    assert (ended.code, ended.out) == (code, b"")
+    assert message in ended.err
+
+
+def test_a_file_taken_as_a_text_is_said_before_the_output(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_bytes(TABLES["in.csv"].encode())
+    ended = command(
+        "classify", folder, tmp_path / "in.csv", "--output", tmp_path / "o.csv"
+    )
+    assert (ended.code, "--input" in ended.messages[0]) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["id", "Ticket-ID", "ticket_id", "ID"])
+def test_a_row_is_named_by_its_id(name: str) -> None:
+    assert named_row(3, {name: "T-7", "text": "x"}, None) == "3 (id T-7)"
+    assert named_row(3, {"valid": "T-7", "text": "x"}, None) == "3"
 
 
 @pytest.mark.parametrize("verb", ["classify", "evaluate"])

@@ -254,6 +254,13 @@ def test_train_refuses_in_one_line_before_a_file_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_recipe_file_that_is_misspelt(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "recipe.json").write_text("{}")
+    ended = command("train", "--recipe", tmp_path / "recipe.jsn")
+    assert ended.code == 2
+    assert ended.messages[0].endswith(f"did you mean {tmp_path / 'recipe.json'}?")
+
+
 def train_arguments(
     out: Path, text: str, tiny: tuple[str, ...], steps: int
 ) -> list[str]:

@@ -336,6 +336,13 @@ def test_a_score_for_each_line(
     assert ended.messages == [f"{tokens:,} tokens, mean {mean:.4f} nats a token"]
 
 
+def test_what_has_no_token_has_no_perplexity(command: Command, folder: Path) -> None:
+    ended = command("score", folder, stdin=b"the cat\n\n")
+    (scored,) = weft.load(folder).score([""])
+    _, perplexity, text = ended.lines[1].split("\t")
+    assert (text, perplexity == "") == ("", scored.num_tokens == 0)
+
+
 def test_from_a_file(command: Command, folder: Path, tmp_path: Path) -> None:
     text = "the cat\r\na dog\n".encode("utf-8-sig")
     (tmp_path / "lines.txt").write_bytes(text)

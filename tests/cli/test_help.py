@@ -55,6 +55,33 @@ def test_the_pages_that_the_help_names_exist() -> None:
     assert set(PAGES) <= set(VERBS)
 
 
+def test_a_page_that_is_named_for_a_verb_speaks_of_it() -> None:
+    """The section that the help names, or the page, has the verb's command."""
+    silent = []
+    for verb, pages in PAGES.items():
+        for page, anchor in re.findall(r"(docs/[\w-]+\.md)(?:#([\w-]+))?", pages):
+            text = (ROOT / page).read_text("utf-8")
+            sections = re.split(r"^#+ ", text, flags=re.MULTILINE)
+            if anchor:
+                chosen = [one for one in sections if anchor_of(one) == anchor]
+                assert chosen, (verb, page, anchor)
+                text = chosen[0]
+            is_said = re.search(rf"weft {verb}\b", text) or page == "docs/recipes.md"
+            if not is_said:
+                silent.append((verb, page, anchor))
+    assert silent == []
+
+
+def anchor_of(section: str) -> str:
+    title = section.partition("\n")[0].lower()
+    return re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+
+
+def test_examples_fit_in_sixty_columns() -> None:
+    examples = [example for several in EXAMPLES.values() for example in several]
+    assert [line for line in examples if len(line) > 58] == []
+
+
 def test_what_is_set_apart_exists() -> None:
     for verb, names in RESEARCH.items():
         assert names <= options_of(verb)

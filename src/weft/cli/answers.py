@@ -1,5 +1,6 @@
 """The table that a verb writes: the columns of the input, then those of the answers."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MOST_CHARS = 40  # of an id in a message
 LABEL_COLUMNS = ("label", "probability", "note")
 TRANSLATION_COLUMNS = ("translation", "note")
+_ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)  # of a column's name
 _JSON = ("json", "jsonl")
 _TEXTS = ("tsv", "markdown")
 
@@ -153,7 +155,7 @@ def _prefixes() -> Iterator[str]:
 
 
 def named_row(number: int, row: Any, form: TableForm | None) -> str:
-    """Return the name of a table's row: its number and, of a column "id" in any case, its id.
+    """Return the name of a table's row: its number and, of a column "id" or "Ticket-ID", its id.
 
     With a form, `row` is a list of cells; else it maps columns to values. None, for a line, has no
     name.
@@ -162,7 +164,7 @@ def named_row(number: int, row: Any, form: TableForm | None) -> str:
         return ""
     columns = row.items() if form is None else zip(form.header, row, strict=True)
     for name, value in columns:
-        if name.strip().casefold() == "id":
+        if _ID.search(name.strip()):
             if value is None:
                 break
             return f"{number} (id {excerpt(str(value)[:_MOST_CHARS])})"

@@ -94,15 +94,20 @@ def _say(checkup: "Checkup", has_report: bool) -> None:
 
 
 def _hidden(checkup: "Checkup") -> Iterator[str]:
+    from weft.data.check.finding import counted
+
     hidden = 0
     for finding in checkup.findings:
         hidden += max(len(finding.examples) - _most(finding), 0)
     if hidden:
-        yield f"{hidden} more examples, lengths and scripts: --output report.html"
+        examples = counted(hidden, "examples").replace(" ", " more ", 1)
+        yield f"{examples}, lengths and scripts: --output report.html"
 
 
 def _numbers(numbers: dict[str, Any]) -> str:
-    parts = [f"{numbers['rows']:,} rows"]
+    from weft.data.check.finding import counted
+
+    parts = [counted(numbers["rows"], "rows")]
     if langs := tuple(numbers.get("languages", {}).values()):
         parts.append(f"{direction(*langs)}{how_to_name(*langs)}")
     lengths = []

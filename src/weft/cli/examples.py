@@ -29,13 +29,13 @@ EXAMPLES = {
     ),
     "finish": ("weft finish runs/mine",),
     "translate": (
-        'weft translate runs/mine "A man is standing on the street."',
+        'weft translate runs/mine "A man is standing."',
         "weft translate runs/mine --input a.txt --output b.txt",
     ),
-    "generate": ('weft generate runs/plays --prompt "ROMEO:" --temperature 0.7',),
+    "generate": ("weft generate runs/plays --prompt ROMEO: --temperature 0.7",),
     "classify": (
-        'weft classify runs/reviews "The movie was fantastic!" --all',
-        "weft classify runs/reviews --input new.csv --output out.csv",
+        'weft classify runs/reviews "A fantastic movie!" --all',
+        "weft classify runs/reviews --input a.csv --output b.csv",
     ),
     "evaluate": ("weft evaluate runs/mine test.en,test.de",),
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
@@ -47,7 +47,7 @@ EXAMPLES = {
         "weft plot history runs/a runs/b --output history.png",
         "weft plot positions --output positions.svg",
     ),
-    "quantize": ("weft quantize runs/mine dev.en,dev.de --output runs/small",),
+    "quantize": ("weft quantize runs/mine a.en,a.de --output runs/small",),
     "average": ("weft average runs/mine --last 2 --output runs/average",),
     "distill": ("weft distill runs/big text.en --output runs/small",),
 }
