@@ -23,6 +23,8 @@ from weft.engine.weights import build_engine, weights_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Prediction, repeats
+from weft.predict.rows import Member
+from weft.predict.segments import RowLengths
 from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Translator
 
@@ -142,9 +144,10 @@ def translator(
 ):  # fmt: skip
     tokenizer = letters()
     return Translator(
-        model, tokenizer, tokenizer, decoding=DecodingSection(**decoding), src_lang="en", tgt_lang=tgt_lang,
-        max_src_len=max_src_len, usual_src_len=usual_src_len, utilities=utilities, cross_attention=cross_attention,
-        by_sentence=by_sentence, least_ratio=least_ratio,
+        Member(model, torch.device("cpu"), None, cross_attention), tokenizer, tokenizer,
+        decoding=DecodingSection(**decoding), languages=("en", tgt_lang),
+        lengths=RowLengths(max_src_len, usual_src_len or max_src_len, by_sentence), utilities=utilities,
+        least_ratio=least_ratio,
     )  # fmt: skip
 
 
@@ -1015,7 +1018,8 @@ def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_ow
             weights.mul_(2.5)
     decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
     here = Translator(
-        model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30
+        Member(model, torch.device("cpu")), letters(), letters(), decoding=decoding, languages=("en", "en"),
+        lengths=RowLengths(30, 30),
     )  # fmt: skip
     together = here.translate(TEXTS, beam_size=beam_size, n_best=beam_size)
     assert len({p.text for p in together}) > 3
@@ -1053,8 +1057,8 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
 
     def build(kind):
         return Translator(
-            model, letters(), letters(), decoding=DecodingSection(), src_lang="en", tgt_lang="en", max_src_len=30,
-            engine=kind(weights_of(model), "float32"),
+            Member(model, torch.device("cpu"), kind(weights_of(model), "float32")), letters(), letters(),
+            decoding=DecodingSection(), languages=("en", "en"), lengths=RowLengths(30, 30),
         )  # fmt: skip
 
     texts = [text for text in TEXTS if len(text) < 12]
@@ -1094,8 +1098,8 @@ def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_
     decoding = DecodingSection(max_len_ratio=1.0, max_len_extra=2)
     one, three = (
         Translator(
-            model, letters(), letters(), decoding=decoding, src_lang="en", tgt_lang="en", max_src_len=30,
-            engine=engine, workers=workers,
+            Member(model, torch.device("cpu"), engine), letters(), letters(), decoding=decoding,
+            languages=("en", "en"), lengths=RowLengths(30, 30), workers=workers,
         )
         for workers in (1, 3)
     )  # fmt: skip

@@ -392,7 +392,7 @@ def test_a_classifier_says_where_nothing_is_known(tmp_path: Path) -> None:
         [],
         ["asdf"],
     ]
-    assert isinstance(model.known, KnownWords)
+    assert isinstance(model.doubts.known, KnownWords)
 
 
 def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.data.known import KnownWords
 from weft.data.tokenizer import BOS_ID, Tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.predict.batching import in_batches, in_halves, padded
+from weft.predict.doubts import Doubts
 from weft.predict.text import evaluating, one_line
 
 THRESHOLD = 0.5  # of a label among several
@@ -78,14 +78,11 @@ class Classifier:
         too_long: Literal["cut", "windows"],
         first_token: bool,
         device: torch.device | str = "cpu",
-        known: KnownWords | None = None,
-        low_confidence: float | None = None,
+        doubts: Doubts | None = None,
     ) -> None:
         """Set the model, its tokenizer and its labels.
 
         `max_len` tokens are read of a text, or at a time; `first_token` puts bos before each.
-        `known` are the words of the training text; below a probability of `low_confidence` an
-        answer is unsure.
         """
         self.model = model
         self.tokenizer = tokenizer
@@ -95,8 +92,7 @@ class Classifier:
         self.too_long = too_long
         self.first_token = first_token
         self.device = torch.device(device)
-        self.known = known
-        self.low_confidence = low_confidence
+        self.doubts = doubts or Doubts()
 
     def classify(
         self, texts: str | Sequence[str], *, batch_tokens: int = 8192
@@ -149,13 +145,12 @@ class Classifier:
 
     def _with_doubts(self, line: str, answer: Classification) -> Classification:
         """Add the words that training never had, and whether the model is less sure than on dev."""
-        unknown: list[str] = []
+        known = self.doubts.known
+        unknown = self.doubts.unknown_words(line)
         nothing = not line.strip()
-        if self.known is not None:
-            unknown = self.known.unknown(line)
-            nothing = self.known.knows_nothing_of(line)
-        low = self.low_confidence
-        unsure = nothing or (low is not None and answer.probability < low)
+        if known is not None:
+            nothing = known.knows_nothing_of(line)
+        unsure = nothing or self.doubts.is_unsure(answer.probability)
         if not (unknown or unsure):
             return answer
         return replace(

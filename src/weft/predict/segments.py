@@ -24,6 +24,25 @@ class Row:
 
 
 @dataclass(frozen=True)
+class RowLengths:
+    """The lengths of source rows, in ids with eos.
+
+    A row has at most `limit`. A text of more than `usual` is read in rows of no more where its
+    sentences allow; `by_sentence`, each sentence is a row of its own.
+    """
+
+    limit: int
+    usual: int
+    by_sentence: bool = False
+
+    def within(self, other: "RowLengths") -> "RowLengths":
+        """Return these lengths, none greater than the other's."""
+        limit = min(self.limit, other.limit)
+        usual = min(self.usual, other.usual, limit)
+        return RowLengths(limit, usual, self.by_sentence)
+
+
+@dataclass(frozen=True)
 class Plan:
     """The rows that one text becomes; `cut` where some of the text did not fit.
 
@@ -63,26 +82,24 @@ class Plan:
 def plan_rows(
     texts: Sequence[str],
     tokenizer: Tokenizer,
-    max_len: int,
-    usual_len: int,
+    lengths: RowLengths,
     prefix: tuple[int, ...] = (),
-    by_sentence: bool = False,
 ) -> dict[str, Plan]:
-    """Return the rows of each text, each of at most `max_len` ids; none, where there is nothing to
-    translate.
+    """Return the rows of each text; none, where there is nothing to translate.
 
-    What is longer than the usual is one row for as many of its sentences as make no more than that;
-    `by_sentence`, every sentence is a row of its own. The first of them is translated with the
-    prefix.
+    What is longer than the usual is one row for as many of its sentences as make no more than that.
+    The first row is translated with the prefix.
     """
     lines = [one_line(text) for text in texts]
     encoded = tokenizer.encode_batch(lines)
-    usual = 0 if by_sentence else usual_len - 1
+    by_sentence = lengths.by_sentence
+    room = lengths.limit - 1
+    usual = 0 if by_sentence else lengths.usual - 1
     plans: dict[str, Plan] = {}
     for text, line, ids in zip(texts, lines, encoded, strict=True):
         is_several = by_sentence and len(split_sentences(line)) > 1
-        if len(ids) >= usual_len or is_several:
-            plans[text] = _plan_sentences(text, tokenizer, max_len - 1, usual, prefix)
+        if len(ids) >= lengths.usual or is_several:
+            plans[text] = _plan_sentences(text, tokenizer, room, usual, prefix)
         elif line and ids:
             rows = [Row((*ids, EOS_ID), prefix)]
             plans[text] = Plan(rows, cut=False, before=(_indent(text),))

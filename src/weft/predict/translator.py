@@ -11,21 +11,20 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from weft.config import DecodingSection
-from weft.data.known import KnownWords
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
-from weft.predict.alignment import CrossAttention, Link, coverage, links
+from weft.predict.alignment import Link, coverage, links
+from weft.predict.doubts import Doubts
 from weft.predict.prediction import Alternative, Prediction, repeats
-from weft.predict.rows import Member, Resolved, RowSearch, TranslationModel, written
-from weft.predict.segments import Plan, Row, plan_rows
+from weft.predict.rows import Member, Resolved, RowSearch, written
+from weft.predict.segments import Plan, Row, RowLengths, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
 
@@ -42,55 +41,38 @@ class Translator:
 
     def __init__(
         self,
-        model: TranslationModel[Any],
+        member: Member,
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         *,
         decoding: DecodingSection,
-        src_lang: str,
-        tgt_lang: str,
-        max_src_len: int,
-        usual_src_len: int | None = None,
-        device: torch.device | str = "cpu",
-        engine: Engine | None = None,
+        languages: tuple[str, str],
+        lengths: RowLengths,
         workers: int = 1,
         utilities: Mapping[str, Utility] | None = None,
-        cross_attention: CrossAttention | None = None,
         shortlist: Shortlist | None = None,
         is_short: bool = False,
-        by_sentence: bool = False,
         least_ratio: float = 0.0,
-        known: KnownWords | None = None,
-        low_confidence: float | None = None,
+        doubts: Doubts | None = None,
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
-        `max_src_len` limits a source row, eos counted; languages are BCP-47 codes.
-        A text of more than `usual_src_len` ids, eos counted, is read in rows of no more where its
-        sentences allow. `engine` has the same model, and searches in its place, by so many
-        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by;
-        `cross_attention` gives the model's attention over the source. A `shortlist` is used where
-        `is_short`, unless asked otherwise. `by_sentence`, each sentence is a row of its own. Hardly
-        a pair that the model was trained on has fewer target ids for each source id than
-        `least_ratio`. `known` are the words of its training text; a translation less sure than
-        `low_confidence` is `unsure`.
+        `languages` are source and target, BCP-47 codes. The model's engine searches for so many
+        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. A
+        `shortlist` is used where `is_short`, unless asked otherwise. Hardly a pair that the model
+        was trained on has fewer target ids for each source id than `least_ratio`.
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
-        self.src_lang = src_lang
-        self.tgt_lang = tgt_lang
+        self.src_lang, self.tgt_lang = languages
         self.decoding = decoding
-        self.max_len = model.max_len
-        self.max_src_len = min(max_src_len, model.max_len)
-        self.usual_src_len = min(usual_src_len or self.max_src_len, self.max_src_len)
+        self.max_len = member.model.max_len
+        self.lengths = lengths.within(RowLengths(self.max_len, self.max_len))
         self.utilities = utilities or {}
         self.is_short = is_short
-        self.by_sentence = by_sentence
         self.least_ratio = least_ratio
-        self.known = known
-        self.low_confidence = low_confidence
-        members = (Member(model, torch.device(device), engine, cross_attention),)
-        self._rows = RowSearch(members, decoding, self.max_len, workers, shortlist)
+        self.doubts = doubts or Doubts()
+        self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
 
     @property
     def engine(self) -> Engine | None:
@@ -113,8 +95,8 @@ class Translator:
         models = (self, *others)
         together = copy(self)
         together.max_len = min(model.max_len for model in models)
-        together.max_src_len = min(model.max_src_len for model in models)
-        together.usual_src_len = min(model.usual_src_len for model in models)
+        for model in others:
+            together.lengths = together.lengths.within(model.lengths)
         members = tuple(member for model in models for member in model._rows.members)
         together._rows = replace(self._rows, members=members, max_len=together.max_len)
         return together
@@ -250,10 +232,8 @@ class Translator:
         """Add the words of the text that training never had, and whether the model is less sure
         than on dev.
         """
-        unknown = self.known.unknown(text) if self.known is not None else []
-        sure = prediction.confidence
-        low = self.low_confidence
-        unsure = sure is not None and low is not None and sure < low
+        unknown = self.doubts.unknown_words(text)
+        unsure = self.doubts.is_unsure(prediction.confidence)
         if not (unknown or unsure):
             return prediction
         return replace(prediction, unknown_words=unknown, unsure=unsure)
@@ -312,8 +292,7 @@ class Translator:
         ]
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        lens = self.max_src_len, self.usual_src_len
-        return plan_rows(texts, self.src_tokenizer, *lens, prefix, self.by_sentence)
+        return plan_rows(texts, self.src_tokenizer, self.lengths, prefix)
 
     def _assemble(
         self,

@@ -35,6 +35,7 @@ from weft.model.flops import Cost, classifier_cost
 from weft.model.ngrams import NgramBag
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
+from weft.predict.doubts import Doubts
 from weft.tasks.task import (
     Portrait,
     Prepared,
@@ -332,8 +333,7 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             too_long=self.config.too_long,
             first_token=self._first_id is not None,
             device=torch.device(self.machine.device),
-            known=self.known,
-            low_confidence=self.config.low_confidence,
+            doubts=Doubts(self.known, self.config.low_confidence),
         )
 
     def portrait(self) -> Portrait:

@@ -41,7 +41,10 @@ from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.doubts import Doubts
 from weft.predict.prediction import Prediction
+from weft.predict.rows import Member
+from weft.predict.segments import RowLengths
 from weft.predict.translator import LONG_SOURCE, Translator
 from weft.recipes.file import with_values
 from weft.tasks.task import (
@@ -329,26 +332,25 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         """Return a translator: over an engine where this machine has one, else the model's own
         steps.
         """
+        config = self.config
+        device = torch.device(self.machine.device)
         return Translator(
-            self.model,
+            Member(self.model, device, self._engine(), self.cross_attention),
             *self.tokenizers,
-            decoding=self.config.decoding,
-            src_lang=self.config.src_lang,
-            tgt_lang=self.config.tgt_lang,
-            max_src_len=self.config.max_src_len,
-            usual_src_len=self.config.usual_src_len,
-            device=torch.device(self.machine.device),
-            engine=self._engine(),
-            workers=self.machine.threads if self.machine.device == "cpu" else 1,
-            utilities=pair_scores(self.config.tgt_lang),
-            cross_attention=self.cross_attention,
-            shortlist=self.shortlist,
-            is_short=self.config.shortlist == "on",
+            decoding=config.decoding,
+            languages=(config.src_lang, config.tgt_lang),
             # a model of single sentences would silently drop all that follows the first
-            by_sentence=self.config.single_sentences,
-            least_ratio=self.config.least_ratio,
-            known=self.known,
-            low_confidence=self.config.low_confidence,
+            lengths=RowLengths(
+                config.max_src_len,
+                config.usual_src_len,
+                by_sentence=config.single_sentences,
+            ),
+            workers=self.machine.threads if self.machine.device == "cpu" else 1,
+            utilities=pair_scores(config.tgt_lang),
+            shortlist=self.shortlist,
+            is_short=config.shortlist == "on",
+            least_ratio=config.least_ratio,
+            doubts=Doubts(self.known, config.low_confidence),
         )
 
     def portrait(self) -> Portrait:
