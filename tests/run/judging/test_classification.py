@@ -118,3 +118,13 @@ def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
     )
     assert said.figures["not_in_dev"] == ["Billing", "or-der", "return"]
     assert said.verdict == found.verdict
+
+
+@pytest.mark.parametrize(("num_wrong", "shown"), [(0, 0), (1, 1), (40, 2), (100, 5)])
+def test_errors_are_shown_in_their_share(num_wrong: int, shown: int) -> None:
+    rows = [("a", "a", 50), ("b", "b", 50 - num_wrong), ("b", "a", num_wrong)]
+    if num_wrong > 50:
+        rows = [("b", "a", 50), ("a", "b", 50)]
+    examples = verdict_on(rows).examples
+    assert sum(one["answer"] != one["label"] for one in examples) == shown
+    assert len(examples) == 5

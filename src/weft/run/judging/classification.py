@@ -108,7 +108,7 @@ def judge(
             "answer": given[i],
             "label": wanted[i],
         }
-        for i in spread(count, NUM_EXAMPLES)
+        for i in _shown(given, wanted)
     ]
     sure = sorted(answer.probability for answer in answers)
     return Judgement(
@@ -118,6 +118,18 @@ def judge(
         examples=shown,
         low_confidence=round(sure[count // 20], 4),
     )
+
+
+def _shown(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return the rows to show: as large a share of errors as in all, and one at least."""
+    is_right = [answer == label for answer, label in zip(given, wanted, strict=True)]
+    right = [i for i, is_so in enumerate(is_right) if is_so]
+    wrong = [i for i, is_so in enumerate(is_right) if not is_so]
+    num_wrong = round(NUM_EXAMPLES * len(wrong) / len(wanted))
+    num_wrong = min(max(num_wrong, 1), len(wrong))
+    shown = [wrong[i] for i in spread(len(wrong), num_wrong)]
+    shown += [right[i] for i in spread(len(right), NUM_EXAMPLES - num_wrong)]
+    return sorted(shown)
 
 
 def naive_bayes(
