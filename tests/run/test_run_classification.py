@@ -389,7 +389,7 @@ def test_every_shape_learns_is_saved_and_loaded(
         "tokens": "The mean of tokens (width 16)",
         "n-grams": "The mean of n-grams of up to 3 tokens (width 16)",
         "n-grams beside an encoder": (
-            "A Transformer encoder of 1 layers (width 16) beside the mean of n-grams of up to 2 tokens"
+            "A Transformer encoder of 1 layers (width 16) and the mean of n-grams of up to 2 tokens"
         ),
         "weighted": "The weighted mean of n-grams of up to 2 tokens (width 16)",
     }
