@@ -401,7 +401,7 @@ def test_training_longer_helps_against_short_translations(tmp_path: Path) -> Non
     plain = ("training.learning_rate=0.001", "training.grad_clip_norm=none")
     bleu(tmp_path, TRAIN, *plain)
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-short"]
-    assert "was it trained too briefly? then mend or train longer" in said
+    assert "was it trained too briefly? then correct it or train longer" in said
 
     def written(folder: Path) -> int:
         return sum(
