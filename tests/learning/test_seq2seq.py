@@ -17,7 +17,7 @@ from weft.training.optimizer import build_optimizer, set_learning_rate
 from weft.training.schedule import learning_rate
 
 PAD, BOS, EOS, FIRST = 0, 2, 3, 4
-SYMBOLS, SHORTEST, LONGEST = 20, 5, 15
+SYMBOLS, SHORTEST, LONGEST, SHORT = 20, 5, 15, 8
 BATCH, TEST = 64, 500
 SHAPE = Seq2SeqSection(
     d_model=64,
@@ -53,9 +53,9 @@ def in_order(row: Tensor) -> Tensor:
     return row.sort().values
 
 
-def draw(count: int, generator: torch.Generator) -> list[Tensor]:
+def draw(count: int, longest: int, generator: torch.Generator) -> list[Tensor]:
     lengths = torch.randint(
-        SHORTEST, LONGEST + 1, (count,), generator=generator
+        SHORTEST, longest + 1, (count,), generator=generator
     ).tolist()
     return [
         torch.randint(FIRST, FIRST + SYMBOLS, (n,), generator=generator)
@@ -70,7 +70,9 @@ def padded(rows: list[Tensor], first: list[int], last: list[int]) -> Tensor:
     return torch.nn.utils.rnn.pad_sequence(framed, batch_first=True, padding_value=PAD)
 
 
-def learn(task: Task, steps: int) -> tuple[Seq2SeqTransformer, set[tuple[int, ...]]]:
+def learn(
+    task: Task, steps: int, longest: int
+) -> tuple[Seq2SeqTransformer, set[tuple[int, ...]]]:
     """A model trained from new sequences at each step, and the sequences that it has seen."""
     torch.manual_seed(1)
     generator = torch.Generator().manual_seed(2)
@@ -89,7 +91,7 @@ def learn(task: Task, steps: int) -> tuple[Seq2SeqTransformer, set[tuple[int, ..
         set_learning_rate(
             optimizer, learning_rate(settings, SHAPE.d_model, step, steps)
         )
-        rows = draw(BATCH, generator)
+        rows = draw(BATCH, longest, generator)
         seen.update(tuple(row.tolist()) for row in rows)
         targets = [task(row) for row in rows]
         states = model.states(padded(rows, [], [EOS]), padded(targets, [BOS], []))
@@ -123,11 +125,11 @@ def share_right(model: Seq2SeqTransformer, task: Task, rows: list[Tensor]) -> fl
     return right / len(rows)
 
 
-def score(task: Task, steps: int) -> float:
+def score(task: Task, steps: int, longest: int = LONGEST) -> float:
     """The share right of sequences that training never met."""
     started = time.process_time()
-    model, seen = learn(task, steps)
-    rows = draw(TEST, torch.Generator().manual_seed(3))
+    model, seen = learn(task, steps, longest)
+    rows = draw(TEST, longest, torch.Generator().manual_seed(3))
     unseen = [row for row in rows if tuple(row.tolist()) not in seen]
     assert len(unseen) > 0.98 * TEST
     share = share_right(model, task, unseen)
@@ -138,6 +140,11 @@ def score(task: Task, steps: int) -> float:
     return share
 
 
+def test_copy_of_short_sequences() -> None:
+    assert score(copied, 200, SHORT) >= 0.99
+
+
+@pytest.mark.long
 def test_copy() -> None:
     assert score(copied, 400) >= 0.99
 
