@@ -64,6 +64,7 @@ __all__ = [
     "WEIGHTS",
     "WORDS",
     "ClassificationConfig",
+    "Contents",
     "FolderConfig",
     "LanguageConfig",
     "RunFolder",
@@ -322,30 +323,41 @@ class StoredModel:
             ) from None
 
 
+@dataclass(frozen=True)
+class Contents:
+    """The learned parts of a model: weights by name, and each tokenizer by the name of its file.
+
+    `words` are hashes of the words of the training text.
+    """
+
+    weights: Mapping[str, Tensor]
+    tokenizers: Mapping[str, bytes]
+    shortlist: Mapping[str, Tensor] | None = None
+    words: Tensor | None = None
+
+
 def save_model_folder(
     folder: Path,
     config: FolderConfig,
-    weights: Mapping[str, Tensor],
-    tokenizers: Mapping[str, bytes],
+    contents: Contents,
     card: str,
     facts: Mapping[str, Any],
-    shortlist: Mapping[str, Tensor] | None = None,
-    words: Tensor | None = None,
 ) -> None:
     """Write the model into `folder`, the manifest last; other files in the folder stay."""
     durable.make_folder(folder)
     (folder / durable.MANIFEST).unlink(missing_ok=True)
+    weights = contents.weights
     tensors = {name: t.detach().contiguous() for name, t in weights.items()}
     with durable.replacing(folder / WEIGHTS) as temporary:
         save_file(tensors, temporary)
     durable.write_json(folder / CONFIG, config.model_dump(mode="json"))
-    for name, content in tokenizers.items():
+    for name, content in contents.tokenizers.items():
         durable.write_bytes(folder / name, content)
-    if shortlist is not None:
+    if contents.shortlist is not None:
         with durable.replacing(folder / SHORTLIST) as temporary:
-            save_file(dict(shortlist), temporary)
-    if words is not None:
-        write_words(folder / WORDS, words)
+            save_file(dict(contents.shortlist), temporary)
+    if contents.words is not None:
+        write_words(folder / WORDS, contents.words)
     durable.write_text(folder / CARD, card)
     durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
 

@@ -16,6 +16,7 @@ from weft.folder.model_folder import (
     CARD,
     WEIGHTS,
     WORDS,
+    Contents,
     RunFolder,
     StoredModel,
     keep_train_hashes,
@@ -161,7 +162,6 @@ The scores above are not of it.
         "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest(),
     }
     words = read_words(stored.folder / WORDS) if stored.config.known_words else None
-    save_model_folder(
-        out, stored.config, weights, stored.tokenizers, card, facts, words=words
-    )
+    contents = Contents(weights, stored.tokenizers, words=words)
+    save_model_folder(out, stored.config, contents, card, facts)
     keep_train_hashes(stored.folder, out)

@@ -33,6 +33,7 @@ from weft.folder.model_folder import (
     SCALES,
     WEIGHTS,
     WORDS,
+    Contents,
     RunFolder,
     keep_train_hashes,
     open_model_folder,
@@ -452,9 +453,8 @@ above, by rounding its weights to int8 after training. On {found.sentences:,} se
         arrays = asdict(task.shortlist)
         tensors = {name: torch.from_numpy(x) for name, x in arrays.items()}
     words = None if task.known is None else torch.from_numpy(task.known.hashes)
-    save_model_folder(
-        out, task.config, weights, stored.tokenizers, card, facts, tensors, words
-    )
+    contents = Contents(weights, stored.tokenizers, tensors, words)
+    save_model_folder(out, task.config, contents, card, facts)
     keep_train_hashes(folder, out)
     notes = [without_folders(note, files) for note in found.notes]
     durable.write_json(out / REPORT, {**asdict(found), "notes": notes})

@@ -306,14 +306,13 @@ class Task(ABC, Generic[R, C, B]):
     def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
         """Write the model folder."""
         weights = {name: p.detach() for name, p in self.model.named_parameters()}
-        contents = [
+        tokenizers = [
             tokenizer.to_json().encode() for tokenizer in dict.fromkeys(self.tokenizers)
         ]
-        files = dict(zip(self.config.tokenizer_files(), contents, strict=True))
+        files = dict(zip(self.config.tokenizer_files(), tokenizers, strict=True))
         words = None if self.known is None else torch.from_numpy(self.known.hashes)
-        model_folder.save_model_folder(
-            folder, self.config, weights, files, card, facts, words=words
-        )
+        contents = model_folder.Contents(weights, files, words=words)
+        model_folder.save_model_folder(folder, self.config, contents, card, facts)
 
     @property
     def labels(self) -> Sequence[str]:
