@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 import weft
 from weft.inspection import comparison
 from weft.inspection.comparison import ONE_SEED
+from weft.run.finishing import held_out
+from weft.tasks.task import NOT_CHECKED
 
 Command = Callable[..., Any]
 SIZE = (
@@ -329,3 +332,56 @@ def test_empty_translations_are_counted() -> None:
         "1 of 3 translations by the second model are empty",
     ]
     assert list(comparison._empty_notes(rows[:0])) == []
+
+
+def test_without_text_the_first_run_gives_what_it_held_out(
+    command: Command, tiny_folder: Path, other: Path, tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(other, alone, ignore=shutil.ignore_patterns("run"))
+    ended = command("compare", tiny_folder, alone, "--json", "--samples", 20)
+    assert (ended.code, ended.messages) == (0, [])
+    found = json.loads(ended.lines[0])
+    test = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())["test"]
+    assert found["num_rows"] == test["num_sentences"]
+    assert found["figures"][0]["first"] == pytest.approx(test["bleu"])
+    unchecked = f"{alone}: {NOT_CHECKED}"
+    own = "no text was given: this is the test text of the first model's run"
+    assert found["notes"] == [own, unchecked]
+    ended = command("compare", alone, tiny_folder)
+    refused = (
+        f"weft: {alone} holds no run whose held-out text could be taken; give DATA"
+    )
+    assert (ended.code, ended.messages) == (2, [refused])
+
+
+def test_held_out_text_that_the_second_model_has_seen_is_called_so(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: Any,
+    tmp_path: Path,
+) -> None:
+    seen = tmp_path / "seen"
+    settings = (*tiny_settings, "training.max_steps=2")
+    shares = ("data.dev_size=0", "data.test_size=0")
+    weft.train(
+        out=seen, train=write_pairs(216), settings=(*settings, *shares), quiet=True
+    )
+    ended = command("compare", tiny_folder, seen, "--json", "--samples", 20)
+    _, *notes = json.loads(ended.lines[0])["notes"]
+    count = len(held_out(tiny_folder)[1])
+    (note,) = (note for note in notes if "contaminated" in note)
+    assert note.startswith(f"{seen}: contaminated: {count} of {count} pairs")
+
+
+def test_runs_of_a_builtin_corpus_are_compared_without_text(
+    command: Command, tiny_settings: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "builtin"
+    settings = ("data.builtin=toy-de-en", "training.max_steps=2")
+    weft.train(out=out, settings=(*tiny_settings, *settings), quiet=True)
+    part, text = held_out(out)
+    found = json.loads(command("compare", out, out, "--json", "--samples", 20).lines[0])
+    assert f"this is the {part} text of the first model's run" in found["notes"][0]
+    assert found["num_rows"] == len(text)

@@ -244,6 +244,6 @@ def test_without_text_what_the_run_held_out_is_scored(
     ended = command("evaluate", alone)
     assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
     assert (
-        "holds no run whose held-out text could be taken; give text"
+        "holds no run whose held-out text could be taken; give DATA"
         in ended.messages[0]
     )

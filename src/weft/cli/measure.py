@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,11 @@ _AT_A_TIME = (
 _HELD_OUT = {
     "test": "no text was given: this is the run's own test text",
     "dev": "no text was given, and the run has no test text: this is its dev text, which chose the best step",
+}
+_HELD_OUT_BY_FIRST = {
+    "test": "no text was given: this is the test text of the first model's run",
+    "dev": "no text was given, and the first model's run has no test text: this is its dev text, which chose its best "
+    "step",
 }
 
 
@@ -164,9 +170,11 @@ def compare(
         Path, typer.Argument(help="Another model folder, for the same task.")
     ],
     data: Annotated[
-        list[str],
-        typer.Argument(help="Text like the training text."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Text like the training text. Default: the first run's held-out text."
+        ),
+    ] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -185,20 +193,27 @@ def compare(
     """Compare two models: which is better, by how much, where, and whether it is chance."""
     for folder in (first, second):
         refuse_no_model(folder)
-    refuse_missing_text([*data, *(train or ())])
+    refuse_missing_text([*(data or ()), *(train or ())])
     with stages.showing("loading PyTorch"):
         from weft.inspection.comparison import compare as run
         from weft.kernels.machine import machine_for_command
+        from weft.run.finishing import held_out
 
+        text: Any = data
+        own = []
+        if not data:
+            part, text = held_out(first)
+            own.append(_HELD_OUT_BY_FIRST[part])
         comparison = run(
             first,
             second,
-            data,
+            text,
             machine_for_command(),
             train=train or (),
             samples=samples,
             show=show,
         )
+        comparison = replace(comparison, notes=(*own, *comparison.notes))
     if as_json:
         print_json(comparison.to_json())
         return

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.console import stages
+from weft.data.base import Corpus
 from weft.data.check.rows import check_against
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
@@ -29,7 +30,7 @@ from weft.predict.segments import joiner
 from weft.tasks.choice import load_task
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import Task, training_hashes
+from weft.tasks.task import NOT_CHECKED, Task, training_hashes
 from weft.tasks.translation import Translation
 
 FloatArray = npt.NDArray[np.float64]
@@ -147,7 +148,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def compare(
     first: Path,
     second: Path,
-    data: Sequence[str],
+    data: Sequence[str] | Corpus,
     machine: Machine,
     *,
     train: Sequence[str] = (),
@@ -157,9 +158,9 @@ def compare(
     """Return the models of two folders on the text in `data`; translators by rare words too, of the
     text in `train`.
 
-    `show` is how many rows that differ most are given in each direction. Raises UsageError for
-    models of two tasks, languages or label sets; DataError for fewer than 2 rows; FolderError and
-    DataError as `evaluate`.
+    `data` names files, or is a text that was read already. `show` is how many rows that differ most
+    are given in each direction. Raises UsageError for models of two tasks, languages or label sets;
+    DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
     """
     stages.enter("loading the models")
     one, other = (load_task(folder, machine) for folder in (first, second))
@@ -172,12 +173,15 @@ def compare(
         )
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
-    text = one.read(data)
+    text = data if isinstance(data, Corpus) else one.read(data)
+    notes = [note for note in one.doubts(text, None) if note != NOT_CHECKED]
     result = _compare_tasks(one, other, text, train, samples)
-    notes = list(one.doubts(text, training_hashes(first)))
     for folder, task in ((first, one), (second, other)):
-        shared = task.shared_rows(text, training_hashes(folder))
-        notes += [f"{folder}: {note}" for note in shared]
+        trained_on = training_hashes(folder)
+        overlap = task.shared_rows(text, trained_on)
+        if trained_on is None:
+            overlap.append(NOT_CHECKED)
+        notes += [f"{folder}: {note}" for note in overlap]
     notes += result.notes
     return Comparison(
         (str(first), str(second)),

@@ -80,7 +80,7 @@ def held_out(model: Path) -> tuple[str, Any]:
     folder = RunFolder(model)
     if not folder.recipe.is_file():
         raise UsageError(
-            f"{model} holds no run whose held-out text could be taken; give text"
+            f"{model} holds no run whose held-out text could be taken; give DATA"
         )
     origin = read_record(folder)
     recipe = build_recipe(origin["recipe"], str(folder.recipe))
@@ -90,7 +90,7 @@ def held_out(model: Path) -> tuple[str, Any]:
         if part is not None and len(part):
             return name, part
     why = doubt.removeprefix("no scores on test: ") or "it has none"
-    raise UsageError(f"the run in {model} gives no held-out text: {why}; give text")
+    raise UsageError(f"the run in {model} gives no held-out text: {why}; give DATA")
 
 
 def _origin_of(folder: RunFolder) -> dict[str, Any]:

@@ -34,6 +34,9 @@ from weft.training.trainer import Batches, Evaluate
 # rows that are scored to foresee how long all take, and seconds that suffice
 PIECES = (1, 8, 64)
 TRIAL = 0.5
+NOT_CHECKED = (
+    "not checked for overlap with training: the folder has no run/train-hashes.npy"
+)
 
 
 class Scores(Protocol):
@@ -290,9 +293,7 @@ class Task(ABC, Generic[R, C, B]):
             ),
         ]
         if trained_on is None:
-            notes.append(
-                "not checked for overlap with training: the folder has no run/train-hashes.npy"
-            )
+            notes.append(NOT_CHECKED)
         return notes
 
     @abstractmethod
