@@ -12,6 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import weft
+from weft.data.labelled import from_rows
 from weft.inspection import comparison
 from weft.inspection.comparison import ONE_SEED
 from weft.run.finishing import held_out
@@ -385,3 +386,56 @@ def test_runs_of_a_builtin_corpus_are_compared_without_text(
     found = json.loads(command("compare", out, out, "--json", "--samples", 20).lines[0])
     assert f"this is the {part} text of the first model's run" in found["notes"][0]
     assert found["num_rows"] == len(text)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of the judges' labels and one more, "none", which it nearly always answers."""
+    here = tmp_path_factory.mktemp("grown")
+    rows = [*labelled("the"), *((f"the {a} one", "none") for a in WORDS * 60)]
+    table = "".join(f"{a},{b}\n" for a, b in rows)
+    (here / "train.csv").write_text("text,label\n" + table)
+    more = ("task=classification", "tokenizer.kind=word", "model.num_encoder_layers=1",
+            "data.dev_size=0", "data.test_size=0", "training.max_steps=5")  # fmt: skip
+    data = str(here / "train.csv")
+    weft.train(out=here / "m", train=data, settings=(*SHAPE, *more), quiet=True)
+    return here / "m"
+
+
+def test_classifiers_of_unlike_labels_are_compared_where_both_know_them(
+    command: Command, judges: list[Path], grown: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.csv"
+    rows = labelled("a")
+    table = "text,label\n" + "".join(f"{a},{b}\n" for a, b in rows)
+    file.write_text(table)
+    knows = "only the second model knows 'none'; such an answer counts as wrong"
+    answers = weft.load(grown).classify([a for a, _ in rows])
+    right = sum(x.label == b for x, (_, b) in zip(answers, rows, strict=True))
+    assert "none" in {answer.label for answer in answers}
+    for more, notes in (
+        ("", [knows]),
+        (
+            "new,none\nold,none\n",
+            [knows, "left out: 2 of 66 rows (not both models know 'none')"],
+        ),
+    ):
+        file.write_text(table + more)
+        ended = command("compare", judges[0], grown, file, "--json", "--samples", 20)
+        assert (ended.code, ended.messages) == (0, [])
+        found = json.loads(ended.lines[0])
+        assert found["num_rows"] == len(rows)
+        assert found["figures"][0]["second"] == pytest.approx(right / len(rows))
+        assert [note for note in found["notes"] if "know" in note] == notes
+    file.write_text("text,label\nnew,none\nold,none\n")
+    ended = command("compare", judges[0], grown, file)
+    refused = "weft: no row has labels that both models know (only the second model knows 'none'); score each with"
+    assert (ended.code, ended.messages) == (2, [f"{refused} weft evaluate"])
+
+
+def test_rows_of_several_labels_are_left_out_where_one_is_not_known_to_both() -> None:
+    rows = [("a", ["x", "y"]), ("b", ["x", "z"]), ("c", []), ("d", ["x"])]
+    text = from_rows(rows, "rows", multi_label=True)
+    kept, notes = comparison._keep_shared_labels(["x", "y", "z"], ["x", "y"], text)
+    assert kept.texts == ["a", "c", "d"]
+    assert notes[1] == "left out: 1 of 4 rows (not both models know 'z')"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from weft.console import stages
 from weft.data.base import Corpus
-from weft.data.check.rows import check_against
+from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
 from weft.data.labelled import LabelledText, named
@@ -159,8 +159,9 @@ def compare(
     text in `train`.
 
     `data` names files, or is a text that was read already. `show` is how many rows that differ most
-    are given in each direction. Raises UsageError for models of two tasks, languages or label sets;
-    DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
+    are given in each direction. Raises UsageError for models of two tasks or languages, or where no
+    row has labels that both know; DataError for fewer than 2 rows; FolderError and DataError as
+    `evaluate`.
     """
     stages.enter("loading the models")
     one, other = (load_task(folder, machine) for folder in (first, second))
@@ -175,6 +176,9 @@ def compare(
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
     text = data if isinstance(data, Corpus) else one.read(data)
     notes = [note for note in one.doubts(text, None) if note != NOT_CHECKED]
+    if isinstance(one, Classification) and isinstance(other, Classification):
+        text, about_labels = _keep_shared_labels(one.labels, other.labels, text)
+        notes += about_labels
     result = _compare_tasks(one, other, text, train, samples)
     for folder, task in ((first, one), (second, other)):
         trained_on = training_hashes(folder)
@@ -278,12 +282,7 @@ def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str
 def _compare_classifiers(
     one: Classification, other: Classification, text: LabelledText, samples: int
 ) -> _Result:
-    if difference := _other_labels(one.labels, other.labels):
-        raise UsageError(
-            f"{difference}; compare models of the same labels, or score each with weft evaluate"
-        )
     _refuse_too_few(len(text))
-    check_against(one.labels, text, "the text")
     stages.enter(f"classifying {len(text):,} texts by both models")
     answers = one.predictor().classify(text.texts)
     other_answers = other.predictor().classify(text.texts)
@@ -326,6 +325,33 @@ def _right(answers: Sequence[Answer], labels: Sequence[Sequence[str]]) -> FloatA
     """Return 1.0 for each text that gets exactly its labels, else 0.0."""
     pairs = zip(answers, labels, strict=True)
     return np.array([set(answer.labels) == set(own) for answer, own in pairs], float)
+
+
+def _keep_shared_labels(
+    first: Sequence[str], second: Sequence[str], text: LabelledText
+) -> tuple[LabelledText, list[str]]:
+    """Return the rows whose labels both models know, and notes on the others and on the labels.
+
+    Raises UsageError where there are none.
+    """
+    shared = set(first) & set(second)
+    kept = [i for i, labels in enumerate(text.labels) if shared.issuperset(labels)]
+    difference = _other_labels(first, second)
+    if len(text) and not kept:
+        why = difference or f"both know {named(sorted(shared))}"
+        raise UsageError(
+            f"no row has labels that both models know ({why}); score each with weft evaluate"
+        )
+    notes = []
+    if difference:
+        notes.append(f"{difference}; such an answer counts as wrong")
+    if len(kept) < len(text):
+        unknown = {label for labels in text.labels for label in labels} - shared
+        left_out = f"{len(text) - len(kept):,} of {counted(len(text), 'rows')}"
+        why = f"not both models know {named(sorted(unknown))}"
+        notes.append(f"left out: {left_out} ({why})")
+        text = text.select(kept)
+    return text, notes
 
 
 def _scored(
