@@ -18,6 +18,7 @@ from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
 from weft.kernels.machine import machine_for_use
 from weft.recipes.file import load_recipe
+from weft.recipes.written import as_toml
 from weft.run.card import without_folders
 from weft.run.publication import _longer
 from weft.run.record import Verdict
@@ -440,3 +441,24 @@ def test_a_warm_up_that_takes_the_whole_run_is_named_before_the_first_step_and_a
     assert f"note: {said}; --set training.warmup_steps=2\n" in before
     assert f"{said}; --set training.warmup_steps=2" in found.notes
     assert any(line.startswith(said) for line in found.judgement["helps"])
+
+
+def test_the_card_alone_gives_the_recipe_again(
+    tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write
+) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text("[training]\nmax_steps = 2\n[decoding]\nbeam_size = 3\n")
+    recipe = load_recipe(str(file), tiny_settings)
+    out = tmp_path / "out"
+    request = Request(
+        recipe, out, (write_pairs(90),), command="weft train --recipe small.toml"
+    )
+    train(request, Log(quiet=True))
+    begun = json.loads(RunFolder(out).recipe.read_bytes())["recipe"]
+    shutil.rmtree(RunFolder(out).folder)
+    _, block = (out / "README.md").read_text("utf-8").split("```toml\n")
+    again = tmp_path / "recipe.toml"
+    again.write_text(block[: block.index("```")], "utf-8")
+    assert load_recipe(str(again)).model_dump(mode="json") == begun
+    assert "beam_size = 3" in again.read_text("utf-8")
+    assert "beam_size = 3" not in as_toml(load_recipe(None, tiny_settings))

@@ -174,7 +174,7 @@ def compare(
         )
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
-    text = data if isinstance(data, Corpus) else one.read(data)
+    text: Any = data if isinstance(data, Corpus) else one.read(data)
     notes = [note for note in one.doubts(text, None) if note != NOT_CHECKED]
     if isinstance(one, Classification) and isinstance(other, Classification):
         text, about_labels = _keep_shared_labels(one.labels, other.labels, text)

@@ -57,12 +57,13 @@ def model_card(
     test_lines: Sequence[str],
     command: str,
     computed: str = "",
+    recipe: str = "",
 ) -> str:
     """Return the card as Markdown, without the folders that its files lay in; `judged` says what
     the model is good for.
 
     `test_lines` are the scores of the test set as a person reads them; `computed` says in which
-    precision and by which kernels the run computed.
+    precision and by which kernels the run computed; `recipe` is the run's recipe as TOML.
     """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "
@@ -106,7 +107,7 @@ def model_card(
     {command or "weft.train(...)"}
 
 {counted(verdict["step"], "steps")}{f" ({computed})" if computed else ""}; the weights are {which}.
-
+{_recipe_section(recipe)}
 ## Scores on dev
 
 {_bullets(dev)}
@@ -121,6 +122,22 @@ def model_card(
 
 {ABOUT_RUN}"""
     return without_folders(card, [*files, *_paths(command)])
+
+
+def _recipe_section(recipe: str) -> str:
+    """Return the settings under a heading of their own; "" where they are not known."""
+    if not recipe:
+        return ""
+    return f"""
+## Recipe
+
+These settings of the run differ from the defaults. To repeat the training with the same text, save them as
+`recipe.toml`; `--recipe recipe.toml` takes the place of the command's `--recipe` and `--set`.
+
+```toml
+{recipe}
+```
+"""
 
 
 def _teacher_line(teacher: Mapping[str, Any]) -> str:

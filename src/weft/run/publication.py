@@ -14,6 +14,8 @@ from weft.data.texts import Texts
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder, read_words
 from weft.kernels.machine import counted_threads
+from weft.recipes.file import build_recipe
+from weft.recipes.written import as_toml
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
@@ -77,6 +79,7 @@ def publish(
         test_lines,
         run.command,
         machine_in_words(folder),
+        _recipe_as_toml(folder),
     )
     task.save(out, names_alone(known), card)
     if seconds:
@@ -86,6 +89,14 @@ def publish(
     advice = _advice(run, task, judged, seconds)
     for line in [*judged.lines(), *advice]:
         run.log.note(line)
+
+
+def _recipe_as_toml(folder: RunFolder) -> str:
+    """Return the recipe that the run was begun with; "" where it is lost."""
+    if not folder.recipe.is_file():
+        return ""
+    recipe = durable.read_json(folder.recipe)["recipe"]
+    return as_toml(build_recipe(recipe, str(folder.recipe)))
 
 
 def _take_best(task: AnyTask, checkpoints: Checkpoints, verdict: Verdict) -> float:
