@@ -17,10 +17,10 @@ from weft.errors import FolderError
 from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
 from weft.kernels.machine import machine_for_use
-from weft.recipes.file import load_recipe
+from weft.recipes.file import build_recipe, load_recipe
 from weft.recipes.written import as_toml
 from weft.run.card import without_folders
-from weft.run.publication import _longer
+from weft.run.publication import _longer, _recipe_as_toml
 from weft.run.record import Verdict
 from weft.run.request import Request
 from weft.run.train import train
@@ -454,7 +454,12 @@ def test_the_card_alone_gives_the_recipe_again(
         recipe, out, (write_pairs(90),), command="weft train --recipe small.toml"
     )
     train(request, Log(quiet=True))
-    begun = json.loads(RunFolder(out).recipe.read_bytes())["recipe"]
+    record = json.loads(RunFolder(out).recipe.read_bytes())
+    begun = record["recipe"]
+    tracked = {**begun, "training": {**begun["training"], "trackio": "project"}}
+    older = json.dumps({**record, "recipe": tracked})
+    RunFolder(out).recipe.write_text(older, "utf-8")
+    assert _recipe_as_toml(RunFolder(out)) == as_toml(build_recipe(begun))
     shutil.rmtree(RunFolder(out).folder)
     _, block = (out / "README.md").read_text("utf-8").split("```toml\n")
     again = tmp_path / "recipe.toml"

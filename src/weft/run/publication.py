@@ -19,6 +19,7 @@ from weft.recipes.written import as_toml
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
+from weft.run.origin import read_record
 from weft.run.record import RunRecord, Verdict
 from weft.tasks.task import Task
 from weft.training.budget import TimePlan, more_steps, read_time_plan
@@ -95,7 +96,7 @@ def _recipe_as_toml(folder: RunFolder) -> str:
     """Return the recipe that the run was begun with; "" where it is lost."""
     if not folder.recipe.is_file():
         return ""
-    recipe = durable.read_json(folder.recipe)["recipe"]
+    recipe = read_record(folder)["recipe"]
     return as_toml(build_recipe(recipe, str(folder.recipe)))
 
 
