@@ -2,6 +2,7 @@
 session.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -14,6 +15,7 @@ from torch import Tensor
 
 import shapes
 
+gc.disable()  # until all tests are collected: every syntax tree stays in use, which costs a quarter
 shapes.check_modules("weft.model", "weft.decoding")
 
 import weft  # noqa: E402
@@ -24,6 +26,10 @@ from weft.model import attention  # noqa: E402
 settings.register_profile("push", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("push")
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
