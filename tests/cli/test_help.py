@@ -233,8 +233,8 @@ def test_an_option_that_is_not_there(
         ("plot history", "weft plot needs --output (output file, .png or .svg)"),
         ("translate", "weft translate needs FOLDER (a model folder)"),
         (
-            "compare m n",
-            "weft compare needs DATA (text like the training text)",
+            "compare m",
+            "weft compare needs SECOND (another model folder, for the same task)",
         ),
         (
             "inspect m a dog --output x.html",
