@@ -1,6 +1,7 @@
 """weft diagnose: what it says, as text and as JSON."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,24 @@ def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
         "nothing found; give text as well, and the model is tried with it"
     ]
     assert json.loads(command("diagnose", tiny_folder, "--json").out) == []
+
+
+def test_where_nothing_is_found_the_verdict_of_the_run_is_said(
+    command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "model")
+    path = folder / "run" / "verdict.json"
+    verdict = json.loads(path.read_text())
+    verdict["judgement"] = {
+        "verdict": "not usable yet",
+        "says": ["it repeats itself", "x"],
+    }
+    path.write_text(json.dumps(verdict))
+    monkeypatch.setattr("weft.inspection.diagnosis.diagnose", lambda *given: [])
+    assert command("diagnose", folder).lines == [
+        "nothing found; by its run it is not usable yet: it repeats itself; give text as well, and the "
+        "model is tried with it"
+    ]
 
 
 def test_causes_with_evidence_and_remedy(

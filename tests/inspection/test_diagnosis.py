@@ -2,12 +2,14 @@
 them.
 """
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -15,9 +17,10 @@ import weft
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, sampling
+from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.model import out_of_balance
-from weft.inspection.diagnosis.training import ended_early
-from weft.inspection.history import History
+from weft.inspection.diagnosis.training import ended_early, few_passes
+from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
@@ -699,6 +702,27 @@ def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
         '{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}'
     )
     assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "times"),
+    [(0, "once"), (1, "2 times"), (4, "5 times"), (5, ""), (None, "")],
+)
+def test_a_run_of_few_passes_had_too_few_steps(
+    tmp_path: Path, epoch: int | None, times: str
+) -> None:
+    """Where the learning rate has decayed, its losses fall no more and say nothing."""
+    lines = [
+        {"step": step, "loss": loss, "epoch": epoch}
+        for step, loss in ((50, 6.0), (100, 5.9), (150, 5.88))
+    ]
+    metrics = RunFolder(tmp_path).metrics
+    metrics.parent.mkdir(parents=True)
+    metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = Run({"step": 150}, None, read_history(tmp_path), None)
+    cause = few_passes(Evidence(Any, run))
+    said = "" if cause is None else cause.evidence.rpartition("less than ")[2]
+    assert said == times
 
 
 def test_a_run_of_55_steps_that_has_learned_little_had_too_few(tmp_path: Path) -> None:

@@ -105,7 +105,20 @@ def diagnose(
         print("\n".join(cause.lines()))
     if not causes:
         tried = "" if data else "; give text as well, and the model is tried with it"
-        print(f"nothing found{tried}")
+        print(f"nothing found{_own_verdict(folder)}{tried}")
+
+
+def _own_verdict(folder: Path) -> str:
+    """Return why the run called its model not usable, to follow "nothing found"; "" where not."""
+    from weft.folder.layout import RunFolder
+    from weft.run.judging.judgement import NOT_YET
+    from weft.run.record import read_verdict
+
+    verdict = read_verdict(RunFolder(folder).verdict)
+    judgement = (verdict and verdict.judgement) or {}
+    if judgement.get("verdict") != NOT_YET or not judgement.get("says"):
+        return ""
+    return f"; by its run it is {NOT_YET}: {judgement['says'][0]}"
 
 
 def selfcheck(folder: Folder) -> None:

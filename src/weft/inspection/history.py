@@ -1,6 +1,7 @@
 """The curves of runs, read from what they wrote down while they trained."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ class History:
     disturbed: tuple[str, ...] | None = None
     # of learning, where they are logged
     rates: list[tuple[int, float]] = field(default_factory=list)
+    # the pass through the text that the last step belongs to, from 0; None where none is logged
+    epoch: int | None = None
 
     @property
     def loss(self) -> str | None:
@@ -111,7 +114,9 @@ def read_history(folder: Path) -> History:
         raise FolderError(
             f"{path}: no step is logged in it yet; wait for the run's first steps"
         )
-    return History(folder, losses, evaluations, _disturbed(folder), rates)
+    epochs = re.findall(rb'"epoch": (\d+)', content)
+    epoch = int(epochs[-1]) if epochs else None
+    return History(folder, losses, evaluations, _disturbed(folder), rates, epoch)
 
 
 def _disturbed(folder: Path) -> tuple[str, ...] | None:

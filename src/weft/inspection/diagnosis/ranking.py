@@ -26,6 +26,7 @@ from weft.inspection.diagnosis.model import (
     too_short_or_long,
 )
 from weft.inspection.diagnosis.training import (
+    few_passes,
     long_warm_up,
     not_judged,
     not_learning,
@@ -53,6 +54,7 @@ OF_RUN: Sequence[Find] = (
     unstable,
     long_warm_up,
     over_fitting,
+    few_passes,
     too_little_text,
 )
 # The gravest first.
@@ -97,8 +99,12 @@ _UNTRAINED = {knows_nothing, source_ignored, no_end_symbol}
 # those that it hides.
 HIDES: Mapping[Find, Collection[Find]] = {
     # how far a loss has come says nothing of a run that was not at its end
-    too_few_steps: {not_learning, unstable, *_UNTRAINED},
-    not_learning: {unstable, *_UNTRAINED},
+    too_few_steps: {not_learning, unstable, few_passes, *_UNTRAINED},
+    not_learning: {unstable, few_passes, *_UNTRAINED},
+    # where the losses say what is wrong, the number of passes is beside the point
+    unstable: {few_passes},
+    long_warm_up: {few_passes},
+    over_fitting: {few_passes},
     # who knows nothing of a target knows nothing of its source
     knows_nothing: {source_ignored},
     # what repeats itself goes on up to the limit

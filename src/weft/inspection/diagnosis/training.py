@@ -14,6 +14,8 @@ ENOUGH_STEPS = 50
 FAR_FROM_LEARNED = 0.6
 # times the loss of guessing: what had steps enough and is worse than that takes too large ones
 WORSE = 1.3
+# passes through the text, of which a model that is poor after them had too few
+FEW_EPOCHS = 5
 _DIVERGED_EXIT = 4
 
 
@@ -103,6 +105,20 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
     else:
         return None
     return Cause("too-few-steps", evidence, remedy)
+
+
+def few_passes(evidence: Evidence) -> Cause | None:
+    """Find that a run went through its text only a few times; its losses need not say so."""
+    run = evidence.run
+    epoch = None if run.history is None else run.history.epoch
+    if epoch is None or epoch >= FEW_EPOCHS:
+        return None
+    times = "once" if epoch == 0 else f"{epoch + 1} times"
+    return Cause(
+        "too-few-steps",
+        f"{run.steps:,} steps went through the text less than {times}",
+        "raise training.max_steps; the same command then continues from where it ended",
+    )
 
 
 def not_learning(evidence: Evidence) -> Cause | None:
