@@ -34,10 +34,9 @@ def test_where_nothing_is_found_the_verdict_of_the_run_is_said(
     }
     path.write_text(json.dumps(verdict))
     monkeypatch.setattr("weft.inspection.diagnosis.diagnose", lambda *given: [])
-    assert command("diagnose", folder).lines == [
-        "nothing found; by its run it is not usable yet: it repeats itself; give text as "
-        + "well, and the model is tried with it"
-    ]
+    reason = "nothing found; by its run it is not usable yet: it repeats itself"
+    remedy = "give text as well, and the model is tried with it"
+    assert command("diagnose", folder).lines == [f"{reason}; {remedy}"]
 
 
 def test_causes_with_evidence_and_remedy(
