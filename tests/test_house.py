@@ -63,7 +63,7 @@ data.checkup: config data.base data.check data.corpus data.documents data.labell
 
 model.cache:
 model.positions: kernels
-model.attention: kernels model.positions
+model.attention: kernels model.cache model.positions
 model.ngrams: config
 model.layers: config kernels model.attention model.cache
 model.transformer: config kernels model.attention model.cache model.layers model.positions

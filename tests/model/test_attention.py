@@ -37,14 +37,16 @@ def recorded(request: pytest.FixtureRequest) -> bool:
     return request.param
 
 
-def look(
+def cross_attend(
     module: MultiHeadAttention,
     x: Tensor,
     memory: Tensor,
     mask: Tensor | None,
     recorded: bool,
 ) -> Tensor:
-    return module(x, *module.keys_values(memory), mask, [] if recorded else None)
+    maps = [] if recorded else None
+    out, _ = module(x, module.keys_values(memory), mask=mask, maps=maps)
+    return out
 
 
 def test_by_hand_one_head() -> None:
@@ -74,7 +76,7 @@ def test_by_hand_two_heads_of_arange_weights(recorded: bool) -> None:
     second = [2 + sigmoid(6 - 4), 2 + sigmoid(9 - 6)]  # scores (4, 6) and (6, 9)
     expected = [[b, 2 * a + 3 * b] for a, b in zip(first, second, strict=True)]
     torch.testing.assert_close(
-        look(module, x, x, None, recorded), torch.tensor([expected])
+        cross_attend(module, x, x, None, recorded), torch.tensor([expected])
     )
 
 
@@ -88,13 +90,13 @@ def test_key_padding_mask_true_is_padding(
     assert mask.shape == (B, 1, 1, S)
     assert mask[0, 0, 0].tolist() == [True] * 4 + [False] * 3
     x, memory = inputs
-    before = look(heads, x, memory, mask, recorded)
+    before = cross_attend(heads, x, memory, mask, recorded)
     changed = memory.detach().clone()
     changed[0, 4:] += 100
-    torch.testing.assert_close(look(heads, x, changed, mask, recorded), before)
+    torch.testing.assert_close(cross_attend(heads, x, changed, mask, recorded), before)
     changed[1, 4] += 1
-    after = look(heads, x, changed, mask, recorded)
-    assert torch.equal(after[0], look(heads, x, memory, mask, recorded)[0])
+    after = cross_attend(heads, x, changed, mask, recorded)
+    assert torch.equal(after[0], cross_attend(heads, x, memory, mask, recorded)[0])
     assert (after[1] - before[1]).abs().amax(-1).min() > 1e-3
 
 
@@ -104,8 +106,8 @@ def test_attention_mask_true_may_attend(
     x, memory = inputs
     only = torch.zeros(T, S, dtype=torch.bool)
     only[:, 2] = True
-    seen = look(heads, x, memory, only, recorded)
-    value = heads.keys_values(memory)[1][:, :, 2].flatten(1)
+    seen = cross_attend(heads, x, memory, only, recorded)
+    value = heads.keys_values(memory).value[:, :, 2].flatten(1)
     torch.testing.assert_close(seen, heads.output(value)[:, None].expand(B, T, D))
 
 
@@ -166,7 +168,7 @@ def test_a_query_that_sees_nothing(
     padding = torch.zeros(B, S, dtype=torch.bool)
     padding[0] = True
     x, memory = inputs
-    seen = look(heads, x, memory, attention_mask(padding), recorded)
+    seen = cross_attend(heads, x, memory, attention_mask(padding), recorded)
     torch.testing.assert_close(seen[0], heads.output.bias.expand(T, D))
     seen.square().sum().backward()
     for gradient in [x.grad, memory.grad, *(p.grad for p in heads.parameters())]:
@@ -183,10 +185,10 @@ def test_one_query_of_several_sees_nothing(
     x, memory = inputs
     mask = torch.ones(T, S, dtype=torch.bool)
     mask[3] = False
-    seen = look(heads, x, memory, mask, recorded)
+    seen = cross_attend(heads, x, memory, mask, recorded)
     torch.testing.assert_close(seen[:, 3], heads.output.bias.expand(B, D))
     torch.testing.assert_close(
-        seen[:, :3], look(heads, x, memory, None, recorded)[:, :3]
+        seen[:, :3], cross_attend(heads, x, memory, None, recorded)[:, :3]
     )
 
 
@@ -206,7 +208,10 @@ def test_recorded_equals_fast(
     leaves = [x, memory, *heads.parameters()]
     torch.manual_seed(3)
     direction = torch.randn(B, T, D)
-    fast, slow = look(heads, x, memory, mask, False), look(heads, x, memory, mask, True)
+    fast, slow = (
+        cross_attend(heads, x, memory, mask, False),
+        cross_attend(heads, x, memory, mask, True),
+    )
     torch.testing.assert_close(slow, fast, rtol=1e-5, atol=1e-5)
     of_fast = torch.autograd.grad((fast * direction).sum(), leaves)
     of_slow = torch.autograd.grad((slow * direction).sum(), leaves)
@@ -220,7 +225,7 @@ def test_maps_hold_weights_outside_the_graph(
     x, memory = inputs
     maps: list[Tensor] = []
     before = set(vars(heads))
-    heads(x, *heads.keys_values(memory), None, maps)
+    heads(x, heads.keys_values(memory), maps=maps)
     (weights,) = maps
     assert weights.shape == (B, H, T, S)
     assert not weights.requires_grad
@@ -248,9 +253,11 @@ def test_dropout_acts_in_training_alone(inputs: Pair, recorded: bool) -> None:
     module = MultiHeadAttention(D, H, K, dropout=0.5, bias=True)
     x, memory = inputs
     assert not torch.equal(
-        look(module, x, memory, None, recorded), look(module, x, memory, None, recorded)
+        cross_attend(module, x, memory, None, recorded),
+        cross_attend(module, x, memory, None, recorded),
     )
     module.eval()
     assert torch.equal(
-        look(module, x, memory, None, recorded), look(module, x, memory, None, recorded)
+        cross_attend(module, x, memory, None, recorded),
+        cross_attend(module, x, memory, None, recorded),
     )

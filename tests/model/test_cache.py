@@ -105,7 +105,7 @@ def test_length_counts_positions(make: Make) -> None:
 def test_extended_has_the_new_ones_behind() -> None:
     generator = torch.Generator().manual_seed(3)
     old, new = drawn(N, 2, generator), drawn(N, 3, generator)
-    both = old.extended(new.key, new.value)
+    both = old.extended(new)
     assert (old.length, both.length) == (2, 5)
     assert torch.equal(both.key, torch.cat([old.key, new.key], dim=2))
     assert torch.equal(both.value, torch.cat([old.value, new.value], dim=2))
@@ -117,7 +117,7 @@ def test_an_empty_beginning_has_no_say_in_the_type() -> None:
         torch.ones(N, H, 1, K, dtype=torch.bfloat16),
     )
     empty = drawn(N, 0, torch.Generator())
-    assert empty.extended(new.key, new.value).key.dtype == torch.bfloat16
+    assert empty.extended(new).key.dtype == torch.bfloat16
 
 
 def test_frozen(make: Make) -> None:

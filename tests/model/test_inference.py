@@ -25,6 +25,8 @@ from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine, Heads, Linear, quantized
 from weft.engine.weights import build_engine, weights_of
 from weft.kernels import native
+from weft.model.attention import MultiHeadAttention
+from weft.model.cache import KeysValues
 from weft.model.layers import DecoderLayer
 from weft.model.transformer import Seq2SeqTransformer
 
@@ -192,20 +194,26 @@ def quantize_linears(model: nn.Module) -> None:
 def round_what_is_kept(model: Seq2SeqTransformer) -> None:
     """Let a decoder's keys and values be rounded to bfloat16, as the engine keeps them."""
 
-    def kept(
-        parts: Callable[..., tuple[Tensor, ...]],
-    ) -> Callable[..., tuple[Tensor, ...]]:
-        def rounded(*given: Any) -> tuple[Tensor, ...]:
-            *query, key, value = parts(*given)
-            return *query, key.bfloat16().float(), value.bfloat16().float()
+    def rounded(keys_values: KeysValues) -> KeysValues:
+        key, value = keys_values.key, keys_values.value
+        return KeysValues(key.bfloat16().float(), value.bfloat16().float())
 
-        return rounded
+    def rounds(attention: MultiHeadAttention) -> None:
+        project, project_memory = attention.queries_keys_values, attention.keys_values
+
+        def queries_keys_values(
+            x: Tensor, past: KeysValues | None = None
+        ) -> tuple[Tensor, KeysValues]:
+            query, keys_values = project(x, past)
+            return query, rounded(keys_values)
+
+        attention.queries_keys_values = queries_keys_values  # type: ignore[method-assign]
+        attention.keys_values = lambda memory: rounded(project_memory(memory))  # type: ignore[method-assign]
 
     for layer in model.decoder:
         assert isinstance(layer, DecoderLayer)
-        own, across = layer.self_attention, layer.cross_attention
-        own.queries_keys_values = kept(own.queries_keys_values)  # type: ignore[method-assign, assignment]
-        across.keys_values = kept(across.keys_values)  # type: ignore[method-assign, assignment]
+        rounds(layer.self_attention)
+        rounds(layer.cross_attention)
 
 
 def test_a_row_is_the_same_bit_for_bit_whatever_stands_beside_it(

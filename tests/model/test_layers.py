@@ -112,7 +112,8 @@ def test_encoder_layer_is_its_sublayers_in_order(
     mask = attention_mask(torch.arange(S)[None] >= torch.tensor([[7], [4]]))
 
     def attend(y: Tensor) -> Tensor:
-        return layer.self_attention(y, *layer.self_attention.keys_values(y), mask)
+        memory = layer.self_attention.keys_values(y)
+        return layer.self_attention(y, memory, mask=mask)[0]
 
     first, second = layer.residuals
     if norm_first:
@@ -130,13 +131,14 @@ def test_decoder_layer_grows_its_cache(shake: Shake) -> None:
     memory, x = torch.randn(B, S, D), torch.randn(B, T, D)
     start = layer.start(memory)
     assert start.past.key.shape == start.past.value.shape == (B, 2, 0, 13)
-    assert torch.equal(start.memory.key, layer.cross_attention.keys_values(memory)[0])
+    expected = layer.cross_attention.keys_values(memory)
+    assert torch.equal(start.memory.key, expected.key)
     _, two = layer(x[:, :2], start, attention_mask(None, 2, 2))
     _, five = layer(x[:, 2:], two, attention_mask(None, 3, 5))
     assert (start.past.length, two.past.length, five.past.length) == (0, 2, 5)
-    key, value = layer.self_attention.keys_values(layer.residuals[0].norm(x))
-    torch.testing.assert_close(five.past.key, key)
-    torch.testing.assert_close(five.past.value, value)
+    own = layer.self_attention.keys_values(layer.residuals[0].norm(x))
+    torch.testing.assert_close(five.past.key, own.key)
+    torch.testing.assert_close(five.past.value, own.value)
     assert five.memory is start.memory
 
 

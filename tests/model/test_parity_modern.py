@@ -180,8 +180,8 @@ def test_queries_and_keys_are_normed_before_they_are_turned(shake: Shake) -> Non
     ).eval()
     x = 1000 * torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
-        query, key, _ = attention.queries_keys_values(x)
-    for heads in (query, key):
+        query, keys_values = attention.queries_keys_values(x)
+    for heads in (query, keys_values.key):
         torch.testing.assert_close(
             heads.square().mean(-1), torch.ones(2, 2, 5), rtol=1e-4, atol=1e-4
         )

@@ -105,7 +105,7 @@ def test_attention(src: Tensor, tgt: Tensor, shake, bias: bool, masked: str) -> 
         "causal": attention_mask(None, T, T),
     }[masked]
     maps: list[Tensor] = []
-    found = ours(tgt, *ours.keys_values(memory), mask, maps)
+    found, _ = ours(tgt, ours.keys_values(memory), mask=mask, maps=maps)
     expected, weights = theirs(
         tgt,
         memory,

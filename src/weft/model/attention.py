@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.kernels import operations
+from weft.model.cache import KeysValues
 from weft.model.positions import rotate
 
 NORM_EPS = 1e-5  # of every norm, as of PyTorch's LayerNorm
@@ -42,8 +43,9 @@ def attention_mask(
     num_keys: int | None = None,
     segments: Int[Tensor, "B L"] | None = None,
 ) -> Bool[Tensor, "..."] | None:
-    """Return the one maker of masks: True = may attend, ready to broadcast to (B, H, queries,
-    keys).
+    """Make a mask: True = may attend, ready to broadcast to (B, H, queries, keys).
+
+    All masks of a Transformer are made here.
 
     `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a
     query may not see the future: the last query stands at the last key, the one before it one key
@@ -70,7 +72,7 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
-    """Compute softmax(QK^T / sqrt(K)) V and its weights (equation 1).
+    """Compute softmax(QK^T / sqrt(K)) V and its weights (equation 1): the formula.
 
     A query that may attend to nothing gets zeros.
 
@@ -82,15 +84,43 @@ def attention(
         weights = scores.softmax(-1)
     else:
         # finite: a row of -inf alone would become NaN
-        hidden = torch.finfo(scores.dtype).min / 2
-        weights = (
-            scores
-            + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, hidden)
-        ).softmax(-1)
-        sighted = mask.any(-1, keepdim=True)
-        if not sighted.all():
-            weights = weights.masked_fill(~sighted, 0.0)
+        least = torch.finfo(scores.dtype).min / 2
+        added = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, least)
+        weights = (scores + added).softmax(-1)
+        sees_something = mask.any(-1, keepdim=True)
+        if not sees_something.all():
+            weights = weights.masked_fill(~sees_something, 0.0)
     return F.dropout(weights, dropout, training=dropout > 0) @ value, weights
+
+
+def attend(
+    query: Float[Tensor, "B H T K"],
+    key: Float[Tensor, "B H S K"],
+    value: Float[Tensor, "B H S K"],
+    mask: Mask = None,
+    dropout: float = 0.0,
+    maps: list[Tensor] | None = None,
+    plain: bool = False,
+) -> Float[Tensor, "B H T K"]:
+    """Compute softmax(QK^T / sqrt(K)) V in one of three ways, which differ by rounding alone.
+
+    All attention of a Transformer comes through here, and here alone the way is chosen:
+
+    - `attention`, the formula, where it is asked for: `plain`, or with `maps`, to which the weights
+      before dropout are appended. Also for gradients on a CPU without the next.
+    - The native kernel for gradients on a CPU, where `operations` has one for these tensors.
+    - PyTorch's fused kernel for all else. On a CPU its backward is slower than the formula's.
+    """
+    if maps is not None or plain:
+        context, weights = attention(query, key, value, mask, dropout)
+        if maps is not None:
+            maps.append(weights.detach())
+        return context
+    if query.requires_grad and operations.fits_attention(query, key, value):
+        return operations.attention(query, key, value, mask, dropout)
+    if query.requires_grad and query.device.type == "cpu":
+        return attention(query, key, value, mask, dropout)[0]
+    return F.scaled_dot_product_attention(query, key, value, mask, dropout)
 
 
 class MultiHeadAttention(nn.Module):
@@ -116,14 +146,12 @@ class MultiHeadAttention(nn.Module):
         query_key_norm: bool = False,
     ) -> None:
         super().__init__()
-        self.num_heads, self.head_dim, self.dropout, self.rotary = (
-            num_heads,
-            head_dim,
-            dropout,
-            rotary,
-        )
+        self.num_heads = num_heads
+        self.head_dim = head_dim
+        self.dropout = dropout
+        self.rotary = rotary
         self.key_value_heads = key_value_heads or num_heads
-        # whether `attention` is called even where a fused kernel computes the same sooner
+        # whether `attend` takes the formula even where a kernel computes the same sooner
         self.plain = False
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.key = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
@@ -132,82 +160,77 @@ class MultiHeadAttention(nn.Module):
         self.query_norm = nn.RMSNorm(head_dim, eps=NORM_EPS) if query_key_norm else None
         self.key_norm = nn.RMSNorm(head_dim, eps=NORM_EPS) if query_key_norm else None
 
-    def keys_values(
-        self, memory: Float[Tensor, "B S D"], first: int = 0
-    ) -> tuple[Float[Tensor, "B J S K"], Float[Tensor, "B J S K"]]:
-        """Project the memory to keys and values, from position `first` on: once for all queries."""
-        key, value = operations.linears(memory, self.key, self.value)
-        return self._placed(key, first, self.key_norm), self._heads(value)
-
-    def queries_keys_values(
-        self, x: Float[Tensor, "B L D"], first: int = 0
-    ) -> tuple[
-        Float[Tensor, "B H L K"], Float[Tensor, "B J L K"], Float[Tensor, "B J L K"]
-    ]:
-        """Project x, which begins at position `first`, to queries, keys and values."""
-        query, key, value = operations.linears(x, self.query, self.key, self.value)
-        queries = self._placed(query, first, self.query_norm)
-        return queries, self._placed(key, first, self.key_norm), self._heads(value)
-
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        key: Float[Tensor, "B J S K"],
-        value: Float[Tensor, "B J S K"],
+        memory: KeysValues | None = None,
+        past: KeysValues | None = None,
         mask: Mask = None,
         maps: list[Tensor] | None = None,
-        first: int = 0,
-    ) -> Float[Tensor, "B T D"]:
-        """Let each position of x, which begins at position `first`, look at the keys."""
-        query = self._placed(operations.linear(x, self.query), first, self.query_norm)
-        return self.look(query, key, value, mask, maps)
+    ) -> tuple[Float[Tensor, "B T D"], KeysValues]:
+        """Attend from each position of x; return the output, and the keys and values it is made of.
 
-    def look(
-        self,
-        query: Float[Tensor, "B H T K"],
-        key: Float[Tensor, "B J S K"],
-        value: Float[Tensor, "B J S K"],
-        mask: Mask = None,
-        maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "B T D"]:
-        """Let each query look at the keys. With `maps`, the weights (before dropout) are
+        With a `memory`, the keys and values of another text, it is cross-attention. Else it is
+        self-attention, over x and the `past`, the cached keys and values of the positions before x:
+        what is returned is then the longer past. With `maps`, the weights (before dropout) are
         appended.
         """
-        key = self._for_all_heads(key)
-        value = self._for_all_heads(value)
-        dropout = self.dropout if self.training else 0.0
-        if (
-            maps is None
-            and query.requires_grad
-            and operations.fits_attention(query, key, value)
-        ):
-            context = operations.attention(query, key, value, mask, dropout)
-        elif (
-            maps is None
-            and not self.plain
-            and not (query.requires_grad and query.device.type == "cpu")
-        ):
-            context = F.scaled_dot_product_attention(query, key, value, mask, dropout)
-        # for its weights; or with gradients on a CPU, where the fused kernel's backward is slow
+        if memory is None:
+            query, memory = self.queries_keys_values(x, past)
         else:
-            context, weights = attention(query, key, value, mask, dropout)
-            if maps is not None:
-                maps.append(weights.detach())
-        return operations.linear(context.transpose(1, 2).flatten(2), self.output)
+            query = self.queries(x)
+        context = attend(
+            query,
+            self._for_all_heads(memory.key),
+            self._for_all_heads(memory.value),
+            mask,
+            self.dropout if self.training else 0.0,
+            maps,
+            self.plain,
+        )
+        joined = context.transpose(1, 2).flatten(2)
+        return operations.linear(joined, self.output), memory
 
-    def _placed(
+    def queries(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T K"]:
+        """Project x, which begins at position 0, to queries."""
+        query = operations.linear(x, self.query)
+        return self._placed_heads(query, 0, self.query_norm)
+
+    def keys_values(self, memory: Float[Tensor, "B S D"]) -> KeysValues:
+        """Project a memory, which begins at position 0, to keys and values."""
+        key, value = operations.linears(memory, self.key, self.value)
+        key_heads = self._placed_heads(key, 0, self.key_norm)
+        return KeysValues(key_heads, self._split_heads(value))
+
+    def queries_keys_values(
+        self, x: Float[Tensor, "B L D"], past: KeysValues | None = None
+    ) -> tuple[Float[Tensor, "B H L K"], KeysValues]:
+        """Project x, which stands behind the `past`, to queries, keys and values in one product.
+
+        The keys and values returned are those of the past and of x.
+        """
+        first = 0 if past is None else past.length
+        query, key, value = operations.linears(x, self.query, self.key, self.value)
+        queries = self._placed_heads(query, first, self.query_norm)
+        key_heads = self._placed_heads(key, first, self.key_norm)
+        new = KeysValues(key_heads, self._split_heads(value))
+        return queries, new if past is None else past.extended(new)
+
+    def _placed_heads(
         self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None
     ) -> Float[Tensor, "B _ L K"]:
+        """Split queries or keys into heads, norm them, and turn them by their positions."""
         if norm is not None:
             precise = torch.promote_types(x.dtype, torch.float32)
-            heads = self._heads(x).transpose(1, 2).to(precise)  # B L _ K
+            heads = self._split_heads(x).transpose(1, 2).to(precise)  # B L _ K
             x = operations.normed(heads, norm).type_as(x).flatten(2)
-        return rotate(self._heads(x), first) if self.rotary else self._heads(x)
+        heads = self._split_heads(x)
+        return rotate(heads, first) if self.rotary else heads
 
-    def _heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
-        return x.view(
-            *x.shape[:2], x.shape[2] // self.head_dim, self.head_dim
-        ).transpose(1, 2)
+    def _split_heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
+        batch, length, width = x.shape
+        heads = width // self.head_dim
+        return x.view(batch, length, heads, self.head_dim).transpose(1, 2)
 
     def _for_all_heads(self, x: Float[Tensor, "B J S K"]) -> Float[Tensor, "B H S K"]:
         """Repeat each key and value for every head that it serves."""
@@ -217,9 +240,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def attend_plainly(model: nn.Module) -> None:
-    """Let all that a model looks at go through `attention`, where a reader can watch it, and no
-    fused kernel.
-    """
+    """Let all attention of a model take the formula, `attention`, where a reader can watch it."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             module.plain = True

@@ -23,19 +23,18 @@ class KeysValues:
         """Return the number of positions."""
         return self.key.shape[2]
 
-    def extended(
-        self, key: Float[Tensor, "N J T K"], value: Float[Tensor, "N J T K"]
-    ) -> "KeysValues":
-        """Return the same with new positions behind."""
+    def extended(self, new: "KeysValues") -> "KeysValues":
+        """Append new positions."""
         # nothing to copy, and an empty beginning has no say in the type
         if not self.length:
-            return KeysValues(key, value)
+            return new
         return KeysValues(
-            torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
+            torch.cat([self.key, new.key], dim=2),
+            torch.cat([self.value, new.value], dim=2),
         )
 
     def until(self, length: int) -> "KeysValues":
-        """Return the first so many positions."""
+        """Cut to the first `length` positions."""
         return KeysValues(self.key[:, :, :length], self.value[:, :, :length])
 
     def select(self, rows: Int[Tensor, " M"]) -> "KeysValues":

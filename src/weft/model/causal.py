@@ -31,12 +31,11 @@ class CausalTransformer(nn.Module):
 
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int = 0) -> None:
         super().__init__()
-        self.max_len, self.pad_id = shape.max_len, pad_id
-        self.num_heads, self.key_value_heads, self.head_dim = (
-            shape.num_heads,
-            shape.key_value_heads,
-            shape.dim_of_head,
-        )
+        self.max_len = shape.max_len
+        self.pad_id = pad_id
+        self.num_heads = shape.num_heads
+        self.key_value_heads = shape.key_value_heads
+        self.head_dim = shape.dim_of_head
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
         self.ngrams = NgramEmbedding(shape, pad_id) if shape.ngrams > 1 else None
         self.matches = (
@@ -68,8 +67,7 @@ class CausalTransformer(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Return the last hidden states: all positions decoded in one go. Padding on the right
-        needs no mask.
+        """Compute the last hidden states of all positions; padding on the right needs no mask.
 
         `segments` numbers the documents that lie side by side in a row, from 1, with 0 for padding:
         each is then read as if it stood alone. A document lies in one piece, and two neighbours
@@ -82,7 +80,7 @@ class CausalTransformer(nn.Module):
         return operations.linear(states, self.projection)
 
     def start(self, num_rows: int) -> CausalCache:
-        """Return the cache of rows that have seen nothing yet."""
+        """Make the cache of rows without a position."""
         nothing = self.projection.weight.new_empty(
             num_rows, self.key_value_heads, 0, self.head_dim
         )
@@ -94,9 +92,7 @@ class CausalTransformer(nn.Module):
     def prefill(
         self, prompt: Int[Tensor, "B L"], record: AttentionRecord | None = None
     ) -> CausalCache:
-        """Read prompts of one length, without padding; L may be 0: the cache that decoding starts
-        from.
-        """
+        """Make the cache of prompts of one length, without padding; L may be 0."""
         return self.decode(prompt, self.start(len(prompt)), record)[1]
 
     def decode(
@@ -105,9 +101,7 @@ class CausalTransformer(nn.Module):
         cache: CausalCache,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
-        """Decode new positions after those in the cache; return their states and the longer
-        cache.
-        """
+        """Decode new positions after the cache; return their states and the longer cache."""
         return self._read(ids, cache, None, record)
 
     def _read(
@@ -117,7 +111,8 @@ class CausalTransformer(nn.Module):
         segments: Int[Tensor, "N L"] | None,
         record: AttentionRecord | None,
     ) -> tuple[Float[Tensor, "N L D"], CausalCache]:
-        first, length = cache.length, ids.shape[1]
+        first = cache.length
+        length = ids.shape[1]
         mask = attention_mask(None, length, first + length, segments)
         mask = None if mask is None else mask.to(ids.device)
         read = torch.cat([cache.ids, ids], dim=1)
@@ -135,11 +130,8 @@ class CausalTransformer(nn.Module):
         read: Int[Tensor, "N _"],
         segments: Int[Tensor, "N L"] | None,
     ) -> Float[Tensor, "N L D"]:
-        """Return the vectors of `ids`, the last of what was `read`, with what stands beside
-        them.
-        """
+        """Embed `ids`, the last of what was `read`, and add their n-grams' and matches' vectors."""
         places = None if segments is None else segment_positions(segments)
-        parts = (part for part in (self.ngrams, self.matches) if part is not None)
-        return self.embedding(
-            ids, first, places, [part(read, ids.shape[1], segments) for part in parts]
-        )
+        embeddings = (e for e in (self.ngrams, self.matches) if e is not None)
+        beside = [embed(read, ids.shape[1], segments) for embed in embeddings]
+        return self.embedding(ids, first, places, beside)

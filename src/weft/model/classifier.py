@@ -1,5 +1,6 @@
-"""The classifier: ids in, one row of logits a text out; pooled states of an encoder, a bag of
-n-grams, or both.
+"""The classifier: ids in, one row of logits a text out.
+
+It has pooled states of an encoder, a bag of n-grams, or both.
 
 Shapes: the legend in `weft.model.attention`.
 Source: Vaswani et al. 2017, section 3 (the encoder); the bag is that of `weft.model.ngrams`.
@@ -32,7 +33,8 @@ class TransformerClassifier(nn.Module):
         pad_id: int = 0,
     ) -> None:
         super().__init__()
-        self.max_len, self.pad_id = shape.max_len, pad_id
+        self.max_len = shape.max_len
+        self.pad_id = pad_id
         with_layers = shape.num_encoder_layers > 0
         with_bag = shape.ngrams > 1 or not with_layers
         self.encoder = TextEncoder(shape, vocab_size, pad_id) if with_layers else None
@@ -54,7 +56,7 @@ class TransformerClassifier(nn.Module):
         ids: Int[Tensor, "B L"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B E"]:
-        """Return one vector a text; padding, which stands on the right, has no part in it."""
+        """Compute one vector a text; padding, which stands on the right, has no part in it."""
         parts = [] if self.encoder is None else [self.encoder(ids, record)]
         if self.bag is not None:
             parts.append(self.bag(ids))
@@ -66,13 +68,12 @@ class TransformerClassifier(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Embedding and encoder layers; a text's vector is the mean of its states, or the first of
-    them.
-    """
+    """Embedding and encoder layers; a text's vector is the mean of its states, or the first one."""
 
     def __init__(self, shape: ClassifierSection, vocab_size: int, pad_id: int) -> None:
         super().__init__()
-        self.pad_id, self.pooling = pad_id, shape.pooling
+        self.pad_id = pad_id
+        self.pooling = shape.pooling
         self.embedding = Embedding(shape, nn.Embedding(vocab_size, shape.d_model))
         self.layers = nn.ModuleList(
             EncoderLayer(shape) for _ in range(shape.num_encoder_layers)
@@ -84,7 +85,7 @@ class TextEncoder(nn.Module):
         ids: Int[Tensor, "B L"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B D"]:
-        """Return one vector a text."""
+        """Compute one vector a text."""
         padding = ids == self.pad_id
         mask = attention_mask(padding)
         x = self.embedding(ids)
@@ -97,6 +98,6 @@ class TextEncoder(nn.Module):
 def masked_mean(
     x: Float[Tensor, "B L D"], chosen: Bool[Tensor, "B L"]
 ) -> Float[Tensor, "B D"]:
-    """Return the mean over the chosen positions; zeros where there are none."""
+    """Compute the mean over the chosen positions; zeros where there are none."""
     total = x.masked_fill(~chosen[:, :, None], 0.0).sum(1)
     return total / chosen.sum(1).clamp(min=1)[:, None]

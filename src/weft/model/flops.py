@@ -43,9 +43,7 @@ class Cost:
     def of(
         self, src_lens: Int[Tensor, " B"] = _NONE, tgt_lens: Int[Tensor, " B"] = _NONE
     ) -> float:
-        """Count the FLOPs of texts with so many source and target tokens; either side may have
-        none.
-        """
+        """Count the FLOPs of texts of these lengths in tokens; either side may have none."""
         texts = max(len(src_lens), len(tgt_lens))
         total = (
             self.src * src_lens.sum() + self.tgt * tgt_lens.sum() + self.text * texts
@@ -61,8 +59,9 @@ class Cost:
 
 
 def seq2seq_cost(model: Seq2SeqTransformer) -> Cost:
-    """Return the encoder meets source tokens, and so do the keys and values of attention over the
-    memory.
+    """Count an encoder-decoder.
+
+    The encoder is computed for source tokens, as are keys and values of cross-attention.
     """
     decoder = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
     memory = sum(
@@ -88,9 +87,9 @@ def causal_cost(model: CausalTransformer) -> Cost:
 
 
 def classifier_cost(model: TransformerClassifier) -> Cost:
-    """Return the encoder meets source tokens, the head texts.
+    """Count a classifier: the encoder is computed for tokens, the output layer for texts.
 
-    A bag alone is lookups, and nothing is counted of it.
+    A bag of n-grams is a lookup, which is not counted.
     """
     if model.encoder is None:
         return Cost()
@@ -100,7 +99,7 @@ def classifier_cost(model: TransformerClassifier) -> Cost:
 
 
 def _weights(*parts: nn.Module) -> int:
-    """Return the entries of all matrices that something is multiplied by, biases not among them."""
+    """Count the entries of the matrices of linear layers, without biases."""
     linear = (m for part in parts for m in part.modules() if isinstance(m, nn.Linear))
     return sum(m.weight.numel() for m in linear)
 

@@ -43,17 +43,19 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
-        self.gate = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
-        self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
+        d_model = shape.d_model
+        d_ff = shape.d_ff
+        bias = shape.bias
+        self.inner = nn.Linear(d_model, d_ff, bias=bias)
+        self.gate = nn.Linear(d_model, d_ff, bias=bias)
+        self.outer = nn.Linear(d_ff, d_model, bias=bias)
         self.activation = GATES[shape.activation]()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         inner, gate = operations.linears(x, self.inner, self.gate)
-        return operations.linear(
-            self.dropout(operations.gated(gate, inner, self.activation)), self.outer
-        )
+        between = operations.gated(gate, inner, self.activation)
+        return operations.linear(self.dropout(between), self.outer)
 
 
 class FeedForward(nn.Module):
@@ -64,8 +66,11 @@ class FeedForward(nn.Module):
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.inner = nn.Linear(shape.d_model, shape.d_ff, bias=shape.bias)
-        self.outer = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
+        d_model = shape.d_model
+        d_ff = shape.d_ff
+        bias = shape.bias
+        self.inner = nn.Linear(d_model, d_ff, bias=bias)
+        self.outer = nn.Linear(d_ff, d_model, bias=bias)
         self.activation = ACTIVATIONS[shape.activation]()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
@@ -75,9 +80,8 @@ class FeedForward(nn.Module):
             return operations.feed_forward(
                 x, self.inner, self.dropout, self.outer, squared
             )
-        return operations.linear(
-            self.dropout(self.activation(operations.linear(x, self.inner))), self.outer
-        )
+        between = self.activation(operations.linear(x, self.inner))
+        return operations.linear(self.dropout(between), self.outer)
 
 
 class Residual(nn.Module):
@@ -101,9 +105,8 @@ class Residual(nn.Module):
             return self.norm(operations.add_dropped(x, f(x), self.dropout))
         y = f(operations.normed(x, self.norm))
         if self.after is not None:
-            y = operations.normed(
-                y.to(torch.promote_types(y.dtype, torch.float32)), self.after
-            )
+            precise = torch.promote_types(y.dtype, torch.float32)
+            y = operations.normed(y.to(precise), self.after)
         return operations.add_dropped(x, y, self.dropout)
 
 
@@ -124,19 +127,16 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "B S D"]:
         maps = None if record is None else record.encoder
 
-        def look_around(y: Tensor) -> Tensor:
-            return self.self_attention.look(
-                *self.self_attention.queries_keys_values(y), mask, maps
-            )
+        def self_attention(y: Tensor) -> Tensor:
+            out, _ = self.self_attention(y, mask=mask, maps=maps)
+            return out
 
-        x = self.residuals[0](x, look_around)
+        x = self.residuals[0](x, self_attention)
         return self.residuals[1](x, self.feed_forward)
 
 
 class CausalLayer(nn.Module):
-    """An encoder layer that looks back alone: self-attention over the positions so far, then
-    feed-forward.
-    """
+    """A decoder layer without a memory: causal self-attention, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
@@ -151,18 +151,21 @@ class CausalLayer(nn.Module):
         mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], KeysValues]:
-        """Compute the states of the new positions x after `past`; return them and the longer
-        past.
-        """
+        """Compute the states of the new positions x; return them and the longer past."""
         maps = None if record is None else record.decoder
-        x, past = _look_back(
-            self.residuals[0], self.self_attention, x, past, mask, maps
-        )
-        return self.residuals[1](x, self.feed_forward), past
+
+        def self_attention(y: Tensor) -> Tensor:
+            nonlocal past
+            out, past = self.self_attention(y, past=past, mask=mask, maps=maps)
+            return out
+
+        x = self.residuals[0](x, self_attention)
+        x = self.residuals[1](x, self.feed_forward)
+        return x, past
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the target so far, attention over the memory, then feed-forward."""
+    """Causal self-attention, cross-attention over the memory, then feed-forward."""
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
@@ -173,14 +176,9 @@ class DecoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
 
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
-        """Return the cache before the first target position: the memory's keys and values, and
-        nothing else.
-        """
-        key, value = self.cross_attention.keys_values(memory)
-        return LayerCache(
-            past=KeysValues(key[:, :, :0], value[:, :, :0]),
-            memory=KeysValues(key, value),
-        )
+        """Make the cache before the first target position: an empty past, and the memory."""
+        keys_values = self.cross_attention.keys_values(memory)
+        return LayerCache(past=keys_values.until(0), memory=keys_values)
 
     def forward(
         self,
@@ -190,23 +188,25 @@ class DecoderLayer(nn.Module):
         memory_mask: Mask = None,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N T D"], LayerCache]:
-        """Compute the states of the new positions x after the cache; return them and the longer
-        cache.
-        """
+        """Compute the states of the new positions x; return them and the longer cache."""
         self_maps = None if record is None else record.decoder
         cross_maps = None if record is None else record.cross
+        past = cache.past
         memory = cache.memory
 
-        def look_across(y: Tensor) -> Tensor:
-            return self.cross_attention(
-                y, memory.key, memory.value, memory_mask, cross_maps
-            )
+        def self_attention(y: Tensor) -> Tensor:
+            nonlocal past
+            out, past = self.self_attention(y, past=past, mask=mask, maps=self_maps)
+            return out
 
-        x, past = _look_back(
-            self.residuals[0], self.self_attention, x, cache.past, mask, self_maps
-        )
-        x = self.residuals[1](x, look_across)
-        return self.residuals[2](x, self.feed_forward), LayerCache(past, memory)
+        def cross_attention(y: Tensor) -> Tensor:
+            out, _ = self.cross_attention(y, memory, mask=memory_mask, maps=cross_maps)
+            return out
+
+        x = self.residuals[0](x, self_attention)
+        x = self.residuals[1](x, cross_attention)
+        x = self.residuals[2](x, self.feed_forward)
+        return x, LayerCache(past, memory)
 
 
 def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
@@ -237,23 +237,3 @@ def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttentio
         shape.key_value_heads,
         shape.query_key_norm,
     )
-
-
-def _look_back(
-    residual: nn.Module,
-    attention: MultiHeadAttention,
-    x: Float[Tensor, "N T D"],
-    past: KeysValues,
-    mask: Mask,
-    maps: list[Tensor] | None,
-) -> tuple[Float[Tensor, "N T D"], KeysValues]:
-    """Attend causally: over the past and over x itself, which then belongs to the past."""
-
-    def look(y: Tensor) -> Tensor:
-        nonlocal past
-        query, key, value = attention.queries_keys_values(y, past.length)
-        past = past.extended(key, value)
-        return attention.look(query, past.key, past.value, mask, maps)
-
-    x = residual(x, look)
-    return x, past

@@ -1,5 +1,4 @@
-"""Vectors of n-grams: the mean of a whole text's, or at each position those that end there or
-followed before.
+"""Vectors of n-grams: the mean of a whole text's, or a sum at each position.
 
 An n-gram of several tokens has no entry of its own but a bucket of a table, which its hash points
 to and which it may share with others. Shapes: the legend in `weft.model.attention`; R rows of a
@@ -43,12 +42,12 @@ class Lookup:
         """Return the weight of each n-gram; 0 where it is not real."""
         if self.row_weights is None:
             return self.valid.to(self.table.dtype)
-        return self.row_weights[self.rows] * self.valid
+        weights = self.row_weights[self.rows]
+        return weights * self.valid
 
 
 class NgramBag(nn.Module):
-    """The mean of the vectors of all tokens and, with `ngrams` above 1, of all longer n-grams up to
-    that length.
+    """The mean of the vectors of a text's tokens and n-grams, of up to `ngrams` tokens.
 
     A token has a row of its own. A longer n-gram has the row that its hash points to, which it may
     share with others. With `ngram_weights` the mean is a weighted one, with one weight a row, which
@@ -57,39 +56,40 @@ class NgramBag(nn.Module):
 
     def __init__(self, shape: ClassifierSection, vocab_size: int, pad_id: int) -> None:
         super().__init__()
-        self.pad_id, self.lengths, self.buckets = (
-            pad_id,
-            range(2, shape.ngrams + 1),
-            shape.ngram_buckets,
-        )
+        self.pad_id = pad_id
+        self.lengths = range(2, shape.ngrams + 1)
+        self.buckets = shape.ngram_buckets
         self.tokens = nn.Embedding(vocab_size, shape.d_model)
         self.hashed: nn.EmbeddingBag | None = None
         if self.lengths:
             self.hashed = _table(shape.ngram_buckets, shape.d_model)
         weighted = shape.ngram_weights != "equal"
         self.token_weights = _weights(vocab_size) if weighted else None
-        self.hashed_weights = (
-            _weights(shape.ngram_buckets) if weighted and self.lengths else None
-        )
+        self.hashed_weights: nn.Parameter | None = None
+        if weighted and self.lengths:
+            self.hashed_weights = _weights(shape.ngram_buckets)
 
     def forward(self, ids: Int[Tensor, "B L"]) -> Float[Tensor, "B D"]:
         """Compute one vector a text from ids: the weighted mean over tokens and n-grams."""
-        total, weight = (
-            torch.zeros((), device=ids.device),
-            torch.zeros((), device=ids.device),
-        )
-        for found in self.lookups(ids):
-            rows, begins = _bags(found.rows, found.valid)
-            each = None if found.row_weights is None else found.row_weights[rows]
+        total = torch.zeros((), device=ids.device)
+        weight = torch.zeros((), device=ids.device)
+        for lookup in self.lookups(ids):
+            rows, begins = _bags(lookup.rows, lookup.valid)
+            each = None
+            if lookup.row_weights is not None:
+                each = lookup.row_weights[rows]
             total = total + F.embedding_bag(
-                rows, found.table, begins, mode="sum", per_sample_weights=each
+                rows, lookup.table, begins, mode="sum", per_sample_weights=each
             )
-            weight = weight + found.weights().sum(1)
-        return total / weight.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]
+            weight = weight + lookup.weights().sum(1)
+        least = torch.finfo(weight.dtype).tiny
+        return total / weight.clamp(min=least)[:, None]
 
     def lookups(self, ids: Int[Tensor, "B L"]) -> Iterator[Lookup]:
-        """Return the rows of all tokens, then of all n-grams of each length."""
-        yield Lookup(1, self.tokens.weight, self.token_weights, ids, ids != self.pad_id)
+        """Yield the rows of all tokens, then of all n-grams of each length."""
+        is_real = ids != self.pad_id
+        tokens = self.tokens.weight
+        yield Lookup(1, tokens, self.token_weights, ids, is_real)
         if self.hashed is not None:
             for n in self.lengths:
                 rows, valid = ngram_hashes(ids, n, self.buckets, self.pad_id)
@@ -112,44 +112,47 @@ class NgramBag(nn.Module):
         is log((p + 2 m / n) / m) - log((q + 2 (n - m) / n) / (n - m)): with as many texts on both
         sides the source's with a = 1. The weight of a row that is met nowhere is 0.
         """
-        weights = [
-            w for w in (self.token_weights, self.hashed_weights) if w is not None
-        ]
+        tables = self.token_weights, self.hashed_weights
+        weights = [w for w in tables if w is not None]
         sizes = [len(w) for w in weights]
-        found, at_once = torch.zeros(sum(sizes)), max(MOST_COUNTS // sum(sizes), 1)
-        for first in itertools.count(0, at_once):
-            labels = slice(first, first + at_once)
-            met, num_texts = self._count((ids, has[:, labels]) for ids, has in texts())
-            for row_counts, with_label in zip(met[:-1], num_texts[:-1], strict=True):
-                share = with_label / num_texts[-1]
+        largest = torch.zeros(sum(sizes))
+        labels_at_once = max(MOST_COUNTS // sum(sizes), 1)
+        for first in itertools.count(0, labels_at_once):
+            labels = slice(first, first + labels_at_once)
+            parts = ((ids, has[:, labels]) for ids, has in texts())
+            met, num_texts = self._count(parts)
+            all_met = met[-1]
+            for row_counts, count in zip(met[:-1], num_texts[:-1], strict=True):
+                share = count / num_texts[-1]
                 if 0 < share < 1:
-                    inside, outside = (
-                        row_counts / share + 2,
-                        (met[-1] - row_counts) / (1 - share) + 2,
-                    )
-                    torch.maximum(found, (inside / outside).log().abs(), out=found)
-            if len(met) - 1 < at_once:
+                    inside = row_counts / share + 2
+                    outside = (all_met - row_counts) / (1 - share) + 2
+                    ratio = (inside / outside).log()
+                    torch.maximum(largest, ratio.abs(), out=largest)
+            if len(met) - 1 < labels_at_once:
                 break
-        for weight, values in zip(weights, torch.split(found, sizes), strict=True):
-            weight.data.copy_(values)
+        values = torch.split(largest, sizes)
+        for weight, value in zip(weights, values, strict=True):
+            weight.data.copy_(value)
 
     def _count(
         self, texts: Iterable[tuple[Int[Tensor, "B L"], Bool[Tensor, "B C"]]]
     ) -> tuple[Float[Tensor, "K R"], Float[Tensor, " K"]]:
-        """Count the texts in which a row occurs, per label and (last column) in all; and all
-        texts.
+        """Count the texts of each label, and those of them in which a row of the table occurs.
+
+        What stands last is the count over all texts.
         """
-        met = num_texts = torch.zeros(0)
+        met = torch.zeros(0)
+        num_texts = torch.zeros(0)
         for ids, labels in texts:
-            has = F.pad(labels, (0, 1), value=True).float().T
+            with_all = F.pad(labels, (0, 1), value=True)
+            has = with_all.float().T
             text, row = self._met(ids)
             if not len(met):
-                met, num_texts = (
-                    torch.zeros(len(has), self._num_rows),
-                    torch.zeros(len(has)),
-                )
-            for counts, mine in zip(met, has, strict=True):
-                counts.index_add_(0, row, mine[text])
+                met = torch.zeros(len(has), self._num_rows)
+                num_texts = torch.zeros(len(has))
+            for counts, of_label in zip(met, has, strict=True):
+                counts.index_add_(0, row, of_label[text])
             num_texts += has.sum(1)
         return met, num_texts
 
@@ -161,14 +164,14 @@ class NgramBag(nn.Module):
         Rows of n-grams come behind those of tokens.
         """
         pairs = []
-        for found in self.lookups(ids):
-            rows = (
-                found.rows if found.n == 1 else found.rows + self.tokens.num_embeddings
-            )
-            pairs.append(
-                found.valid.nonzero()[:, 0] * self._num_rows + rows[found.valid]
-            )
-        pair = torch.unique(torch.cat(pairs))
+        for lookup in self.lookups(ids):
+            rows = lookup.rows
+            if lookup.n > 1:
+                rows = rows + self.tokens.num_embeddings
+            text = lookup.valid.nonzero()[:, 0]
+            pairs.append(text * self._num_rows + rows[lookup.valid])
+        joined = torch.cat(pairs)
+        pair = torch.unique(joined)
         return pair // self._num_rows, pair % self._num_rows
 
     @property
@@ -177,8 +180,7 @@ class NgramBag(nn.Module):
 
 
 class NgramEmbedding(nn.Module):
-    """An embedding of n-grams: the sum of the vectors of those of 2 to `ngrams` tokens that end
-    there.
+    """The sum of the vectors of the n-grams that end at a position, of 2 to `ngrams` tokens.
 
     While training, each n-gram is left out with probability `ngram_dropout`, the whole of it, so
     that the model learns to do without those that it has never met. What is kept is not scaled up:
@@ -187,8 +189,10 @@ class NgramEmbedding(nn.Module):
 
     def __init__(self, shape: CausalSection, pad_id: int) -> None:
         super().__init__()
-        self.pad_id, self.lengths = pad_id, range(2, shape.ngrams + 1)
-        self.buckets, self.dropout = shape.ngram_buckets, shape.ngram_dropout
+        self.pad_id = pad_id
+        self.lengths = range(2, shape.ngrams + 1)
+        self.buckets = shape.ngram_buckets
+        self.dropout = shape.ngram_dropout
         self.hashed = _table(shape.ngram_buckets, shape.d_model)
 
     def forward(
@@ -197,25 +201,27 @@ class NgramEmbedding(nn.Module):
         length: int,
         segments: Int[Tensor, "N L"] | None = None,
     ) -> Float[Tensor, "N L D"]:
-        """Embed the last `length` tokens. With `segments` an n-gram has no part in another
-        document.
-        """
-        found = [
-            _ending(read, length, n, self.buckets, self.pad_id, segments)
-            for n in self.lengths
-        ]
-        rows = torch.stack([hashes for hashes, _ in found], dim=-1)  # N L R
-        kept = torch.stack([valid for _, valid in found], dim=-1)
+        """Embed the last `length` tokens; with `segments` no n-gram spans two documents."""
+        all_hashes = []
+        all_valid = []
+        for n in self.lengths:
+            hashes, valid = _ending(
+                read, length, n, self.buckets, self.pad_id, segments
+            )
+            all_hashes.append(hashes)
+            all_valid.append(valid)
+        rows = torch.stack(all_hashes, dim=-1)  # N L R
+        kept = torch.stack(all_valid, dim=-1)
         if self.training and self.dropout:
-            kept &= torch.rand(kept.shape, device=kept.device) >= self.dropout
+            drawn = torch.rand(kept.shape, device=kept.device)
+            kept &= drawn >= self.dropout
         return _sum_of_rows(self.hashed, rows, kept)
 
 
 class MatchEmbedding(nn.Module):
-    """An embedding of matches: for each n, of what followed when the newest n tokens stood there
-    last.
+    """Vectors of the tokens that came next where the newest n tokens stood before; one for each n.
 
-    Nothing is added where they stand for the first time. A model can learn to look back for them by
+    Nothing is added where they stand for the first time. A model can learn to attend to them by
     itself, but slowly; so it can write a name again that it has just read. Two runs of tokens are
     taken for equal where their hashes below 2^31 are. Source: the match model of Mahoney 2005,
     "Adaptive Weighing of Context Models for Lossless Data Compression".
@@ -223,11 +229,9 @@ class MatchEmbedding(nn.Module):
 
     def __init__(self, shape: CausalSection, vocab_size: int, pad_id: int) -> None:
         super().__init__()
-        self.pad_id, self.lengths, self.vocab_size = (
-            pad_id,
-            shape.match_lengths,
-            vocab_size,
-        )
+        self.pad_id = pad_id
+        self.lengths = shape.match_lengths
+        self.vocab_size = vocab_size
         self.followers = _table(len(shape.match_lengths) * vocab_size, shape.d_model)
 
     def forward(
@@ -236,15 +240,16 @@ class MatchEmbedding(nn.Module):
         length: int,
         segments: Int[Tensor, "N L"] | None = None,
     ) -> Float[Tensor, "N L D"]:
-        """Embed the last `length` tokens. With `segments` no other document is looked at."""
-        found = [self._followers(read, length, n, segments) for n in self.lengths]
-        # N L R
-        rows = torch.stack(
-            [ids + i * self.vocab_size for i, (ids, _) in enumerate(found)], dim=-1
-        )
-        return _sum_of_rows(
-            self.followers, rows, torch.stack([known for _, known in found], dim=-1)
-        )
+        """Embed the last `length` tokens. With `segments` no match is in another document."""
+        all_rows = []
+        all_known = []
+        for i, n in enumerate(self.lengths):
+            ids, known = self._followers(read, length, n, segments)
+            all_rows.append(ids + i * self.vocab_size)
+            all_known.append(known)
+        rows = torch.stack(all_rows, dim=-1)  # N L R
+        kept = torch.stack(all_known, dim=-1)
+        return _sum_of_rows(self.followers, rows, kept)
 
     def _followers(
         self,
@@ -260,32 +265,38 @@ class MatchEmbedding(nn.Module):
         new = slice(total - length, None)
         # N L T: a position beside an earlier one
         equal = hashes[:, new, None] == hashes[:, None, :]
-        equal &= (valid[:, new, None] & valid[:, None, :]) & (place[new, None] > place)
+        both_valid = valid[:, new, None] & valid[:, None, :]
+        is_earlier = place[new, None] > place
+        equal &= both_valid & is_earlier
         if segments is not None:
             equal &= segments[:, :, None] == segments[:, None, :]
-        behind = (
-            torch.where(equal, place + 1, 0).amax(-1)
-            if total
-            else place.expand(len(read), 0)
-        )
-        return read.gather(1, behind.long()), behind > 0
+        if total:
+            behind = torch.where(equal, place + 1, 0).amax(-1)
+        else:  # there is nothing to take a maximum of
+            behind = place.expand(len(read), 0)
+        is_known = behind > 0
+        followers = read.gather(1, behind.long())
+        return followers, is_known
 
 
 def ngram_hashes(
     ids: Int[Tensor, "B L"], n: int, buckets: int, pad_id: int = 0
 ) -> tuple[Int[Tensor, "B G"], Bool[Tensor, "B G"]]:
-    """Return the bucket of each n-gram of each text, and which of them are real: those without
-    padding; G = L - n + 1.
+    """Hash each n-gram of each text to a bucket, and say which are real: those without padding.
+
+    G = L - n + 1.
 
     h begins with n; each id makes it (h * MULTIPLIER + id) mod PRIME, and the bucket is h mod
     `buckets`: the polynomial hash of Karp and Rabin 1987. No step leaves 63 bits, so that it is the
     same on every machine. Ids must be below 2^31.
     """
     num_ngrams = max(ids.shape[1] - n + 1, 0)
-    hashes = ids.new_full((len(ids), num_ngrams), n, dtype=torch.int64)
+    shape = len(ids), num_ngrams
+    hashes = ids.new_full(shape, n, dtype=torch.int64)
     valid = torch.ones_like(hashes, dtype=torch.bool)
     for offset in range(n):
-        window = ids[:, offset : offset + num_ngrams]
+        end = offset + num_ngrams
+        window = ids[:, offset:end]
         hashes = (hashes * MULTIPLIER + window) % PRIME
         valid &= window != pad_id
     return hashes % buckets, valid
@@ -300,42 +311,42 @@ def _ending(
     segments: Int[Tensor, "N L"] | None,
 ) -> tuple[Int[Tensor, "N L"], Bool[Tensor, "N L"]]:
     """Hash the n-grams that end at each of the last `length` tokens, and say which are real."""
-    reached = F.pad(read, (n - 1, 0), value=pad_id)[:, read.shape[1] - length :]
+    first = read.shape[1] - length
+    reached = F.pad(read, (n - 1, 0), value=pad_id)[:, first:]
     hashes, valid = ngram_hashes(reached, n, buckets, pad_id)
     if segments is not None:  # then nothing was read before
-        valid &= F.pad(segments, (n - 1, 0))[:, :length] == segments
+        begins = F.pad(segments, (n - 1, 0))
+        valid &= begins[:, :length] == segments
     return hashes, valid
 
 
 def _sum_of_rows(
-    table: nn.EmbeddingBag, rows: Int[Tensor, "N L R"], kept: Bool[Tensor, "N L R"]
+    table: nn.EmbeddingBag,
+    rows: Int[Tensor, "N L R"],
+    kept: Bool[Tensor, "N L R"],
 ) -> Float[Tensor, "N L D"]:
+    """Sum the rows of each position that are kept."""
     weights = kept.flatten(0, 1).to(table.weight.dtype)
-    return table(rows.flatten(0, 1), per_sample_weights=weights).unflatten(
-        0, rows.shape[:2]
-    )
+    sums = table(rows.flatten(0, 1), per_sample_weights=weights)
+    return sums.unflatten(0, rows.shape[:2])
 
 
 def _table(buckets: int, d_model: int) -> nn.EmbeddingBag:
-    """Build a table of given rows; `init_weights` begins with zeros.
-
-    The module itself would draw millions of random rows first.
-    """
+    """Build a table of zeros, without the millions of random rows that EmbeddingBag draws first."""
     return nn.EmbeddingBag.from_pretrained(
         torch.zeros(buckets, d_model), freeze=False, mode="sum"
     )
 
 
 def _weights(buckets: int) -> nn.Parameter:
-    """Return a model's own, as its rows are, but not learned."""
+    """Build weights that are saved with the model but not learned."""
     return nn.Parameter(torch.zeros(buckets), requires_grad=False)
 
 
 def _bags(
     rows: Int[Tensor, "B G"], chosen: Bool[Tensor, "B G"]
 ) -> tuple[Int[Tensor, " R"], Int[Tensor, " B"]]:
-    """Return the chosen rows of all texts, one text behind the other, and where each text
-    begins.
-    """
+    """Join the chosen rows of all texts; return them, and where each text begins."""
     counts = chosen.sum(1)
-    return rows[chosen], counts.cumsum(0) - counts
+    ends = counts.cumsum(0)
+    return rows[chosen], ends - counts

@@ -15,22 +15,26 @@ def sinusoids(
     num_positions: int, d_model: int, base: float = 10_000.0
 ) -> Float[Tensor, "L D"]:
     """Compute sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (section 3.5)."""
-    position = torch.arange(num_positions, dtype=torch.float64)[:, None]
-    frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    angle = position * frequency
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
+    position = torch.arange(num_positions, dtype=torch.float64)
+    dimension = torch.arange(0, d_model, 2, dtype=torch.float64)
+    frequency = base ** (-dimension / d_model)
+    angle = position[:, None] * frequency
+    pairs = torch.stack([angle.sin(), angle.cos()], dim=-1)
+    return pairs.flatten(1).float()
 
 
 def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
     """Count positions from 0 within their own segments; a segment is a run of equal numbers."""
     index = torch.arange(segments.shape[1], device=segments.device)
     # a row's own beginning is at 0 anyway
-    begins = segments.diff(dim=1, prepend=segments[:, :1]) != 0
-    return index - (index * begins).cummax(dim=1).values
+    first = segments[:, :1]
+    begins = segments.diff(dim=1, prepend=first) != 0
+    beginning = (index * begins).cummax(dim=1).values
+    return index - beginning
 
 
 class Positions(nn.Module):
-    """A table of one vector a position; the two kinds below say where it comes from."""
+    """A table of one vector a position; the kinds below differ in where it comes from."""
 
     table: Tensor
 
@@ -39,22 +43,22 @@ class Positions(nn.Module):
 
         Raises ValueError beyond the last one.
         """
+        end = first + length
         # a slice would silently be shorter, and one row of it broadcast
-        self._refuse_beyond(first + length)
-        return self.table[first : first + length]
+        self._refuse_beyond(end)
+        return self.table[first:end]
 
     def at(self, places: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
-        """Return the vector of each place. A row must be no longer than the table, whatever its
-        places are.
-        """
-        # says so without waiting for a GPU to tell the largest place
+        """Return the vector of each place. Raises ValueError for rows longer than the table."""
+        # the largest place would say more, but a GPU would have to be waited for
         self._refuse_beyond(places.shape[1])
         return F.embedding(places, self.table)
 
     def _refuse_beyond(self, needed: int) -> None:
-        if needed > len(self.table):
+        max_len = len(self.table)
+        if needed > max_len:
             raise ValueError(
-                f"{needed} positions needed, but model.max_len is {len(self.table)}"
+                f"{needed} positions needed, but model.max_len is {max_len}"
             )
 
 
@@ -63,17 +67,17 @@ class SinusoidalPositions(Positions):
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(max_len, d_model), persistent=False)
+        table = sinusoids(max_len, d_model)
+        self.register_buffer("table", table, persistent=False)
 
 
 class NoPositions(Positions):
-    """Zeros for as many positions as there may be: the rotary kind is the attention's business."""
+    """Zeros: nothing is added to an embedding where attention rotates queries and keys."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer(
-            "table", torch.zeros(1, 1).expand(max_len, 1), persistent=False
-        )
+        table = torch.zeros(1, 1).expand(max_len, 1)
+        self.register_buffer("table", table, persistent=False)
 
 
 class LearnedPositions(Positions):
@@ -81,15 +85,25 @@ class LearnedPositions(Positions):
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.empty(max_len, d_model))
+        table = torch.empty(max_len, d_model)
+        self.table = nn.Parameter(table)
 
 
 def angles(
-    position: Float[Tensor, "L"], head_dim: int, base: float = 10_000.0
+    position: Float[Tensor, "L"],
+    head_dim: int,
+    base: float = 10_000.0,
 ) -> tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]]:
     """Compute cosine and sine of each position's angle for each pair of a head's numbers."""
-    steps = torch.arange(0, head_dim, 2, dtype=position.dtype, device=position.device)
-    angle = position[:, None] * base ** (-steps / head_dim)
+    dimension = torch.arange(
+        0,
+        head_dim,
+        2,
+        dtype=position.dtype,
+        device=position.device,
+    )
+    frequency = base ** (-dimension / head_dim)
+    angle = position[:, None] * frequency
     return angle.cos(), angle.sin()
 
 
@@ -104,5 +118,13 @@ def rotate(
     Embedding", equation 34.
     """
     precise = torch.promote_types(x.dtype, torch.float32)
-    position = torch.arange(first, first + x.shape[-2], dtype=precise, device=x.device)
-    return operations.rotated(x, *angles(position, x.shape[-1], base))
+    length = x.shape[-2]
+    head_dim = x.shape[-1]
+    position = torch.arange(
+        first,
+        first + length,
+        dtype=precise,
+        device=x.device,
+    )
+    cos, sin = angles(position, head_dim, base)
+    return operations.rotated(x, cos, sin)

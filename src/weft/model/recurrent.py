@@ -55,7 +55,7 @@ class DotAttention(nn.Module):
         key: Float[Tensor, "N S R"],
         padding: Bool[Tensor, "N S"],
     ) -> Float[Tensor, "N T S"]:
-        """Return the weights with which each query looks at the memory."""
+        """Compute the weight of each position of the memory for each query."""
         return attention_weights(
             query @ key.transpose(1, 2) / math.sqrt(query.shape[-1]), padding
         )
@@ -84,7 +84,7 @@ class AdditiveAttention(nn.Module):
         key: Float[Tensor, "N S R"],
         padding: Bool[Tensor, "N S"],
     ) -> Float[Tensor, "N T S"]:
-        """Return the weights with which each query looks at the memory."""
+        """Compute the weight of each position of the memory for each query."""
         sums = self.query(query)[:, :, None] + key[:, None]  # N T R, N S R -> N T S R
         return attention_weights(self.energy(torch.tanh(sums)).squeeze(-1), padding)
 
@@ -138,8 +138,10 @@ class Seq2SeqRecurrent(nn.Module):
             raise ValueError(
                 f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries"
             )
-        self.max_len, self.pad_id = shape.max_len, pad_id
-        d_model, d_hidden = shape.d_model, shape.d_hidden
+        self.max_len = shape.max_len
+        self.pad_id = pad_id
+        d_model = shape.d_model
+        d_hidden = shape.d_hidden
         self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
         shared = joint and shape.tie_embeddings
         self.src_embedding = (
@@ -196,8 +198,9 @@ class Seq2SeqRecurrent(nn.Module):
     def prefill(
         self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
     ) -> RecurrentCache:
-        """Read the source: the cache that decoding starts from. An encoder without attention
-        records nothing.
+        """Read the source; return the cache that decoding starts from.
+
+        An encoder without attention records nothing.
         """
         memory, state = self._read(src)
         return RecurrentCache(
@@ -347,6 +350,6 @@ def _full_precision(device: torch.device) -> torch.autocast:
     """Keep recurrent layers in the precision of their weights, whatever runs around them.
 
     A state is rounded at each step anew, and bfloat16's 8 bits would lose what one step adds to it;
-    besides, not every processor has bfloat16 kernels for an LSTM.
+    besides, not every CPU has bfloat16 kernels for an LSTM.
     """
     return torch.autocast(device.type, enabled=False)

@@ -47,19 +47,16 @@ class Embedding(nn.Module):
         places: Int[Tensor, "B L"] | None = None,
         beside: Sequence[Float[Tensor, "B L D"]] = (),
     ) -> Float[Tensor, "B L D"]:
-        """Return the first id stands at position `first`, the others behind it; with `places`, each
-        at its own.
+        """Embed ids, the first of which stands at position `first`, or each at its own of `places`.
 
-        What stands `beside` the tokens is added to their vectors before they are scaled.
+        The vectors `beside` are added to those of the tokens before they are scaled.
         """
-        positions = (
-            self.positions(ids.shape[1], first)
-            if places is None
-            else self.positions.at(places)
-        )
-        return operations.dropped(
-            sum(beside, self.tokens(ids)) * self.scale + positions, self.dropout
-        )
+        if places is None:
+            positions = self.positions(ids.shape[1], first)
+        else:
+            positions = self.positions.at(places)
+        tokens = sum(beside, self.tokens(ids))
+        return operations.dropped(tokens * self.scale + positions, self.dropout)
 
 
 class Seq2SeqTransformer(nn.Module):
@@ -83,7 +80,8 @@ class Seq2SeqTransformer(nn.Module):
             raise ValueError(
                 f"one vocabulary cannot have {src_vocab_size} and {tgt_vocab_size} entries"
             )
-        self.max_len, self.pad_id = shape.max_len, pad_id
+        self.max_len = shape.max_len
+        self.pad_id = pad_id
         tgt_tokens = nn.Embedding(tgt_vocab_size, shape.d_model)
         shared = joint and shape.tie_embeddings
         src_tokens = (
@@ -121,7 +119,7 @@ class Seq2SeqTransformer(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Return the decoder's last hidden states: all target positions decoded in one go."""
+        """Compute the decoder's last hidden states of all target positions at once."""
         return self.decode(tgt_in, self.prefill(src, record), record)[0]
 
     def output(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N V"]:
@@ -141,7 +139,7 @@ class Seq2SeqTransformer(nn.Module):
     def prefill(
         self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
     ) -> DecoderCache:
-        """Read the source: the cache that decoding starts from."""
+        """Read the source; return the cache that decoding starts from."""
         memory = self.encode(src, record)
         return DecoderCache(
             tuple(layer.start(memory) for layer in self._decoder_layers()),
@@ -155,7 +153,8 @@ class Seq2SeqTransformer(nn.Module):
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
         """Decode new target positions after the cache; return their states and the longer cache."""
-        first, length = cache.length, ids.shape[1]
+        first = cache.length
+        length = ids.shape[1]
         mask = attention_mask(None, length, first + length)
         mask = None if mask is None else mask.to(ids.device)
         memory_mask = attention_mask(cache.memory_padding)
