@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
 from weft.kernels import native, operations, training
+from weft.kernels.activations import SquaredReLU
 from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
 from weft.model.causal import CausalTransformer
@@ -92,11 +93,11 @@ def test_feed_forward(bias: bool, squared: bool, low: torch.dtype) -> None:
     inner, outer = nn.Linear(WIDTH, WIDE, bias=bias), nn.Linear(WIDE, WIDTH, bias=bias)
     x = torch.randn(3, ROWS, WIDTH, requires_grad=True)
     inputs = [x, *inner.parameters(), *outer.parameters()]
-    kept = nn.Dropout(0.0)
+    kept, power = nn.Dropout(0.0), SquaredReLU() if squared else nn.ReLU()
     assert_close(
         *both(
             lambda: gradients(
-                operations.feed_forward(x, inner, kept, outer, squared), inputs
+                operations.feed_forward(x, inner, power, kept, outer), inputs
             ),
             low,
         ),
@@ -114,7 +115,9 @@ def test_where_onednn_has_no_bfloat16_the_products_are_pytorchs(
     kept, low = nn.Dropout(0.0), torch.bfloat16
     assert_close(
         *both(
-            lambda: gradients(operations.feed_forward(x, inner, kept, outer), inputs),
+            lambda: gradients(
+                operations.feed_forward(x, inner, nn.ReLU(), kept, outer), inputs
+            ),
             low,
         ),
         low,
@@ -147,7 +150,7 @@ def test_dropout_in_feed_forward_zeroes_the_same_numbers_on_the_way_back(
     x = torch.randn(ROWS, WIDTH)
     with torch.autocast("cpu", torch.bfloat16):
         out = operations.feed_forward(
-            x, inner, nn.Dropout(0.5), outer, squared=power == 2
+            x, inner, SquaredReLU() if power == 2 else nn.ReLU(), nn.Dropout(0.5), outer
         )
         plain = inner(x).relu().float()
     passed = out.detach() > 0
@@ -390,7 +393,9 @@ def test_what_is_no_number_stays_none(value: float) -> None:
     layers = nn.Linear(WIDTH, WIDE), nn.Linear(WIDE, WIDTH)
     with torch.autocast("cpu", torch.bfloat16):
         assert (
-            not operations.feed_forward(x, layers[0], nn.Dropout(0.1), layers[1])
+            not operations.feed_forward(
+                x, layers[0], nn.ReLU(), nn.Dropout(0.1), layers[1]
+            )
             .isfinite()
             .all()
         )
@@ -417,7 +422,7 @@ def test_no_rows_at_all_give_none(low: torch.dtype, products: str) -> None:
     x = torch.zeros(3, 0, WIDTH, requires_grad=True)
 
     def work() -> list[Tensor]:
-        out = operations.feed_forward(x, inner, nn.Dropout(0.3), outer)
+        out = operations.feed_forward(x, inner, nn.ReLU(), nn.Dropout(0.3), outer)
         two = operations.linears(x, inner, inner)
         return gradients(
             torch.cat([out, *two], dim=-1),

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from weft.decoding.decoder import Ids, StepInput, TopK
 from weft.kernels import native
+from weft.kernels.activations import ACTIVATIONS, NORMS
 
 SOURCE = Path(__file__).with_name("decoding.cpp")
 KINDS = ("float32", "bfloat16", "int8")
-ACTIVATIONS = ("relu", "gelu", "relu2", "silu")
 # numbers in four bytes; of int8 the library says
 _PER_GROUP = {"float32": 1, "bfloat16": 2}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
@@ -167,15 +167,14 @@ class Side:
 class Weights:
     """The weights of a Transformer; without an encoder a language model.
 
-    `rotary`: cosines and sines, (L, K / 2) each.
-
-    `root_mean_square`: norms divide by it, and take no mean away.
+    `activation` and `norm` are names of `weft.kernels.activations`. `rotary`: cosines and sines,
+    (L, K / 2) each.
     """
 
     num_heads: int
     head_dim: int
     norm_first: bool
-    root_mean_square: bool
+    norm: str
     activation: str
     eps: float
     embedding_scale: float
@@ -272,6 +271,14 @@ def library() -> ctypes.CDLL:
     return compiled
 
 
+def refuse_missing(activation: str, norm: str) -> None:
+    """Raise UnavailableError where an activation or a norm has no native code."""
+    if ACTIVATIONS[activation].number is None:
+        raise native.UnavailableError(f"{activation} has no native code")
+    if NORMS[norm].centred is None:
+        raise native.UnavailableError(f"the norm {norm} has no native code")
+
+
 class Engine:
     """A Transformer's weights, packed for products of one kind; any number of sessions in any
     threads use them.
@@ -280,8 +287,9 @@ class Engine:
     def __init__(self, weights: Weights, kind: str = "float32") -> None:
         """Pack the weights; `kind` is "float32", "bfloat16" or "int8".
 
-        Raises UnavailableError where there are no native kernels.
+        Raises UnavailableError where there are no native kernels, or none for these weights.
         """
+        refuse_missing(weights.activation, weights.norm)
         self._library = library()
         self._kept: list[object] = []  # what the structures point to
         self.kind = kind
@@ -300,8 +308,8 @@ class Engine:
             lanes=heads.lanes,
             steps=heads.steps,
             norm_first=weights.norm_first,
-            root_mean_square=weights.root_mean_square,
-            activation=ACTIVATIONS.index(weights.activation),
+            root_mean_square=not NORMS[weights.norm].centred,
+            activation=ACTIVATIONS[weights.activation].number,
             num_encoder_layers=len(weights.encoder),
             num_decoder_layers=len(weights.decoder),
             vocab_size=self.vocab_size,

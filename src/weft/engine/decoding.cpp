@@ -61,7 +61,6 @@ struct Model {
 namespace {
 
 enum { FLOAT32, BFLOAT16, INT8 };
-enum { RELU, GELU, SQUARED_RELU, SILU };
 enum Mode { STORE, ADD, ACTIVATE };
 
 typedef uint8_t bytes_vector __attribute__((vector_size(LANES), aligned(1), may_alias));
@@ -183,23 +182,6 @@ struct Inputs {  // rows of inputs, as a Kind has them; scales of int8 alone
     Inputs from(int64_t row, int64_t count) const { return {data + row * stride, stride, count, scales + row}; }
 };
 
-// With the error function of Abramowitz and Stegun 1964, 7.1.26: off by less than 2e-7.
-inline vector gelu(vector x) {
-    vector z = (x < 0.0f ? -x : x) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z);
-    vector series = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    vector tail = 0.5f * series * exponential(-z * z);  // half of 1 - erf(z)
-    return x * (x < 0.0f ? tail : 1.0f - tail);
-}
-inline vector activated(vector x, int64_t activation) {
-    if (activation == GELU) return gelu(x);
-    if (activation == SILU) {  // x / (1 + exp(-x))
-        vector e = exponential(x < 0.0f ? x : -x);
-        return x * (x < 0.0f ? e : 1.0f + vector{}) / (1.0f + e);
-    }
-    x = x <= 0.0f ? vector{} : x;  // what is no number passes
-    return activation == RELU ? x : x * x;
-}
-
 struct Target {
     float* data;
     int64_t stride;
@@ -248,7 +230,7 @@ void tile_of(int64_t rows, const Matrix& matrix, const Inputs& inputs, int64_t r
 }
 
 template <typename Kind>
-void product(const Matrix& matrix, const Inputs& inputs, float* to, Mode mode = STORE, int64_t activation = RELU) {
+void product(const Matrix& matrix, const Inputs& inputs, float* to, Mode mode = STORE, int64_t activation = 0) {
     Target target{to, matrix.outputs, mode, activation};
     int64_t panels = matrix.outputs / LANES;
     for (int64_t panel = 0; panel < panels;) {
@@ -713,6 +695,7 @@ int decoding_step(Session* session, int64_t rows, const int64_t* slots, const in
                   int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
                   float* all_log_probs, int64_t as_logits) {
     return guarded([&] {
+        refuse_unknown(session->model.activation);
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
                                  banned, ban_ends, count, best, ids, all_log_probs, as_logits);

@@ -16,10 +16,10 @@ from torch.distributed.tensor import DTensor
 from weft.decoding.decoder import StepInput
 from weft.engine import bindings as engine
 from weft.kernels import native
+from weft.kernels.activations import activation_name, norm_name
 from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
 from weft.model.layers import (
-    ACTIVATIONS,
     CausalLayer,
     DecoderLayer,
     EncoderLayer,
@@ -150,11 +150,17 @@ class Writer:
         return rows.float().contiguous().numpy()
 
 
-def why_no_engine(device: str, precision: str) -> str:
-    """Say why this CPU has no engine; "" where it has one, or none was made for the device."""
+def why_no_engine(
+    model: Seq2SeqTransformer | CausalTransformer, device: str, precision: str
+) -> str:
+    """Say why a model has no engine on this CPU; "" where it has one, or the device has none."""
     if device != "cpu" or precision not in engine.KINDS:
         return ""
+    layer = cast(DecoderLayer | CausalLayer, model.decoder[0])
+    residual = cast(Residual, layer.residuals[0])
+    activation = activation_name(layer.feed_forward.activation)
     try:
+        engine.refuse_missing(activation, norm_name(residual.norm))
         engine.library()
     except native.UnavailableError as error:
         return str(error)
@@ -183,8 +189,8 @@ def _weights(
         num_heads=attention.num_heads,
         head_dim=attention.head_dim,
         norm_first=residual.norm_first,
-        root_mean_square=isinstance(residual.norm, nn.RMSNorm),
-        activation=_name_of(first.feed_forward.activation),
+        norm=norm_name(residual.norm),
+        activation=activation_name(first.feed_forward.activation),
         eps=NORM_EPS,
         embedding_scale=tgt.scale,
         src=None,
@@ -275,8 +281,3 @@ def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> engine.Norm:
 
 def _final(norm: nn.Module) -> engine.Norm | None:
     return _norm(norm) if isinstance(norm, nn.LayerNorm | nn.RMSNorm) else None
-
-
-def _name_of(activation: nn.Module) -> str:
-    kinds = {**ACTIVATIONS, "silu": nn.SiLU}
-    return next(name for name, kind in kinds.items() if type(activation) is kind)

@@ -7,14 +7,23 @@ gradients are recorded; it computes what the plain one does, but for rounding. S
 
 import ctypes
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from weft.kernels import native, training
+from weft.kernels.activations import (
+    ACTIVATIONS,
+    NORMS,
+    AnyNorm,
+    activation_name,
+    norm_name,
+)
 
+# of D numbers, in any number of dimensions
+Rows: TypeAlias = Float[Tensor, "*N D"]
 _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 
 
@@ -25,24 +34,25 @@ def enable(wanted: bool, products: str = "blas") -> None:
     `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms
     use.
     """
-    training.use(native.load() if wanted else None, float32_too=products == "onednn")
+    library = native.load() if wanted else None
+    training.use(library, float32_too=products == "onednn")
 
 
 def is_native(*tensors: Tensor) -> bool:
     """Return whether the native form is taken for these."""
-    return (
-        training.is_in_use()
-        and torch.is_grad_enabled()
-        and all(
-            type(t) in _PLAIN and t.device.type == "cpu" and t.dtype in training.LOW
-            for t in tensors
-        )
-    )
+    if not training.is_in_use() or not torch.is_grad_enabled():
+        return False
+    for tensor in tensors:
+        is_on_cpu = type(tensor) in _PLAIN and tensor.device.type == "cpu"
+        if not is_on_cpu or tensor.dtype not in training.LOW:
+            return False
+    return True
 
 
 def fits_attention(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Return whether the native attention can be taken: the kernel reads all three as one type."""
-    return is_native(query, key, value) and query.dtype == key.dtype == value.dtype
+    are_alike = query.dtype == key.dtype == value.dtype
+    return are_alike and is_native(query, key, value)
 
 
 def linear(x: Float[Tensor, "*N I"], layer: nn.Linear) -> Float[Tensor, "*N O"]:
@@ -56,96 +66,86 @@ def linears(
     """Apply several linear layers to x, in one product where that is faster."""
     if not _fits_linear(x, *layers):
         return tuple(layer(x) for layer in layers)
-    out = training.applied(
-        training.Linears,
-        x,
-        *(p for layer in layers for p in (layer.weight, layer.bias)),
-    )
+    parameters: list[Tensor | None] = []
+    for layer in layers:
+        parameters += [layer.weight, layer.bias]
+    out = training.applied(training.Linears, x, *parameters)
     return out if isinstance(out, tuple) else (out,)
 
 
-def normed(
-    x: Float[Tensor, "*N D"], norm: nn.LayerNorm | nn.RMSNorm
-) -> Float[Tensor, "*N D"]:
+def normed(x: Rows, norm: AnyNorm) -> Rows:
     """Apply the norm; the result has the type of products, since only they read it."""
-    if is_native(x) and x.dtype == torch.float32:
-        centred = isinstance(norm, nn.LayerNorm)
-        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
-        return training.applied(
-            training.Norm,
-            x,
-            norm.weight,
-            bias,
-            norm.eps,
-            centred,
-            training.product_type(x),
-        )
-    return norm(x)
+    centred = NORMS[norm_name(norm)].centred
+    if centred is None or x.dtype != torch.float32 or not is_native(x):
+        return norm(x)
+    weights = norm.weight, getattr(norm, "bias", None)
+    low = training.product_type(x)
+    return training.applied(training.Norm, x, *weights, norm.eps, centred, low)
 
 
-def add_dropped(
-    x: Float[Tensor, "*N D"], y: Float[Tensor, "*N D"], dropout: nn.Dropout
-) -> Float[Tensor, "*N D"]:
+def add_dropped(x: Rows, y: Rows, dropout: nn.Dropout) -> Rows:
     """Compute x + dropout(y)."""
-    if is_native(x, y) and x.dtype == torch.float32 and x.shape == y.shape:
-        p = dropout.p if dropout.training else 0.0
-        return training.applied(training.AddDropped, x, y, p) if p > 0 else x + y
-    return x + dropout(y)
+    are_alike = x.shape == y.shape and x.dtype == torch.float32
+    if not are_alike or not is_native(x, y):
+        return x + dropout(y)
+    p = dropout.p if dropout.training else 0.0
+    if p == 0:
+        return x + y
+    return training.applied(training.AddDropped, x, y, p)
 
 
-def dropped(x: Float[Tensor, "*N D"], dropout: nn.Dropout) -> Float[Tensor, "*N D"]:
+def dropped(x: Rows, dropout: nn.Dropout) -> Rows:
     """Compute dropout(x)."""
-    if is_native(x) and x.dtype == torch.float32 and dropout.training and dropout.p > 0:
-        return training.applied(training.AddDropped, None, x, dropout.p)
-    return dropout(x)
+    is_active = dropout.training and dropout.p > 0
+    if not is_active or x.dtype != torch.float32 or not is_native(x):
+        return dropout(x)
+    return training.applied(training.AddDropped, None, x, dropout.p)
 
 
 def feed_forward(
-    x: Float[Tensor, "*N D"],
+    x: Rows,
     inner: nn.Linear,
+    activation: nn.Module,
     dropout: nn.Dropout,
     outer: nn.Linear,
-    squared: bool = False,
-) -> Float[Tensor, "*N D"]:
-    """Compute outer(dropout(max(inner(x), 0))), or with the square of the maximum."""
-    if _fits_linear(x, inner, outer):
-        p = dropout.p if dropout.training else 0.0
-        return training.applied(
-            training.FeedForward,
-            x,
-            inner.weight,
-            inner.bias,
-            outer.weight,
-            outer.bias,
-            p,
-            squared,
-        )
-    between = F.relu(inner(x))
-    return outer(dropout(between.square() if squared else between))
+) -> Rows:
+    """Compute outer(dropout(activation(inner(x)))); with a power of ReLU in one operation."""
+    power = ACTIVATIONS[activation_name(activation)].power
+    if power is None or not _fits_linear(x, inner, outer):
+        between = activation(linear(x, inner))
+        return linear(dropout(between), outer)
+    p = dropout.p if dropout.training else 0.0
+    weights = inner.weight, inner.bias, outer.weight, outer.bias
+    squared = power == 2
+    return training.applied(training.FeedForward, x, *weights, p, squared)
 
 
 def gated(
     gate: Float[Tensor, "*N F"],
     inner: Float[Tensor, "*N F"],
-    activation: nn.SiLU | nn.GELU,
+    activation: nn.Module,
 ) -> Float[Tensor, "*N F"]:
     """Compute activation(gate) * inner."""
-    if is_native(gate, inner) and gate.dtype == inner.dtype:
-        return training.applied(
-            training.Gated, gate, inner, isinstance(activation, nn.GELU)
-        )
-    return activation(gate) * inner
+    number = ACTIVATIONS[activation_name(activation)].number
+    are_alike = gate.dtype == inner.dtype
+    if number is None or not are_alike or not is_native(gate, inner):
+        return activation(gate) * inner
+    return training.applied(training.Gated, gate, inner, number)
 
 
 def rotated(
     x: Float[Tensor, "B H L K"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
 ) -> Float[Tensor, "B H L K"]:
     """Turn pairs of numbers by angles: the i-th of both halves of K by their position's i-th."""
-    if is_native(x, cos, sin) and cos.dtype == sin.dtype == torch.float32:
+    are_float32 = cos.dtype == sin.dtype == torch.float32
+    if are_float32 and is_native(x, cos, sin):
         return training.applied(training.Rotated, x, cos, sin)
-    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    cos = cos.to(x.dtype)
+    sin = sin.to(x.dtype)
     a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+    first = a * cos - b * sin
+    second = b * cos + a * sin
+    return torch.cat([first, second], dim=-1)
 
 
 def attention(
@@ -180,20 +180,23 @@ def cross_entropy(
 
 def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
     """Compute the Euclidean norm of all their numbers together."""
-    is_float32 = all(t.dtype == torch.float32 for t in tensors)
+    kinds = {t.dtype for t in tensors}
+    is_float32 = kinds == {torch.float32}
     if not tensors or not is_float32 or not is_native(*tensors):
         return nn.utils.get_total_norm(tensors)
     pieces = [t.contiguous() for t in tensors]
     numbers = ctypes.c_int64 * len(pieces)
     places = numbers(*(t.data_ptr() for t in pieces))
     sizes = numbers(*(t.numel() for t in pieces))
-    sums = torch.empty(len(pieces), dtype=torch.float64)
-    training.call("sums_of_squares", pieces[0], places, sizes, len(pieces), sums)
+    count = len(pieces)
+    sums = torch.empty(count, dtype=torch.float64)
+    training.call("sums_of_squares", pieces[0], places, sizes, count, sums)
     return sums.sum().sqrt().float()
 
 
 def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
-    alike = len({layer.bias is None for layer in layers}) == 1
+    have_bias = {layer.bias is not None for layer in layers}
+    alike = len(have_bias) == 1
     return (
         x.numel() > 0
         and alike

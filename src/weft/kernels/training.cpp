@@ -404,26 +404,10 @@ void write_rows(T* to, int64_t stride, int64_t rows, int64_t width, const float*
         for (int64_t c = 0; c < width; c++) store(to + r * stride + c, scale * from[r * wide + c]);
 }
 
-// An activation's value at x, and its derivative there: of GELU, x times the normal distribution's share below x, and
-// of SiLU, x times the logistic function. The share by formula 7.1.26 of Abramowitz and Stegun 1964, to 1e-7.
-struct Activation {
-    vector value, grad;
-};
-inline Activation gelu(vector x) {
-    vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
-    vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
-    vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
-    vector below = x < 0.0f ? beyond : 1.0f - beyond;
-    return {x * below, below + 0.398942280f * x * bell};
-}
-inline Activation silu(vector x) {
-    vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
-    return {x * below, below * (1.0f + x * (1.0f - below))};
-}
-
-// f(gate) times inner; both in rows `stride` numbers apart, f GELU or else SiLU.
+// f(gate) times inner, with an activation f; both in rows `stride` numbers apart.
 template <typename T>
-void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) {
+void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t activation) {
+    refuse_unknown(activation);
     Memory memory;
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t r = 0; r < rows; r++) {
@@ -433,7 +417,7 @@ void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, in
         read_rows(gate + r * stride, 0, 1, cols, x, 0);
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         for (int64_t c = 0; c < cols; c += LANES) {
-            Activation at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            Activated at = activated_with_grad(read(x + c), activation);
             write(y + c, read(y + c) * at.value);
         }
         write_rows(out + r * cols, 0, 1, cols, y, 0);
@@ -444,7 +428,8 @@ void gated(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, in
 // The backward pass: the gradients of both, row beside row, the inner one's first.
 template <typename T>
 void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols, int64_t stride,
-                    int64_t is_gelu) {
+                    int64_t activation) {
+    refuse_unknown(activation);
     Memory memory;
 #pragma omp parallel for if (rows * cols > SOME)
     for (int64_t r = 0; r < rows; r++) {
@@ -455,7 +440,7 @@ void gated_backward(const T* gradient, const T* gate, const T* inner, T* to, int
         read_rows(inner + r * stride, 0, 1, cols, y, 0);
         read_rows(gradient + r * cols, 0, 1, cols, g, 0);
         for (int64_t c = 0; c < cols; c += LANES) {
-            Activation at = is_gelu ? gelu(read(x + c)) : silu(read(x + c));
+            Activated at = activated_with_grad(read(x + c), activation);
             vector grad = read(g + c);
             write(x + c, grad * read(y + c) * at.grad);
             write(y + c, grad * at.value);
@@ -774,66 +759,66 @@ void cross_entropy_twice(T* products, T* twins, const float* bias, const int64_t
 typedef float LANES_OF_float32 __attribute__((vector_size(BYTES)));
 typedef uint16_t LANES_OF_bfloat16 __attribute__((vector_size(BYTES / 2)));
 
-#define FOR(T, NAME)                                                                                                       \
-    int add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {  \
-        return guarded([&] { add_dropped(x, y, out, rows, cols, p, seed); });                                              \
-    }                                                                                                                      \
-    int drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                         \
-        return guarded([&] { add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed); });                              \
-    }                                                                                                                      \
-    int relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                  \
-        return guarded([&] { relu_dropped(x, rows, cols, p, seed, squared); });                                            \
-    }                                                                                                                      \
-    int gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t is_gelu) { \
-        return guarded([&] { gated(gate, inner, out, rows, cols, stride, is_gelu); });                                     \
-    }                                                                                                                      \
-    int gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,         \
-                              int64_t stride, int64_t is_gelu) {                                                           \
-        return guarded([&] { gated_backward(gradient, gate, inner, to, rows, cols, stride, is_gelu); });                   \
-    }                                                                                                                      \
-    int rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,           \
-                       double way) {                                                                                       \
-        return guarded([&] { rotated<T>(*x, *out, *s, cosine, sine, way); });                                              \
-    }                                                                                                                      \
-    int layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,     \
-                          int64_t rows, int64_t cols, double eps) {                                                        \
-        return guarded([&] { layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps); });                         \
-    }                                                                                                                      \
-    int layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,              \
-                                   const float* inverse, float* to, float* weight_gradient, float* bias_gradient,          \
-                                   int64_t rows, int64_t cols) {                                                           \
-        return guarded([&] {                                                                                               \
-            layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);       \
-        });                                                                                                                \
-    }                                                                                                                      \
-    int transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                \
-        return guarded([&] { transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride); });                            \
-    }                                                                                                                      \
-    int transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                   \
-        return guarded([&] { transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride); });                        \
-    }                                                                                                                      \
-    int column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,        \
-                           int64_t stride) {                                                                               \
-        return guarded([&] { column_sums(x, gate, p, squared, sums, rows, cols, stride); });                               \
-    }                                                                                                                      \
-    int attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,  \
-                         double p, uint64_t seed) {                                                                        \
-        return guarded([&] { attention<T>(*q, *k, *v, *m, *out, *s, p, seed); });                                          \
-    }                                                                                                                      \
-    int attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* grad,        \
-                                  const Heads* grad_q, const Heads* grad_k, const Heads* grad_v, const Sizes* s, double p, \
-                                  uint64_t seed) {                                                                         \
-        return guarded([&] { attention_backward<T>(*q, *k, *v, *m, *grad, *grad_q, *grad_k, *grad_v, *s, p, seed); });     \
-    }                                                                                                                      \
-    int cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,           \
-                             int64_t cols, double smoothing, int64_t pad) {                                                \
-        return guarded([&] { cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad); });                \
-    }                                                                                                                      \
-    int cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,         \
-                                   int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {             \
-        return guarded([&] {                                                                                               \
-            cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                \
-        });                                                                                                                \
+#define FOR(T, NAME)                                                                                                          \
+    int add_dropped_##NAME(const float* x, const T* y, float* out, int64_t rows, int64_t cols, double p, uint64_t seed) {     \
+        return guarded([&] { add_dropped(x, y, out, rows, cols, p, seed); });                                                 \
+    }                                                                                                                         \
+    int drop_##NAME(const float* y, T* out, int64_t rows, int64_t cols, double p, uint64_t seed) {                            \
+        return guarded([&] { add_dropped<float, T>(nullptr, y, out, rows, cols, p, seed); });                                 \
+    }                                                                                                                         \
+    int relu_dropped_##NAME(T* x, int64_t rows, int64_t cols, double p, uint64_t seed, int64_t squared) {                     \
+        return guarded([&] { relu_dropped(x, rows, cols, p, seed, squared); });                                               \
+    }                                                                                                                         \
+    int gated_##NAME(const T* gate, const T* inner, T* out, int64_t rows, int64_t cols, int64_t stride, int64_t activation) { \
+        return guarded([&] { gated(gate, inner, out, rows, cols, stride, activation); });                                     \
+    }                                                                                                                         \
+    int gated_backward_##NAME(const T* gradient, const T* gate, const T* inner, T* to, int64_t rows, int64_t cols,            \
+                              int64_t stride, int64_t activation) {                                                           \
+        return guarded([&] { gated_backward(gradient, gate, inner, to, rows, cols, stride, activation); });                   \
+    }                                                                                                                         \
+    int rotated_##NAME(const Heads* x, const Heads* out, const Sizes* s, const float* cosine, const float* sine,              \
+                       double way) {                                                                                          \
+        return guarded([&] { rotated<T>(*x, *out, *s, cosine, sine, way); });                                                 \
+    }                                                                                                                         \
+    int layer_norm_##NAME(const float* x, const float* weight, const float* bias, T* out, float* mean, float* inverse,        \
+                          int64_t rows, int64_t cols, double eps) {                                                           \
+        return guarded([&] { layer_norm(x, weight, bias, out, mean, inverse, rows, cols, eps); });                            \
+    }                                                                                                                         \
+    int layer_norm_backward_##NAME(const T* gradient, const float* x, const float* weight, const float* mean,                 \
+                                   const float* inverse, float* to, float* weight_gradient, float* bias_gradient,             \
+                                   int64_t rows, int64_t cols) {                                                              \
+        return guarded([&] {                                                                                                  \
+            layer_norm_backward(gradient, x, weight, mean, inverse, to, weight_gradient, bias_gradient, rows, cols);          \
+        });                                                                                                                   \
+    }                                                                                                                         \
+    int transposed_##NAME(const T* x, T* out, int64_t rows, int64_t cols, int64_t stride) {                                   \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, T>(x, out, rows, cols, stride); });                               \
+    }                                                                                                                         \
+    int transposed_to_float_##NAME(const T* x, float* out, int64_t rows, int64_t cols, int64_t stride) {                      \
+        return guarded([&] { transposed<T, LANES_OF_##NAME, float>(x, out, rows, cols, stride); });                           \
+    }                                                                                                                         \
+    int column_sums_##NAME(T* x, const T* gate, double p, int64_t squared, float* sums, int64_t rows, int64_t cols,           \
+                           int64_t stride) {                                                                                  \
+        return guarded([&] { column_sums(x, gate, p, squared, sums, rows, cols, stride); });                                  \
+    }                                                                                                                         \
+    int attention_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* out, const Sizes* s,     \
+                         double p, uint64_t seed) {                                                                           \
+        return guarded([&] { attention<T>(*q, *k, *v, *m, *out, *s, p, seed); });                                             \
+    }                                                                                                                         \
+    int attention_backward_##NAME(const Heads* q, const Heads* k, const Heads* v, const Mask* m, const Heads* grad,           \
+                                  const Heads* grad_q, const Heads* grad_k, const Heads* grad_v, const Sizes* s, double p,    \
+                                  uint64_t seed) {                                                                            \
+        return guarded([&] { attention_backward<T>(*q, *k, *v, *m, *grad, *grad_q, *grad_k, *grad_v, *s, p, seed); });        \
+    }                                                                                                                         \
+    int cross_entropy_##NAME(T* products, const float* bias, const int64_t* labels, float* losses, int64_t rows,              \
+                             int64_t cols, double smoothing, int64_t pad) {                                                   \
+        return guarded([&] { cross_entropy(products, bias, labels, losses, rows, cols, smoothing, pad); });                   \
+    }                                                                                                                         \
+    int cross_entropy_twice_##NAME(T* products, T* twins, const float* bias, const int64_t* labels, float* losses,            \
+                                   int64_t rows, int64_t cols, double smoothing, int64_t pad, double weight) {                \
+        return guarded([&] {                                                                                                  \
+            cross_entropy_twice(products, twins, bias, labels, losses, rows, cols, smoothing, pad, weight);                   \
+        });                                                                                                                   \
     }
 
 extern "C" {

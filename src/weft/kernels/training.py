@@ -371,16 +371,16 @@ class Gated(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, gate: Tensor, inner: Tensor, is_gelu: bool) -> Tensor:
+    def forward(ctx: Any, gate: Tensor, inner: Tensor, activation: int) -> Tensor:
         ctx.shape = gate.shape
-        ctx.is_gelu = is_gelu
+        ctx.activation = activation
         gate = gate.flatten(0, -2)
         inner = inner.flatten(0, -2)
         if not gate.stride() == inner.stride() == (gate.stride(0), 1):
             gate, inner = gate.contiguous(), inner.contiguous()
         out = torch.empty(gate.shape, dtype=gate.dtype)
         step = gate.stride(0)
-        call("gated", out, gate, inner, out, *gate.shape, step, is_gelu)
+        call("gated", out, gate, inner, out, *gate.shape, step, activation)
         ctx.save_for_backward(gate, inner)
         return out.view(ctx.shape)
 
@@ -391,7 +391,7 @@ class Gated(Function):
         grad = grad.reshape(rows, width).contiguous()
         grads = gate.new_empty(rows, 2, width)
         size = rows, width, gate.stride(0)
-        call("gated_backward", grad, grad, gate, inner, grads, *size, ctx.is_gelu)
+        call("gated_backward", grad, grad, gate, inner, grads, *size, ctx.activation)
         grad_inner, grad_gate = (part.view(ctx.shape) for part in grads.unbind(1))
         return grad_gate, grad_inner, None
 

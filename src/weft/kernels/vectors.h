@@ -107,4 +107,68 @@ inline vector exponential(vector x) {
     return x < -87.0f ? vector{} : p * (vector)((whole + 127) << 23);
 }
 
+// ---- activations -----------------------------------------------------------------------------------------------
+//
+// A struct each: `value` for decoding; `with_grad` for training, which needs the derivative, too. `with_activation` has
+// the numbers, which are those of activations.py.
+
+struct Activated {  // an activation's value at x, and its derivative there
+    vector value, grad;
+};
+struct Relu {
+    static vector value(vector x) { return x <= 0.0f ? vector{} : x; }  // what is no number passes
+    static Activated with_grad(vector x) { return {value(x), x > 0.0f ? 1.0f + vector{} : vector{}}; }
+};
+struct SquaredRelu {
+    static vector value(vector x) { return Relu::value(x) * Relu::value(x); }
+    static Activated with_grad(vector x) { return {value(x), 2.0f * Relu::value(x)}; }
+};
+// x times the normal distribution's share below x, by formula 7.1.26 of Abramowitz and Stegun 1964: off by less than 2e-7.
+struct Gelu {
+    static vector value(vector x) {
+        vector z = (x < 0.0f ? -x : x) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z);
+        vector series = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+        vector tail = 0.5f * series * exponential(-z * z);  // half of 1 - erf(z)
+        return x * (x < 0.0f ? tail : 1.0f - tail);
+    }
+    static Activated with_grad(vector x) {
+        vector bell = exponential(-0.5f * x * x), t = 1.0f / (1.0f + 0.231641888f * (x < 0.0f ? -x : x));
+        vector rest = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
+        vector beyond = 0.5f * bell * t * (0.254829592f + t * (-0.284496736f + t * rest));
+        vector below = x < 0.0f ? beyond : 1.0f - beyond;
+        return {x * below, below + 0.398942280f * x * bell};
+    }
+};
+// x times the logistic function.
+struct Silu {
+    static vector value(vector x) {
+        vector e = exponential(x < 0.0f ? x : -x);
+        return x * (x < 0.0f ? e : 1.0f + vector{}) / (1.0f + e);
+    }
+    static Activated with_grad(vector x) {
+        vector below = 1.0f / (1.0f + exponential(x < -87.0f ? vector{} + 87.0f : -x));
+        return {x * below, below * (1.0f + x * (1.0f - below))};
+    }
+};
+
+// Call `work` with the struct of a number.
+template <typename Work>
+inline auto with_activation(int64_t number, Work work) {
+    switch (number) {
+        case 0: return work(Relu());
+        case 1: return work(Gelu());
+        case 2: return work(SquaredRelu());
+        default: return work(Silu());
+    }
+}
+inline void refuse_unknown(int64_t activation) {
+    if (activation < 0 || activation > 3) throw std::invalid_argument("an activation without code");
+}
+inline vector activated(vector x, int64_t activation) {
+    return with_activation(activation, [&](auto f) { return f.value(x); });
+}
+inline Activated activated_with_grad(vector x, int64_t activation) {
+    return with_activation(activation, [&](auto f) { return f.with_grad(x); });
+}
+
 }  // namespace

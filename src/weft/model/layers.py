@@ -8,31 +8,14 @@ Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, secti
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from weft.config import LayerShape
 from weft.kernels import operations
+from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, AnyNorm
 from weft.model.attention import NORM_EPS, AttentionRecord, Mask, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
-
-
-class SquaredReLU(nn.Module):
-    """max(x, 0) squared. Source: So et al. 2021, "Primer: Searching for Efficient Transformers",
-    section 3.
-    """
-
-    def forward(self, x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-        return F.relu(x).square()
-
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "relu2": SquaredReLU,
-}
-GATES: dict[str, type[nn.SiLU] | type[nn.GELU]] = {"swiglu": nn.SiLU, "geglu": nn.GELU}
 
 
 class GatedFeedForward(nn.Module):
@@ -49,7 +32,7 @@ class GatedFeedForward(nn.Module):
         self.inner = nn.Linear(d_model, d_ff, bias=bias)
         self.gate = nn.Linear(d_model, d_ff, bias=bias)
         self.outer = nn.Linear(d_ff, d_model, bias=bias)
-        self.activation = GATES[shape.activation]()
+        self.activation = ACTIVATIONS[GATES[shape.activation]].module()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -71,17 +54,13 @@ class FeedForward(nn.Module):
         bias = shape.bias
         self.inner = nn.Linear(d_model, d_ff, bias=bias)
         self.outer = nn.Linear(d_ff, d_model, bias=bias)
-        self.activation = ACTIVATIONS[shape.activation]()
+        self.activation = ACTIVATIONS[shape.activation].module()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        if isinstance(self.activation, nn.ReLU | SquaredReLU):
-            squared = isinstance(self.activation, SquaredReLU)
-            return operations.feed_forward(
-                x, self.inner, self.dropout, self.outer, squared
-            )
-        between = self.activation(operations.linear(x, self.inner))
-        return operations.linear(self.dropout(between), self.outer)
+        return operations.feed_forward(
+            x, self.inner, self.activation, self.dropout, self.outer
+        )
 
 
 class Residual(nn.Module):
@@ -209,14 +188,9 @@ class DecoderLayer(nn.Module):
         return x, LayerCache(past, memory)
 
 
-def build_norm(shape: LayerShape) -> nn.LayerNorm | nn.RMSNorm:
-    """Build a norm of D numbers a position.
-
-    It takes their mean away (Ba et al. 2016), or not (Zhang and Sennrich 2019).
-    """
-    if shape.norm == "rms":
-        return nn.RMSNorm(shape.d_model, eps=NORM_EPS)
-    return nn.LayerNorm(shape.d_model, eps=NORM_EPS, bias=shape.bias)
+def build_norm(shape: LayerShape) -> AnyNorm:
+    """Build a norm of D numbers a position."""
+    return NORMS[shape.norm].build(shape.d_model, NORM_EPS, shape.bias)
 
 
 def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:

@@ -393,10 +393,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
 
     def why_no_engine(self) -> str:
         """Say why this CPU translates without an engine; "" where none is missing or wanted."""
-        would_have = (
-            isinstance(self.model, Seq2SeqTransformer) and not self.machine.plain
-        )
-        return why_no_engine(self.machine.device, self._kind) if would_have else ""
+        model = self.model
+        if not isinstance(model, Seq2SeqTransformer) or self.machine.plain:
+            return ""
+        return why_no_engine(model, self.machine.device, self._kind)
 
     @property
     def _kind(self) -> str:
