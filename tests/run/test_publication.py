@@ -443,6 +443,26 @@ def test_a_warm_up_that_takes_the_whole_run_is_named_before_the_first_step_and_a
     assert any(line.startswith(said) for line in found.judgement["helps"])
 
 
+@pytest.mark.parametrize(("eval_every", "is_said"), [(1300, True), (4, False)])
+def test_a_run_that_ends_before_its_first_evaluation_is_due_is_told_so(
+    tmp_path: Path,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+    eval_every: int,
+    is_said: bool,
+) -> None:
+    length = ("training.max_steps=4", f"training.eval_every={eval_every}")
+    settings = (*tiny_settings, *length, "data.test_size=0")
+    ended = weft.train(
+        out=tmp_path / "out", train=write_pairs(216), settings=settings, quiet=True
+    )
+    said = (
+        "training.eval_every (1,300) is beyond the 4 steps: dev is scored once, at the end; "
+        "--set training.eval_every=2"
+    )
+    assert (said in ended.notes) == is_said
+
+
 def test_the_card_alone_gives_the_recipe_again(
     tmp_path: Path, tiny_settings: tuple[str, ...], write_pairs: Write
 ) -> None:

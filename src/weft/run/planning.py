@@ -90,7 +90,12 @@ def choose_plan(
     by_clock = _plan_by_clock(request, goes_on, recipe, costs, world)
     if by_clock is None:
         plan = make_plan(recipe, work.batches, work.texts)
-        notes = () if goes_on else _warmup_notes(recipe.training, plan)
+        notes: tuple[str, ...] = ()
+        if not goes_on:
+            notes = (
+                *_warmup_notes(recipe.training, plan),
+                *_evaluation_notes(recipe.training, plan, work.batches, work.texts),
+            )
         return Planned(recipe.training, plan, costs, notes=notes)
     settings = by_clock.applied(recipe.training)
     plan = by_clock.plan()
@@ -110,16 +115,25 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
     takes about as long as training on one.
     """
     settings = recipe.training
-    epoch = max(batches.num_batches(0) // settings.grad_accum_steps, 1)
+    epoch = _steps_an_epoch(settings, batches)
     steps = settings.max_steps or min(max(EPOCHS * epoch, FEWEST_STEPS), MOST_STEPS)
+    eval_every = settings.eval_every or _usual_eval_every(steps, epoch, texts)
+    return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
+
+
+def _steps_an_epoch(settings: TrainingSection, batches: Batches[Any]) -> int:
+    return max(batches.num_batches(0) // settings.grad_accum_steps, 1)
+
+
+def _usual_eval_every(steps: int, epoch: int, texts: Texts[Any]) -> int:
+    """Return the steps between evaluations that a run has whose recipe leaves them open."""
     evaluations = EVALUATIONS
     if texts.dev is not None:
         # of an evaluation, in steps
         cost = epoch * _num_characters(texts.dev) / max(_num_characters(texts.train), 1)
         if cost:
             evaluations = max(min(int(SHARE * steps / cost), EVALUATIONS), 1)
-    eval_every = settings.eval_every or -(-steps // evaluations)
-    return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
+    return -(-steps // evaluations)
 
 
 def _plan_by_clock(
@@ -172,6 +186,22 @@ def _warmup_notes(settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
     """Say that the warm-up leaves little of the run to the schedule, where it does."""
     said = about_long_warmup(settings.warmup_steps, plan.max_steps)
     return (f"{said}; {shorter_warmup(plan.max_steps)}",) if said else ()
+
+
+def _evaluation_notes(
+    settings: TrainingSection, plan: Plan, batches: Batches[Any], texts: Texts[Any]
+) -> tuple[str, ...]:
+    """Say that the run ends before its first evaluation is due, where it does."""
+    if texts.dev is None or plan.eval_every <= plan.max_steps:
+        return ()
+    epoch = _steps_an_epoch(settings, batches)
+    usual = _usual_eval_every(plan.max_steps, epoch, texts)
+    # where scoring dev is as dear as the run, half-way is often enough
+    usual = max(min(usual, plan.max_steps // 2), 1)
+    said = f"training.eval_every ({plan.eval_every:,}) is beyond the {plan.max_steps:,} steps"
+    return (
+        f"{said}: dev is scored once, at the end; --set training.eval_every={usual}",
+    )
 
 
 def _costs(work: Workload, world: World) -> Costs:
