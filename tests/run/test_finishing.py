@@ -112,6 +112,21 @@ def test_a_stopped_run_is_finished_with_its_best_step_and_goes_on_to_the_same_we
     assert verdict_of(out)["outcome"] == "done"
 
 
+def test_the_model_that_another_replaces_is_named(
+    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Interrupted):
+        train(stop=6)
+    first = weft.finish(tmp_path / "out")
+    assert "replaces" not in capfd.readouterr().err
+    with pytest.raises(Interrupted):
+        train(stop=10)
+    weft.finish(tmp_path / "out")
+    bleu = f"{first.test['bleu']:.2f}"
+    said = f"replaces the model of step 6 (test BLEU {bleu})\n"
+    assert said in capfd.readouterr().err
+
+
 def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
     train: Train,
     tmp_path: Path,

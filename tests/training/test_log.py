@@ -23,6 +23,7 @@ from weft.training.log import (
     seconds_left,
     spoken,
 )
+from weft.training.trainer import is_decided_by_loss
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -110,6 +111,22 @@ def test_an_evaluation_is_a_line_with_its_scores(
     out, err = capfd.readouterr()
     assert out == ""
     assert err == "step 6: dev bleu 12.35  dev loss 1.5000  (best so far)\n"
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({"dev_bleu": 0.2042, "dev_loss": 5.5}, "(lowest loss so far)"),
+        ({"dev_bleu": 5.0, "dev_loss": 5.5}, "(best so far)"),
+        ({"dev_loss": 5.5}, "(best so far)"),
+    ],
+)
+def test_an_evaluation_that_its_loss_makes_the_best_is_said_to_have_the_lowest_loss(
+    scores: dict[str, float], said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    by_loss = is_decided_by_loss(scores)
+    Log().evaluation(Progress(step=25), scores, True, by_loss=by_loss)
+    assert capfd.readouterr().err.endswith(f"  {said}\n")
 
 
 def test_rewinding_drops_what_is_done_again(tmp_path: Path) -> None:

@@ -19,6 +19,10 @@ before the folder is handed on.
 _FOLDERS = re.compile(r"(?<![\w:/.~-])~?/(?:[^\s/,;:()\"']+/)+")
 
 
+# of the lines below that heading
+_FIRST_SCORE = re.compile(r"^## Scores on test\n\n {4}(\S+) +([\d.]+)", re.MULTILINE)
+
+
 def without_folders(text: str, files: Iterable[str] = ()) -> str:
     """Return the text with paths cut to their last names: who gets a model need not learn where its
     maker keeps things.
@@ -122,6 +126,16 @@ def model_card(
 
 {ABOUT_RUN}"""
     return without_folders(card, [*files, *_paths(command)])
+
+
+def test_score(card: Path) -> str:
+    """Read the first score on test from a card, with its name; "" where it has none."""
+    try:
+        text = card.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    found = _FIRST_SCORE.search(text)
+    return f"{found[1]} {found[2]}" if found else ""
 
 
 def _recipe_section(recipe: str) -> str:

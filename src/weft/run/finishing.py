@@ -18,6 +18,7 @@ from weft.folder.layout import FINISHED_EARLY, going_on, refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
+from weft.run.card import test_score
 from weft.run.origin import checkpoint_facts, read_record
 from weft.run.publication import TrainedRun, publish
 from weft.run.record import ENDED, Verdict, keeping_record, read_verdict
@@ -64,6 +65,8 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             verdict.notes = list(dict.fromkeys([*verdict.notes, *doubts]))
             for note in doubts:
                 log.note(f"note: {note}")
+            if replaced := _published(out):
+                log.note(f"replaces {replaced}")
             kept = [key for key in ("texts", "teacher") if origin.get(key)]
             facts = {key: origin[key] for key in kept}
             run = TrainedRun(folder, command, checkpoints, record, log, goes_on=True)
@@ -106,6 +109,17 @@ def _how_far(verdict: Verdict) -> str:
     if verdict.max_steps:
         steps += f" of {verdict.max_steps:,}"
     return f"{FINISHED_EARLY} at step {steps}"
+
+
+def _published(out: Path) -> str:
+    """Name the model that a folder holds already by its step and score; "" where there is none."""
+    if not model_folder.is_finished(out):
+        return ""
+    manifest = durable.read_json(out / durable.MANIFEST)
+    steps = manifest.get("steps") if isinstance(manifest, dict) else None
+    step = f" of step {steps:,}" if isinstance(steps, int) else ""
+    score = test_score(out / model_folder.CARD)
+    return f"the model{step}{f' (test {score})' if score else ''}"
 
 
 def _doubts(earlier: Verdict, doubt: str) -> list[str]:

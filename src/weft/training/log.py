@@ -238,8 +238,12 @@ class Log:
         scores: Mapping[str, float],
         improved: bool,
         seconds: float = 0.0,
+        by_loss: bool = False,
     ) -> None:
-        """Write and say the scores on dev, which took so many seconds."""
+        """Write and say the scores on dev, which took so many seconds.
+
+        `by_loss` says that the loss decides which evaluation is the best.
+        """
         self._evaluations.append(seconds)
         self._evaluating += seconds
         line = {
@@ -253,7 +257,9 @@ class Log:
             f"{name.replace('_', ' ')} {_rounded(value)}"
             for name, value in scores.items()
         )
-        best = "  (best so far)" if improved else ""
+        best = ""
+        if improved:
+            best = "  (lowest loss so far)" if by_loss else "  (best so far)"
         self.note(f"step {progress.step}: {shown}{best}")
 
     def rewind(self, step: int) -> None:
@@ -462,7 +468,7 @@ def _coloured(text: str) -> Text:
     """Mark what a person looks for on a terminal, in colour."""
     line = Text(text)
     line.highlight_regex(r"^note:", "yellow")
-    line.highlight_regex(r"\(best so far\)$", "green")
+    line.highlight_regex(r"\((best|lowest loss) so far\)$", "green")
     return line
 
 

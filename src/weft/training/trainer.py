@@ -412,7 +412,8 @@ class Trainer(Generic[B]):
         seconds = time.perf_counter() - started
         if self.timekeeper is not None:
             self.timekeeper.evaluated(seconds)
-        self.log.evaluation(self.progress, scores, improved, seconds)
+        by_loss = is_decided_by_loss(scores)
+        self.log.evaluation(self.progress, scores, improved, seconds, by_loss)
         return improved
 
     def _out_of_patience(self) -> bool:
@@ -479,6 +480,12 @@ def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
     return tuple(_rank_of(name, value) for name, value in [*scores.items()][:2])
+
+
+def is_decided_by_loss(scores: Mapping[str, float]) -> bool:
+    """Return whether the first score is too low to say anything, so that the loss decides."""
+    name, value = next(iter(scores.items()), ("", 0.0))
+    return value < LEAST.get(name, value)
 
 
 def _rank_of(name: str, value: float) -> float:
