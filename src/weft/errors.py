@@ -46,5 +46,11 @@ class Interrupted(WeftError):
     exit_code = 75
 
 
+class LeftAtOnce(WeftError):
+    """A Ctrl-C that a verb answers with a line of its own."""
+
+    exit_code = 130
+
+
 class OtherVersion(UserWarning):
     """The package that splits a model's text into words has another version than in training."""

@@ -375,6 +375,33 @@ def test_threads_wait_briefly_unless_somebody_decided_otherwise(
     assert os.environ.get("GOMP_SPINCOUNT") == turns
 
 
+def test_a_run_that_is_left_at_once_says_whether_anything_was_saved(
+    command: Command,
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments = train_arguments(tmp_path / "out", write_pairs(60), tiny_settings, 9)
+    take_step = Trainer._take_step
+
+    def leave_at(step: int) -> Any:
+        def taking(self: Any) -> None:
+            if self.progress.step == step:
+                raise KeyboardInterrupt
+            take_step(self)
+
+        monkeypatch.setattr(Trainer, "_take_step", taking)
+        return command(*arguments, "--set", "training.save_every=4")
+
+    ended = leave_at(3)
+    nothing = "nothing was saved yet, and the same command begins again"
+    assert (ended.code, ended.messages[-1]) == (130, f"weft: left at once; {nothing}")
+    ended = leave_at(5)
+    kept = "weft: left at once; what was saved before stays"
+    assert (ended.code, ended.messages[-1]) == (130, kept)
+
+
 def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
     command: Command,
     tmp_path: Path,

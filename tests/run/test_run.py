@@ -425,6 +425,19 @@ def test_without_dropout_r_drop_changes_nothing(train: Train, tmp_path: Path) ->
 # How a run ends badly
 
 
+def test_only_the_command_that_set_a_run_aside_says_so(
+    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    train()
+    capfd.readouterr()
+    train(fresh=True, quiet=False)
+    said = "--fresh: an earlier run was set aside as"
+    assert capfd.readouterr().err.count(said) == 1
+    ended = train("training.max_steps=13", quiet=False)
+    assert said not in capfd.readouterr().err
+    assert any(note.startswith(said) for note in ended.notes)
+
+
 def test_an_interrupted_run_says_so_and_goes_on(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

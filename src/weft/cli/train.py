@@ -1,9 +1,11 @@
 """Verbs that train a model: train, finish."""
 
+import contextlib
 import os
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +20,8 @@ from weft.cli.recipe import (
 )
 from weft.console import stages
 from weft.console.wording import say_lines
-from weft.errors import UsageError
-from weft.folder.layout import refuse_no_folder
+from weft.errors import LeftAtOnce, UsageError
+from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
 
 if TYPE_CHECKING:
     from weft.run.record import Verdict
@@ -147,24 +149,23 @@ def train(
         from weft.run.request import Request
         from weft.run.train import train as run_training
 
-        verdict = run_training(
-            Request(
-                recipe=chosen.recipe,
-                out=out,
-                train=texts,
-                dev=dev,
-                test=test,
-                start_from=start_from,
-                command=shlex.join(["weft", *sys.argv[1:]]),
-                fresh=fresh,
-                allow_data_change=allow_data_change,
-                allow_bad_data=allow_bad_data,
-                notes=chosen.doubts,
-                minutes=minutes,
-                began=began,
-            ),
-            verbose=verbose,
+        request = Request(
+            recipe=chosen.recipe,
+            out=out,
+            train=texts,
+            dev=dev,
+            test=test,
+            start_from=start_from,
+            command=shlex.join(["weft", *sys.argv[1:]]),
+            fresh=fresh,
+            allow_data_change=allow_data_change,
+            allow_bad_data=allow_bad_data,
+            notes=chosen.doubts,
+            minutes=minutes,
+            began=began,
         )
+        with saying_what_is_lost(out):
+            verdict = run_training(request, verbose=verbose)
     say_ended(verdict, chosen.recipe.task, out)
 
 
@@ -194,6 +195,21 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
         ended += f"; its weights are those of step {verdict.best_step:,}"
     say(f"{ended}; try:")
     say(f"  {TRIES[task].format(shlex.quote(str(out)))}")
+
+
+@contextlib.contextmanager
+def saying_what_is_lost(out: Path) -> Iterator[None]:
+    """Raise LeftAtOnce in the place of a KeyboardInterrupt, where the run has saved nothing yet."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        checkpoints = RunFolder(out).checkpoints
+        kept = [*checkpoints.glob("step-*"), *checkpoints.glob("damaged-step-*")]
+        if kept or is_finished(out):
+            raise
+        raise LeftAtOnce(
+            "left at once; nothing was saved yet, and the same command begins again"
+        ) from None
 
 
 def is_first_process() -> bool:

@@ -8,7 +8,7 @@ from weft.config import Recipe
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.folder.layout import STOPPED_EARLY, RunFolder, is_finished
-from weft.run.origin import begin_or_go_on, set_aside
+from weft.run.origin import SET_ASIDE, begin_or_go_on, set_aside
 from weft.run.record import ENDED, Verdict, read_verdict
 from weft.run.request import Request
 from weft.training.budget import more_steps, read_time_plan
@@ -34,7 +34,7 @@ def take_folder(
     if request.fresh and folder.recipe.is_file():
         with durable.held(folder.lock, out):
             aside = set_aside(out)
-        overrides.append(f"--fresh: an earlier run was set aside as {aside}")
+        overrides.append(f"{SET_ASIDE}{aside}")
         log.note(overrides[0])
     durable.make_folder(folder.folder)
     if not locks.enter_context(durable.held(folder.lock, out)):

@@ -29,6 +29,8 @@ MAY_CHANGE = {
     "training.parallel",
     "training.threads",
 }
+# in the record of a run that began with --fresh, before the new name of the folder
+SET_ASIDE = "--fresh: an earlier run was set aside as "
 MOST_DIFFERENCES = 8  # shown
 # in the record of a run from before data.seed was a key
 SPLIT_BY_TRAINING = "split_by_training_seed"

@@ -17,7 +17,7 @@ from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, going_on
 from weft.kernels.machine import is_out_of_memory
 from weft.run.beginning import ended_verdict, how_to_extend, take_folder
-from weft.run.origin import checkpoint_facts
+from weft.run.origin import SET_ASIDE, checkpoint_facts
 from weft.run.preparing import Material, Training, prepare, read_material
 from weft.run.publication import TrainedRun, publish
 from weft.run.record import RunRecord, Verdict, keeping_record
@@ -117,7 +117,9 @@ def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> N
         for note in tokenizer.notes:
             log.note(f"note: {note}")
     for note in verdict.notes:
-        log.note(f"note: {note}")
+        # said already, by the command that did it
+        if not note.startswith(SET_ASIDE):
+            log.note(f"note: {note}")
 
 
 def _open_trackers(folder: RunFolder, log: Log) -> list[Tracker]:
