@@ -152,7 +152,7 @@ def test_what_would_be_divided_by_zero_is_zero_and_said():
         "no text has the label 'eel', none was given it: macro-F1 leaves it out"
     )
     assert never.startswith(
-        "no text was given the label 'dog': precision and F1 count as 0"
+        "the model gave no text the label 'dog': precision and F1 count as 0"
     )
     nothing = scores_of([[0, 0]], [[0.1, 0.1]], ["a", "b"], multi_label=True)
     assert (

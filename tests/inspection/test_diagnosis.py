@@ -5,7 +5,7 @@ them.
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ import pytest
 import weft
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
-from weft.inspection.diagnosis import Cause, Run, diagnose, sampling
+from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.model import out_of_balance
 from weft.inspection.diagnosis.training import ended_early, few_passes
@@ -24,7 +24,9 @@ from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
+from weft.tasks.choice import load_task
 from weft.tasks.language_modelling import LanguageModelling
+from weft.training.budget import TimePlan
 
 Pair = tuple[str, str]
 
@@ -270,7 +272,7 @@ def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
     found = diagnose(tmp_path / "model", [write(tmp_path / "x.en-de.tsv", data)], PLAIN)
     assert found[0].code == "too-few-steps"
     assert "the warm-up (4,000) takes 20 of the 20 steps" in found[0].evidence
-    assert "--set training.warmup_steps=2, or raise" in found[0].remedy
+    assert found[0].remedy.endswith("--set training.warmup_steps=4")
     assert "long-warm-up" not in codes(found)
     blaming_else = {
         "not-learning",
@@ -698,10 +700,14 @@ def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
         '{"recipe": {"training": {"warmup_steps": 400, "learning_rate": 0.001}}}'
     )
     assert Run.of(tmp_path).training["warmup_steps"] == 400
-    files.plan.write_text(
-        '{"warmup_steps": 45, "learning_rate": 0.002, "max_steps": 97}'
-    )
+    assert Run.of(tmp_path).time_plan is None
+    plan = TimePlan(2.0, None, 10, 10, 45, 0.002, 97)
+    files.plan.write_text(json.dumps(asdict(plan)))
     assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}
+    assert Run.of(tmp_path).time_plan == plan
+    # a number of steps has taken the place of the minutes
+    files.recipe.write_text('{"recipe": {"training": {"max_steps": 194}}}')
+    assert Run.of(tmp_path).time_plan is None
 
 
 @pytest.mark.parametrize(
@@ -742,3 +748,30 @@ def test_a_run_of_55_steps_that_has_learned_little_had_too_few(tmp_path: Path) -
     assert causes(1.0, 55) == ["too-few-steps"]
     assert causes(0.5, 55) == []  # it has learned much
     assert causes(1.0, 500) == []  # it had time
+
+
+def test_a_run_that_has_to_start_over_is_told_so_in_one_cause(
+    tiny_folder: Path,
+) -> None:
+    """Its loss still fell, and its warm-up took 100 of 120 steps: one remedy, that of both."""
+    task = load_task(tiny_folder, PLAIN)
+    run = replace(Run.of(tiny_folder), settings={"training": {"warmup_steps": 100}})
+    (cause,) = (one for one in explain_run(task, run) if one.code != "too-little-text")
+    assert cause.code == "too-few-steps"
+    assert "the warm-up (100) takes 100 of the 120 steps" in cause.evidence
+    assert "was still falling" in cause.evidence
+    assert cause.remedy == (
+        "start over: the same command with --fresh --set training.max_steps=240 "
+        "--set training.warmup_steps=24"
+    )
+
+
+def test_a_run_by_the_clock_gets_a_number_of_steps(tiny_folder: Path) -> None:
+    plan = TimePlan(2.0, 240, 10, 10, 5, 0.001, 120)
+    run = replace(Run.of(tiny_folder), time_plan=plan)
+    (cause, *_) = explain_run(load_task(tiny_folder, PLAIN), run)
+    # 240 would leave it to the clock again
+    assert cause.remedy == (
+        "give the same command with --set training.max_steps=241 in place of --minutes; "
+        "it continues where it ended"
+    )

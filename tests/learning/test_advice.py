@@ -324,7 +324,7 @@ def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-few-steps"]
     assert (
         said
-        == "raise training.max_steps; the same command then continues from where it ended"
+        == "give the same command with --set training.max_steps=24; it continues where it ended"
     )
     after = bleu(tmp_path, TRAIN, steps=STEPS)
     assert after > before + 20

@@ -170,6 +170,29 @@ def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(
     )
 
 
+def test_a_run_that_had_made_all_its_steps_is_done_when_it_is_finished(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to train, so that nothing is proposed that would train nothing."""
+    train(out=tmp_path / "whole")
+
+    def stop(*given: object, **named: object) -> None:
+        raise Interrupted("while scoring")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.run.train.publish", stop)
+        with pytest.raises(Interrupted):
+            train()
+    found = weft.finish(tmp_path / "out", quiet=True)
+    assert (found.outcome, found.reason) == ("done", "done after 12 steps")
+    whole = verdict_of(tmp_path / "whole")
+    assert verdict_of(tmp_path / "out")["test"] == whole["test"]
+    assert found.judgement == whole["judgement"]
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+    assert not any("same command continues" in one for one in found.judgement["helps"])
+    assert train().outcome == "done"
+
+
 def test_without_dev_the_newest_step_is_taken(train: Train, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train("data.dev_size=0", "data.test_size=0", stop=7)

@@ -97,7 +97,8 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
     assert "the warm-up (5) takes 4 of the 4 steps" in said
     assert (
-        "try next, a few seconds more: the same call with training.max_steps=8" in said
+        "try next, a few seconds more: the same call with fresh=True, "
+        "training.max_steps=8, training.warmup_steps=0" in said
     )
     assert (
         f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on"
@@ -254,6 +255,26 @@ def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> Non
     impatient = Verdict(step=6, max_steps=9, evaluations_since_best=2)
     expected = "weft train a --minutes 5 --set training.patience=4"
     assert _longer("weft train a --minutes 5", impatient, False, plan) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            "weft train a --output b --set training.max_steps=9",
+            "weft train a --output b --fresh --set training.max_steps=18 --set training.warmup_steps=1",
+        ),
+        (
+            "",
+            "the same call with fresh=True, training.max_steps=18, training.warmup_steps=1",
+        ),
+    ],
+)
+def test_a_run_that_was_mostly_warm_up_begins_anew(command: str, expected: str) -> None:
+    done = Verdict(step=9, max_steps=9)
+    assert _longer(command, done, False, None, warmup_steps=5) == expected
+    # half of the run is not most of it
+    assert "fresh" not in _longer(command, done, False, None, warmup_steps=4)
 
 
 # What using the model needs to know

@@ -41,7 +41,7 @@ from weft.run.record import RunRecord, Verdict
 from weft.tasks import translation
 from weft.tasks.translation import Translation
 from weft.training import trainer
-from weft.training.budget import Costs
+from weft.training.budget import Costs, usual_save_every
 from weft.training.log import Log
 from weft.training.trainer import Plan, Trainer
 
@@ -216,6 +216,16 @@ def test_a_short_run_is_not_evaluated_after_each_step() -> None:
         ).eval_every
         == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("steps", "eval_every", "expected"),
+    [(62, 58, 7), (20, 20, 2), (3, 3, 1), (3000, 200, 200), (50_000, 3000, 500)],
+)
+def test_a_kill_costs_a_tenth_of_a_run_at_most(
+    steps: int, eval_every: int, expected: int
+) -> None:
+    assert usual_save_every(steps, eval_every) == expected
 
 
 def test_a_run_that_had_a_tracker_that_is_gone_is_continued(

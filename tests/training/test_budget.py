@@ -257,7 +257,10 @@ def test_a_run_begun_without_a_clock_is_not_ended_by_one(
 
 @pytest.mark.parametrize("minutes", [1.0, 2.0])
 def test_a_run_stopped_before_its_first_step_begins_again(
-    by_clock: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, minutes: float
+    by_clock: Callable[..., Any],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: float,
 ) -> None:
     def stop(*_: object) -> None:
         raise Interrupted("while the kernels compile")
@@ -267,12 +270,16 @@ def test_a_run_stopped_before_its_first_step_begins_again(
         with pytest.raises(Interrupted):
             by_clock("run")
     assert by_clock("run", minutes=minutes).step > 20
+    assert [line for line in said if "has saved no step: it begins again" in line]
+    assert not [line for line in said if "continuing" in line]
 
 
 def test_after_a_run_that_is_flat_no_more_steps_are_proposed(
     by_clock: Callable[..., Any], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nor do the figures of the run ask for any."""
     monkeypatch.setattr("weft.run.judging.verdict.has_room", lambda *curve: False)
+    monkeypatch.setattr("weft.run.judging.verdict.explain_run", lambda *run: [])
     held = ("data.dev_size=24", "data.test_size=0")
     by_clock(
         "run", *held, pairs=216, command="weft train text --minutes 1 --output run"

@@ -134,7 +134,7 @@ def classification_scores(
             *_note(
                 occurs & (given == 0),
                 labels,
-                "no text was given the label {}: precision and F1 count as 0, in macro-F1 too",
+                "the model gave no text the label {}: precision and F1 count as 0, in macro-F1 too",
             ),
         ),
     )

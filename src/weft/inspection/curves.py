@@ -34,11 +34,9 @@ def draw_history(runs: Sequence[History]) -> Figure:
         for score, panel in zip(scores, panels, strict=True):
             if run.score == score:
                 _draw_score(panel, run, _mark(place))
-    _explain_losses(figure, losses, runs)
     for score, panel in zip(scores, panels, strict=True):
         panel.set(title=f"Score on dev: {_words(score)}", ylabel=_words(score))
-        if panel.get_legend_handles_labels()[0]:
-            panel.legend(loc="best")
+    _explain(figure, losses, panels, runs)
     for axes in (losses, *panels):
         count_steps(axes)
         axes.label_outer()
@@ -98,13 +96,16 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
         [step],
         [best],
         **star,
-        label=f"{_name(run)}: best {best:,.4g} at step {step:,}",
+        label=f"{_name(run)}: best {_words(run.score)} {best:,.4g} at step {step:,}",
         gid="best",
     )
 
 
-def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None:
-    """Make a legend with an entry for each run, and one for each kind of line that is drawn.
+def _explain(
+    figure: Figure, axes: Axes, panels: Sequence[Axes], runs: Sequence[History]
+) -> None:
+    """Make a legend with an entry for each run, for each kind of line among the losses, and for
+    each star among the scores.
 
     It stands below, where it hides none of them.
     """
@@ -125,7 +126,9 @@ def _explain_losses(figure: Figure, axes: Axes, runs: Sequence[History]) -> None
         for gid, words in _KINDS.items()
         if gid in drawn
     ]
-    figure.legend(handles=[*names, *kinds], loc="outside lower left", ncols=2)
+    stars = [star for panel in panels for star in panel.get_legend_handles_labels()[0]]
+    handles = [*names, *kinds, *stars]
+    figure.legend(handles=handles, loc="outside lower left", ncols=2)
     axes.set(title=_title(runs, "dev" in drawn), ylabel="loss (nats)")
 
 

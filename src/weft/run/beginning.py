@@ -50,7 +50,12 @@ def take_folder(
     )
     if goes_on and ended_verdict(folder, recipe) is None:
         _refuse_lost_checkpoints(request, folder)
-        log.note(f"continuing the run in {out}")
+        if Checkpoints(folder.checkpoints, 1).holds_any:
+            log.note(f"continuing the run in {out}")
+        else:
+            log.note(
+                f"the run in {out} has saved no step: it begins again at the first"
+            )
     return goes_on
 
 

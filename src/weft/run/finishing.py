@@ -14,7 +14,7 @@ from weft.config import Recipe
 from weft.data.texts import Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.layout import FINISHED_EARLY, going_on, refuse_no_folder
+from weft.folder.layout import DONE, FINISHED_EARLY, going_on, refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
@@ -32,8 +32,8 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
     """Make a model in the folder `out` of what its run has saved: the best step on dev, else the
     newest.
 
-    A run that has ended is left as it is. Raises FolderError where there is no run, or nothing
-    saved yet; UsageError where it is still going on.
+    A run that has ended is left as it is; one that had made all its steps has ended then. Raises
+    FolderError where there is no run, or nothing saved yet; UsageError where it is still going on.
     """
     log = log or Log(quiet=quiet)
     folder = RunFolder(out)
@@ -69,9 +69,16 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
                 log.note(f"replaces {replaced}")
             kept = [key for key in ("texts", "teacher") if origin.get(key)]
             facts = {key: origin[key] for key in kept}
-            run = TrainedRun(folder, command, checkpoints, record, log, goes_on=True)
+            # only the scoring was missing, and it is made up for here
+            is_whole = texts is not None and 0 < verdict.max_steps <= verdict.step
+            run = TrainedRun(
+                folder, command, checkpoints, record, log, goes_on=not is_whole
+            )
             publish(run, task, texts, facts)
-            verdict.end(FINISHED_EARLY, 0, _how_far(verdict))
+            if is_whole:
+                record.end(DONE)
+            else:
+                verdict.end(FINISHED_EARLY, 0, _how_far(verdict))
     return verdict
 
 

@@ -23,6 +23,7 @@ from weft.training.budget import (
     TimePlan,
     choose_time_plan,
     read_time_plan,
+    usual_save_every,
 )
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World
@@ -118,7 +119,8 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
     epoch = _steps_an_epoch(settings, batches)
     steps = settings.max_steps or min(max(EPOCHS * epoch, FEWEST_STEPS), MOST_STEPS)
     eval_every = settings.eval_every or _usual_eval_every(steps, epoch, texts)
-    return Plan(steps, eval_every, settings.save_every or min(eval_every, 500))
+    save_every = settings.save_every or usual_save_every(steps, eval_every)
+    return Plan(steps, eval_every, save_every)
 
 
 def _steps_an_epoch(settings: TrainingSection, batches: Batches[Any]) -> int:

@@ -25,6 +25,7 @@ from weft.tasks.task import Task
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log, evaluation_seconds, roughly
+from weft.training.schedule import about_long_warmup, twice_with_shorter_warmup
 
 AnyTask = Task[Any, Any, Any]
 
@@ -180,7 +181,8 @@ def _advice(
         by_clock = read_time_plan(folder.plan)
         is_known = seconds and (run.verdict.max_steps or not run.goes_on)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
-        yield f"  {_longer(run.command, run.verdict, run.goes_on, by_clock)}"
+        warmup = _warmup_steps(folder)
+        yield f"  {_longer(run.command, run.verdict, run.goes_on, by_clock, warmup)}"
     instead = ""
     if task.has_int8:
         instead = ", or hand on what weft quantize writes"
@@ -201,22 +203,46 @@ def _is_builtin(folder: RunFolder) -> bool:
 
 
 def _longer(
-    command: str, verdict: Verdict, goes_on: bool, by_clock: TimePlan | None = None
+    command: str,
+    verdict: Verdict,
+    goes_on: bool,
+    by_clock: TimePlan | None = None,
+    warmup_steps: int = 0,
 ) -> str:
-    """Return what goes on with a run that was stopped, or trains as long again."""
+    """Return what goes on with a run that was stopped, or trains as long again.
+
+    A run most of which was its warm-up begins anew, with a shorter one.
+    """
     command = command.replace(" --fresh", "")
     if goes_on:
         return command or "the same call, which continues the run"
-    key = "training.max_steps"
-    value = more_steps(by_clock, verdict.step)
+    settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
     without = ""
+    is_afresh = False
     if verdict.step < verdict.max_steps:  # it ran out of patience
-        key = "training.patience"
-        value = 2 * max(verdict.evaluations_since_best, 1)
+        patience = 2 * max(verdict.evaluations_since_best, 1)
+        settings = {"training.patience": patience}
     elif by_clock is not None:  # a number of steps takes the place of the clock
         command = re.sub(r" --minutes[ =]\S+", "", command)
         without = " without minutes and"
+    elif about_long_warmup(warmup_steps, verdict.step):
+        settings = twice_with_shorter_warmup(verdict.step)
+        is_afresh = True
     if not command:
-        return f"the same call{without} with {key}={value}"
-    command = re.sub(rf" --set {re.escape(key)}=\S+", "", command)
-    return f"{command} --set {key}={value}"
+        pairs = [f"{key}={value}" for key, value in settings.items()]
+        if is_afresh:
+            pairs.insert(0, "fresh=True")
+        return f"the same call{without} with {', '.join(pairs)}"
+    if is_afresh:
+        command += " --fresh"
+    for key in settings:
+        command = re.sub(rf" --set {re.escape(key)}=\S+", "", command)
+    return " ".join([command, *(f"--set {k}={v}" for k, v in settings.items())])
+
+
+def _warmup_steps(folder: RunFolder) -> int:
+    """Return the warm-up of the recipe that the run was begun with; 0 where it is lost."""
+    if not folder.recipe.is_file():
+        return 0
+    steps = read_record(folder)["recipe"]["training"].get("warmup_steps")
+    return steps or 0

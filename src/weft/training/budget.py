@@ -126,6 +126,14 @@ def more_steps(plan: TimePlan | None, steps: int) -> int:
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
 
 
+def usual_save_every(steps: int, eval_every: int) -> int:
+    """Return the steps between checkpoints that a run has whose recipe leaves them open.
+
+    As it is evaluated, but a run that is killed loses no more than 500 steps, and a tenth of it.
+    """
+    return min(eval_every, 500, math.ceil(steps / 10))
+
+
 def choose_time_plan(
     path: Path,
     settings: TrainingSection,
@@ -183,12 +191,12 @@ def _first_plan(
     if settings.schedule == "noam":
         rate *= (d_model * max(settings.warmup_steps, 1)) ** -0.5
     eval_every = math.ceil(steps / evaluations)
+    save_every = min(usual_save_every(steps, eval_every), math.ceil(60 / costs.step))
     return TimePlan(
         minutes=minutes,
         recipe_steps=settings.max_steps,
         eval_every=eval_every,
-        save_every=settings.save_every
-        or max(min(eval_every, 500, math.ceil(60 / costs.step)), 1),
+        save_every=settings.save_every or max(save_every, 1),
         warmup_steps=min(settings.warmup_steps, steps // 5),
         learning_rate=rate,
         expected_steps=steps,

@@ -57,3 +57,9 @@ def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
 def shorter_warmup(max_steps: int) -> str:
     """Return the setting of a warm-up that leaves most of a run to what follows it."""
     return f"--set training.warmup_steps={max_steps // 10}"
+
+
+def twice_with_shorter_warmup(steps: int) -> dict[str, int]:
+    """Return the settings of a run of twice as many steps whose warm-up is a tenth of them."""
+    twice = 2 * steps
+    return {"training.max_steps": twice, "training.warmup_steps": twice // 10}

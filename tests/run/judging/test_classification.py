@@ -1,9 +1,17 @@
 """The verdict on a classifier: beside the most frequent label and counting words."""
 
+from pathlib import Path
+
 import pytest
 
+from weft.data.labelled import read_labelled
 from weft.predict.classifier import Classification
-from weft.run.judging.classification import judge, naive_bayes, with_labels
+from weft.run.judging.classification import (
+    _by_words,
+    judge,
+    naive_bayes,
+    with_labels,
+)
 from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
 
 
@@ -97,6 +105,17 @@ def test_counting_words_by_hand() -> None:
     assert tokens[:, 1].tolist() == pytest.approx([-1.3863, -1.3863, -0.6931], abs=1e-4)
     # ln of 3/5, 2/5
     assert prior.tolist() == pytest.approx([-0.5108, -0.9163], abs=1e-4)
+
+
+def test_words_are_counted_whatever_the_models_tokens_are(tmp_path: Path) -> None:
+    """The texts share their characters; only whole words tell the labels apart."""
+    rows = ["on no,a", "no on,a", "no no,a", "noon,b", "Noon noon,b", "on!,a", "7,b"]
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join(["text,label", *rows]))
+    text = read_labelled([file])
+    answers = _by_words(["a", "b"], text, text)
+    # what has no known word gets the most frequent label
+    assert answers == ["a", "a", "a", "b", "b", "a", "a"]
 
 
 def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:

@@ -10,6 +10,8 @@ from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
 from weft.folder.model_folder import RunFolder
 from weft.inspection.history import History, read_history
 from weft.tasks.task import training_hashes
+from weft.training.budget import TimePlan, read_time_plan
+from weft.training.schedule import about_long_warmup
 
 _PLANNED = ("warmup_steps", "learning_rate")
 
@@ -22,6 +24,8 @@ class Run:
     settings: dict[str, Any] | None
     history: History | None
     num_rows: int | None
+    # of a run that the clock ends
+    time_plan: TimePlan | None = None
 
     @classmethod
     def of(cls, folder: Path) -> "Run":
@@ -30,7 +34,9 @@ class Run:
         hashes = training_hashes(folder)
         num_rows = None if hashes is None else len(hashes.rows)
         verdict = _read_json(files.verdict)
-        return cls(verdict, _read_settings(files), _history(folder), num_rows)
+        settings = _read_settings(files)
+        time_plan = _read_time_plan(files, settings)
+        return cls(verdict, settings, _history(folder), num_rows, time_plan)
 
     @property
     def dev_losses(self) -> list[tuple[int, float]]:
@@ -67,6 +73,11 @@ class Run:
         return int((self.verdict or {}).get("step") or last)
 
     @property
+    def long_warmup(self) -> str:
+        """Say that its warm-up took more than half of its steps; "" for a shorter one."""
+        return about_long_warmup(self.warmup_steps, self.steps)
+
+    @property
     def planned_steps(self) -> int:
         """Count the steps that it was to make; 0 where they are not known."""
         return (self.verdict or {}).get("max_steps") or 0
@@ -93,6 +104,20 @@ def _read_settings(files: RunFolder) -> dict[str, Any] | None:
         return settings
     planned = {key: plan[key] for key in _PLANNED if key in plan}
     return {**settings, "training": {**settings.get("training", {}), **planned}}
+
+
+def _read_time_plan(
+    files: RunFolder, settings: dict[str, Any] | None
+) -> TimePlan | None:
+    """Return a run's plan by the clock; None where a number of steps has taken its place."""
+    try:
+        plan = read_time_plan(files.plan)
+    except FolderError:
+        return None
+    if settings is None or plan is None:
+        return None
+    steps = settings.get("training", {}).get("max_steps")
+    return plan if steps == plan.recipe_steps else None
 
 
 def _history(folder: Path) -> History | None:

@@ -6,7 +6,12 @@ from statistics import mean
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.run import Run
-from weft.training.schedule import about_long_warmup, shorter_warmup
+from weft.training.budget import more_steps
+from weft.training.schedule import (
+    about_long_warmup,
+    shorter_warmup,
+    twice_with_shorter_warmup,
+)
 
 # after the warm-up, from which on a loss that did not fall says something
 ENOUGH_STEPS = 50
@@ -60,7 +65,7 @@ def too_few_steps(evidence: Evidence) -> Cause | None:
 
 
 def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
-    """Find that a run ended while its loss fell, in the warm-up or soon after it.
+    """Find that a run ended while its loss fell, in its warm-up or soon after it.
 
     `chance` is the loss of guessing, `blind_chance` that of a new model, in nats.
     """
@@ -71,40 +76,69 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
         curve = run.dev_losses
     if not curve:
         return None
-    losses = [loss for _, loss in curve]
+    least = min(loss for _, loss in curve)
     last_step, last = curve[-1]
     steps, warmup = run.steps, run.warmup_steps
-    is_lowest = last <= min(losses) * 1.001
-    if not is_lowest:
-        return None
     if last > WORSE * blind_chance and last_step >= warmup + ENOUGH_STEPS:
         return None  # not for want of steps
+    if last > 1.001 * least:
+        return None
+    evidence = _early_by_curve(run, what, curve, chance)
+    if not evidence:
+        return None
+    advice = ""
+    has_learned = last <= 0.9 * chance or steps < warmup + ENOUGH_STEPS
+    rate = run.learning_rate
+    if rate and not has_learned:
+        ten_times = "ten times training.learning_rate, which is"
+        advice = (
+            f"; or start over with {ten_times} {rate:g}: it learned next to nothing"
+        )
+    if run.long_warmup:
+        evidence = f"{run.long_warmup}; {evidence}"
+    return Cause("too-few-steps", evidence, f"{longer(run)}{advice}")
+
+
+def _early_by_curve(
+    run: Run, what: str, curve: Sequence[tuple[int, float]], chance: float
+) -> str:
+    """Say that the loss still fell, or that the run ended in its warm-up or soon after it."""
+    steps, warmup = run.steps, run.warmup_steps
+    last_step, last = curve[-1]
     before = next(loss for step, loss in curve if 3 * step >= 2 * last_step)
-    remedy = (
-        "raise training.max_steps; the same command then continues from where it ended"
-    )
     if len(curve) >= 3 and last < 0.97 * before:
-        evidence = (
+        return (
             f"the {what} loss was still falling in the last third of {steps:,} steps, "
             f"from {before:.2f} to {last:.2f}"
         )
-        rate = run.learning_rate
-        if last > 0.9 * chance and rate and steps >= warmup + ENOUGH_STEPS:
-            ten_times = "ten times training.learning_rate, which is"
-            remedy += (
-                f"; or start over with {ten_times} {rate:g}: it learned next to nothing"
-            )
-    elif steps <= warmup:
-        evidence = f"{about_long_warmup(warmup, steps)}; the {what} loss was {last:.2f} in the end"
-        remedy = f"start over (--fresh) with {shorter_warmup(steps)}, or raise training.max_steps"
-    elif steps < warmup + ENOUGH_STEPS and (
-        len(curve) < 3 or last > FAR_FROM_LEARNED * chance
-    ):
+    if steps <= warmup:
+        return f"the {what} loss was {last:.2f} in the end"
+    is_far = len(curve) < 3 or last > FAR_FROM_LEARNED * chance
+    if steps < warmup + ENOUGH_STEPS and is_far:
         after = f" after {warmup:,} of warm-up" if warmup else ""
-        evidence = f"the run had {steps - warmup:,} steps{after}; the {what} loss was {last:.2f} then"
-    else:
-        return None
-    return Cause("too-few-steps", evidence, remedy)
+        return f"the run had {steps - warmup:,} steps{after}; the {what} loss was {last:.2f} then"
+    return ""
+
+
+def longer(run: Run) -> str:
+    """Say how a run gets twice its steps: it continues, or begins anew with a shorter warm-up."""
+    if run.long_warmup:
+        settings = [
+            f"--set {key}={value}"
+            for key, value in twice_with_shorter_warmup(run.steps).items()
+        ]
+        return f"start over: the same command with --fresh {' '.join(settings)}"
+    more = f"--set training.max_steps={more_steps(run.time_plan, run.steps)}"
+    instead = "" if run.time_plan is None else " in place of --minutes"
+    return f"give the same command with {more}{instead}; it continues where it ended"
+
+
+def _is_near_chance(run: Run, guessing: float) -> bool:
+    """Return whether neither the training loss in the end nor the last on dev is below guessing."""
+    losses = [loss for _, loss in run.train_losses]
+    dev = [loss for _, loss in run.dev_losses[-1:]]
+    ends = [_last_quarter(losses)] if losses else []
+    return min([*ends, *dev], default=0.0) > 0.9 * guessing
 
 
 def few_passes(evidence: Evidence) -> Cause | None:
@@ -117,7 +151,7 @@ def few_passes(evidence: Evidence) -> Cause | None:
     return Cause(
         "too-few-steps",
         f"{run.steps:,} steps went through the text less than {times}",
-        "raise training.max_steps; the same command then continues from where it ended",
+        longer(run),
     )
 
 
@@ -127,11 +161,9 @@ def not_learning(evidence: Evidence) -> Cause | None:
     if not losses:
         return None
     guessing = evidence.task.loss_of_guessing
-    last = _last_quarter(losses)
-    dev = [loss for _, loss in evidence.run.dev_losses[-1:]]
-    is_near_chance = min([last, *dev]) > 0.9 * guessing
-    if not is_near_chance:
+    if not _is_near_chance(evidence.run, guessing):
         return None
+    last = _last_quarter(losses)
     # larger steps where the loss hardly falls, smaller where it jumps
     advice = "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
     if losses[-1] < min(1.01 * min(losses), WORSE * evidence.task.loss_untrained):

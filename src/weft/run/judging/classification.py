@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.data.base import spread
 from weft.data.check.rows import alike_in_words, alike_labels
+from weft.data.known import words_of
 from weft.data.labelled import LabelledText, label_counts, named
 from weft.data.normalize import replace_surrogates
 from weft.predict.classifier import Classification as Answer
@@ -42,7 +43,9 @@ def judge_classifier(
     dev = dev.sample(MOST_JUDGED)
     train = train.sample(MOST_COUNTED)
     answers = task.predictor().classify(dev.texts)
-    by_words = None if task.config.multi_label else _by_words(task, train, dev)
+    by_words = None
+    if not task.config.multi_label:
+        by_words = _by_words(task.config.labels, train, dev)
     judgement = judge(dev.texts, dev.labels, answers, by_words)
     return with_labels(judgement, train_counts, dev_counts)
 
@@ -141,7 +144,7 @@ def naive_bayes(
     np.ndarray[tuple[int, int], np.dtype[np.float64]],
     np.ndarray[tuple[int], np.dtype[np.float64]],
 ]:
-    """Return log-probabilities of tokens by label, (V, C), and of labels, (C,).
+    """Return log-probabilities of words by label, (V, C), and of labels, (C,).
 
     Each counts once more than it was seen.
     """
@@ -153,19 +156,22 @@ def naive_bayes(
 
 
 def _by_words(
-    task: Classification, train: LabelledText, dev: LabelledText
+    labels: Sequence[str], train: LabelledText, dev: LabelledText
 ) -> list[str]:
     """Return the labels that naive Bayes gives to dev."""
-    labels = task.config.labels
-    encode = task.tokenizers[0].encode_batch
     number = {label: i for i, label in enumerate(labels)}
     targets = [number[label] for (label,) in train.labels]
-    vocab_size = task.config.vocab_size
-    rows = encode(train.texts)
-    tokens, prior = naive_bayes(rows, targets, len(labels), vocab_size)
+    # whole words, whatever the model's own tokens are: two recipes have the same bar
+    ids: dict[str, int] = {}
+    rows = [
+        [ids.setdefault(word, len(ids)) for word in words_of(text)]
+        for text in train.texts
+    ]
+    by_label, prior = naive_bayes(rows, targets, len(labels), len(ids))
     answers = []
-    for row in encode(dev.texts):
-        scores = tokens[list(set(row))].sum(0) + prior
+    for text in dev.texts:
+        known = {ids[word] for word in words_of(text) if word in ids}
+        scores = by_label[list(known)].sum(0) + prior
         answers.append(labels[int(scores.argmax())])
     return answers
 

@@ -26,6 +26,7 @@ from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 
 MOST_HELPS = 2
+TOO_FEW_STEPS = "too-few-steps"
 
 
 def judge_run(
@@ -61,7 +62,10 @@ def _judge(
     evaluations = history.evaluations if history else []
     values, _ = deciding(evaluations)
     improves = history is not None and has_room(evaluations, history.rates)
-    helps = _helps(folder, task, improves, is_stopped)
+    run = Run.of(folder)
+    if is_stopped:  # what stands in the folder is of a run that is being published
+        run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})
+    causes = explain_run(task, run)
     how = "rises"
     if isinstance(task, Translation):
         found = judge_translator(task, texts.train, texts.dev)
@@ -76,24 +80,16 @@ def _judge(
             task, texts.train, texts.dev, scores.get("dev_loss"), by_heart
         )
         how = "falls"
-    is_flat = len(values) >= FEWEST and not improves
-    return found.with_curve(how if improves else "", helps, is_flat)
-
-
-def _helps(
-    folder: Path, task: Task[Any, Any, Any], improves: bool, is_stopped: bool
-) -> list[str]:
-    """Return what would help, by the run's own figures; that it ended early is said already."""
-    run = Run.of(folder)
-    if is_stopped:  # what stands in the folder is of a run that is being published
-        run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})
-    said = improves and not is_stopped
-    causes = [
-        cause
-        for cause in explain_run(task, run)
-        if not (said and cause.code == "too-few-steps")
+    needs_steps = any(cause.code == TOO_FEW_STEPS for cause in causes)
+    is_flat = len(values) >= FEWEST and not improves and not needs_steps
+    # a curve that still improves says that longer helps, but not that the warm-up is too long
+    said = improves and not is_stopped and not run.long_warmup
+    helps = [
+        f"{cause.evidence}; {cause.remedy}"
+        for cause in causes
+        if not (said and cause.code == TOO_FEW_STEPS)
     ]
-    return [f"{cause.evidence}; {cause.remedy}" for cause in causes[:MOST_HELPS]]
+    return found.with_curve(how if improves else "", helps[:MOST_HELPS], is_flat)
 
 
 def _history(folder: Path) -> History | None:

@@ -1,0 +1,71 @@
+"""What the verdict of a run says would help, by its curve and the figures of its run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from weft.folder.model_folder import RunFolder
+from weft.kernels.machine import Machine
+from weft.recipes.file import build_recipe
+from weft.run.finishing import _texts_again
+from weft.run.judging.judgement import NOT_YET, Judgement
+from weft.run.judging.verdict import judge_run
+from weft.run.origin import read_record
+from weft.tasks.choice import load_task
+
+PLAIN = Machine("cpu", "float32", 1, "tests are small")
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    """A run whose loss fell to its end, and whose model knows little."""
+    copy = tmp_path / "model"
+    shutil.copytree(tiny_folder, copy)
+    return copy
+
+
+def judged(folder: Path, monkeypatch: pytest.MonkeyPatch, improves: bool) -> Judgement:
+    """The verdict on a model that is not usable yet, whose curve improves or is flat."""
+    monkeypatch.setattr("weft.run.judging.verdict.has_room", lambda *curve: improves)
+    monkeypatch.setattr(
+        "weft.run.judging.verdict.judge_translator",
+        lambda *given: Judgement(NOT_YET, ["half of the translations repeat"]),
+    )
+    origin = read_record(RunFolder(folder))
+    texts, _ = _texts_again(origin, build_recipe(origin["recipe"], "recipe"))
+    return judge_run(folder, load_task(folder, PLAIN), texts, {})
+
+
+def test_a_curve_that_rises_says_by_itself_that_longer_helps(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = judged(folder, monkeypatch, improves=True)
+    assert found.still_improves
+    assert not any("max_steps" in one for one in found.helps)
+
+
+def test_a_warm_up_that_is_too_long_is_told_beside_a_curve_that_rises(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = RunFolder(folder)
+    record = json.loads(files.recipe.read_bytes())
+    record["recipe"]["training"]["warmup_steps"] = 100
+    files.recipe.write_text(json.dumps(record))
+    found = judged(folder, monkeypatch, improves=True)
+    assert (
+        sum("--fresh --set training.max_steps=240" in one for one in found.helps) == 1
+    )
+
+
+def test_scores_that_do_not_rise_after_too_few_steps_are_not_called_flat(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then a longer run is proposed, as the figures of the run ask for one."""
+    monkeypatch.setattr("weft.run.judging.verdict.FEWEST", 0)
+    found = judged(folder, monkeypatch, improves=False)
+    assert any("--set training.max_steps=240" in one for one in found.helps)
+    assert not found.is_flat
+    monkeypatch.setattr("weft.run.judging.verdict.explain_run", lambda *given: [])
+    assert judged(folder, monkeypatch, improves=False).is_flat
