@@ -6,8 +6,8 @@ Without files it learns English to German from Weft's built-in sentences: BLEU 9
 never saw, in 3.2 minutes on one thread of an AMD EPYC server. `weft train` gives the same at the
 same settings (tests/test_example.py), to the last bit where it takes the plain form of its loss.
 Names are those of src/weft; a comment says in which file a part stands there. Sections are the
-paper's: Vaswani et al. 2017. B batch, L length, D d_model, H heads, K width of a head,
-V vocabulary.
+paper's: Vaswani et al. 2017. B batch, L length, D d_model, H heads, d_k width of a
+head, V vocabulary.
 """
 
 import itertools
@@ -120,13 +120,13 @@ def sinusoids(num_positions: int, d_model: int) -> Tensor:  # model/positions.py
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """Return softmax(QK^T / sqrt(K)) V, equation 1: (B, H, L, K)."""
+    """Return softmax(Q K^T / sqrt(d_k)) V, equation 1: (B, H, L, d_k)."""
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ value
 
 
 class MultiHeadAttention(nn.Module):  # model/attention.py
-    """H attentions side by side, each on its own projection of width K, section 3.2.2."""
+    """H attentions side by side, each on its own projections of width d_k, section 3.2.2."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()

@@ -237,7 +237,7 @@ class LayerShape(Section):
 
     @property
     def dim_of_head(self) -> int:
-        """Return K, the width of one head's queries, keys and values."""
+        """Return d_k, the width of one head's queries, keys and values."""
         return self.head_dim or self.d_model // self.num_heads
 
     @property

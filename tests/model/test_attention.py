@@ -6,7 +6,7 @@ from torch import Tensor
 
 from weft.model.attention import MultiHeadAttention, attention, attention_mask
 
-B, T, S, H, K, D = 2, 5, 7, 3, 11, 13  # H x K is not D
+B, T, S, H, D_K, D = 2, 5, 7, 3, 11, 13  # H x D_K is not D
 Pair = tuple[Tensor, Tensor]
 
 
@@ -17,7 +17,7 @@ def sigmoid(x: float) -> float:
 @pytest.fixture
 def heads() -> MultiHeadAttention:
     torch.manual_seed(1)
-    module = MultiHeadAttention(D, H, K, dropout=0.0, bias=True)
+    module = MultiHeadAttention(D, H, D_K, dropout=0.0, bias=True)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.normal_(std=0.5)
@@ -70,7 +70,7 @@ def test_by_hand_two_heads_of_arange_weights(recorded: bool) -> None:
         for parameter in module.parameters():
             parameter.copy_(torch.arange(4.0).view(2, 2))
     x = torch.eye(2)[None]
-    # Head 1 has queries, keys and values 0, 1; head 2 has 2, 3; with K = 1 the scores are plain
+    # Head 1 has queries, keys and values 0, 1; head 2 has 2, 3; with d_k = 1 the scores are plain
     # products.
     first = [0.5, sigmoid(1)]  # scores (0, 0) and (0, 1)
     second = [2 + sigmoid(6 - 4), 2 + sigmoid(9 - 6)]  # scores (4, 6) and (6, 9)
@@ -250,7 +250,7 @@ def test_dropped_weights_are_made_up_for() -> None:
 
 def test_dropout_acts_in_training_alone(inputs: Pair, recorded: bool) -> None:
     torch.manual_seed(6)
-    module = MultiHeadAttention(D, H, K, dropout=0.5, bias=True)
+    module = MultiHeadAttention(D, H, D_K, dropout=0.5, bias=True)
     x, memory = inputs
     assert not torch.equal(
         cross_attend(module, x, memory, None, recorded),

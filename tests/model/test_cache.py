@@ -5,7 +5,7 @@ import torch
 
 from weft.model.cache import CausalCache, DecoderCache, KeysValues, LayerCache
 
-N, H, T, S, K, LAYERS = 3, 2, 5, 7, 11, 2
+N, H, T, S, D_K, LAYERS = 3, 2, 5, 7, 11, 2
 AnyCache = CausalCache | DecoderCache
 Make = Callable[..., AnyCache]
 
@@ -17,7 +17,7 @@ some_rows = pytest.mark.parametrize(
 
 
 def drawn(rows: int, length: int, generator: torch.Generator) -> KeysValues:
-    key, value = torch.randn(2, rows, H, length, K, generator=generator)
+    key, value = torch.randn(2, rows, H, length, D_K, generator=generator)
     return KeysValues(key, value)
 
 
@@ -84,7 +84,7 @@ def test_select(make: Make, rows: list[int]) -> None:
 def test_select_keeps_as_many_rows_as_it_is_given(rows: list[int]) -> None:
     chosen = torch.tensor(rows, dtype=torch.long)
     assert decoder().select(chosen).memory_padding.shape == (len(rows), S)
-    assert causal().select(chosen).layers[1].value.shape == (len(rows), H, T, K)
+    assert causal().select(chosen).layers[1].value.shape == (len(rows), H, T, D_K)
 
 
 def test_select_leaves_the_old_one_as_it_was(make: Make) -> None:
@@ -113,8 +113,8 @@ def test_extended_has_the_new_ones_behind() -> None:
 
 def test_an_empty_beginning_has_no_say_in_the_type() -> None:
     new = KeysValues(
-        torch.ones(N, H, 1, K, dtype=torch.bfloat16),
-        torch.ones(N, H, 1, K, dtype=torch.bfloat16),
+        torch.ones(N, H, 1, D_K, dtype=torch.bfloat16),
+        torch.ones(N, H, 1, D_K, dtype=torch.bfloat16),
     )
     empty = drawn(N, 0, torch.Generator())
     assert empty.extended(new).key.dtype == torch.bfloat16

@@ -173,7 +173,7 @@ def test_shared_keys_and_values_are_those_of_all_heads_they_serve(
 
 def test_queries_and_keys_are_normed_before_they_are_turned(shake: Shake) -> None:
     """However large the input, a score is bounded: by the gains, here 1, and the square root of
-    K.
+    d_k.
     """
     attention = MultiHeadAttention(
         8, 2, 4, 0.0, False, rotary=True, query_key_norm=True

@@ -134,8 +134,8 @@ class Attention:
     key: Linear
     value: Linear
     output: Linear
-    query_gain: Float[Tensor, "K"] | None = None
-    key_gain: Float[Tensor, "K"] | None = None
+    query_gain: Float[Tensor, "d_k"] | None = None
+    key_gain: Float[Tensor, "d_k"] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Weights:
     """The weights of a Transformer; without an encoder a language model.
 
     `activation` and `norm` are names of `weft.kernels.activations`. `rotary`: cosines and sines,
-    (L, K / 2) each.
+    (L, d_k / 2) each.
     """
 
     num_heads: int

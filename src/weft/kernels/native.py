@@ -27,7 +27,7 @@ HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 
 
 class Heads(ctypes.Structure):
-    """A tensor of (B, H, L, K), each K in one piece: where it lies, and its strides in numbers."""
+    """A tensor (B, H, L, d_k), each d_k in one piece: where it lies, and its strides in numbers."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -48,7 +48,7 @@ class Mask(ctypes.Structure):
 
 
 class Sizes(ctypes.Structure):
-    """B, H, queries, keys and K of an attention."""
+    """B, H, queries, keys and d_k of an attention."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)

@@ -134,9 +134,9 @@ def gated(
 
 
 def rotated(
-    x: Float[Tensor, "B H L K"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
-) -> Float[Tensor, "B H L K"]:
-    """Turn pairs of numbers by angles: the i-th of both halves of K by their position's i-th."""
+    x: Float[Tensor, "B H L d_k"], cos: Float[Tensor, "L _"], sin: Float[Tensor, "L _"]
+) -> Float[Tensor, "B H L d_k"]:
+    """Turn pairs of numbers by angles: the i-th of both halves of d_k by their position's i-th."""
     are_float32 = cos.dtype == sin.dtype == torch.float32
     if are_float32 and is_native(x, cos, sin):
         return training.applied(training.Rotated, x, cos, sin)
@@ -149,12 +149,12 @@ def rotated(
 
 
 def attention(
-    query: Float[Tensor, "B H T K"],
-    key: Float[Tensor, "B H S K"],
-    value: Float[Tensor, "B H S K"],
+    query: Float[Tensor, "B H T d_k"],
+    key: Float[Tensor, "B H S d_k"],
+    value: Float[Tensor, "B H S d_k"],
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
-) -> Float[Tensor, "B H T K"]:
+) -> Float[Tensor, "B H T d_k"]:
     """Compute attention by the native kernel; plain: `weft.model.attention.attention`."""
     return training.applied(training.Attention, query, key, value, mask, dropout)
 

@@ -313,7 +313,7 @@ void product(float* c, const float* a, const float* b, int64_t rows, int64_t inn
 
 extern "C" {
 
-// A tensor of (B, H, L, K), each K in one piece; strides in numbers.
+// A tensor of (B, H, L, d_k), each d_k in one piece; strides in numbers.
 struct Heads {
     void* data;
     int64_t batch, head, position;

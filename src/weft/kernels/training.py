@@ -488,17 +488,17 @@ def _count_workspace(sizes: native.Sizes, mask: Tensor | None) -> None:
 
 
 def _dense(x: Tensor) -> Tensor:
-    """Return x with each vector of K numbers in one piece; a copy where it is not so."""
+    """Return x with each vector of d_k numbers in one piece; a copy where it is not so."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _heads_like(x: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L K"]:
+def _heads_like(x: Float[Tensor, "B H L d_k"]) -> Float[Tensor, "B H L d_k"]:
     """Make an empty tensor of x's shape, in which the heads of a position lie side by side."""
     batch, heads, length, width = x.shape
     return x.new_empty(batch, length, heads, width).transpose(1, 2)
 
 
-def _grads_like(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K"]]:
+def _grads_like(*heads: Float[Tensor, "B H L d_k"]) -> list[Float[Tensor, "B H L d_k"]]:
     """Make empty tensors for the gradients of queries, keys and values.
 
     Gradients of what shares a piece of memory lie side by side in one, for `_side_by_side`.
@@ -515,7 +515,7 @@ def _grads_like(*heads: Float[Tensor, "B H L K"]) -> list[Float[Tensor, "B H L K
 
 
 def _heads(x: Tensor) -> Any:
-    """Describe a tensor of (B, H, L, K) to a kernel; it must live as long as the call."""
+    """Describe a tensor of (B, H, L, d_k) to a kernel; it must live as long as the call."""
     return ctypes.byref(native.Heads(x.data_ptr(), *x.stride()[:3]))
 
 

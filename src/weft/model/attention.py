@@ -1,9 +1,11 @@
 """Attention: scaled dot products, the masks they work under, and the heads around them.
 
 Shapes, here and in every room of the model: B batch, S source length, T target length, L any
-length, D d_model, H heads, J heads of keys and values, K head_dim, F d_ff, V vocabulary, N rows
-while decoding (B x beam_size); of a classifier: C labels, E width of the vector of a text, G
-n-grams. Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
+length, D d_model, H heads, J heads of keys and values, d_k head_dim (the paper's d_k and d_v),
+F d_ff, V vocabulary, N rows while decoding (B x beam_size); of a classifier: C labels, E width of
+the vector of a text, G n-grams. "_" is any number.
+
+Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 """
 
 import math
@@ -45,7 +47,7 @@ def attention_mask(
 ) -> Bool[Tensor, "..."] | None:
     """Make a mask: True = may attend, ready to broadcast to (B, H, queries, keys).
 
-    All masks of a Transformer are made here.
+    All masks of a Transformer are made here (section 3.2.3).
 
     `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a
     query may not see the future: the last query stands at the last key, the one before it one key
@@ -53,12 +55,16 @@ def attention_mask(
     are the row's positions, and none sees another text; padding, numbered 0, is one of them. None
     means that everything may be attended.
     """
+    # no query attends to padding
     visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
+    # texts that were packed into one row do not see each other
     if segments is not None:
         same = segments[:, None, :, None] == segments[:, None, None, :]
         visible = same if visible is None else visible & same
+    # an encoder may look ahead, and a single query stands at the last key: it has no future
     if num_keys is None or num_queries == 1:
         return visible
+    # query i stands at key i + num_keys - num_queries, and sees that one and those before it
     device = None if visible is None else visible.device
     ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     past = ones.tril(num_keys - num_queries)
@@ -66,27 +72,29 @@ def attention_mask(
 
 
 def attention(
-    query: Float[Tensor, "B H T K"],
-    key: Float[Tensor, "B H S K"],
-    value: Float[Tensor, "B H S K"],
+    query: Float[Tensor, "B H T d_k"],
+    key: Float[Tensor, "B H S d_k"],
+    value: Float[Tensor, "B H S d_k"],
     mask: Bool[Tensor, "..."] | None = None,
     dropout: float = 0.0,
-) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"]]:
-    """Compute softmax(QK^T / sqrt(K)) V and its weights (equation 1): the formula.
+) -> tuple[Float[Tensor, "B H T d_k"], Float[Tensor, "B H T S"]]:
+    """Compute softmax(Q K^T / sqrt(d_k)) V (equation 1), and the weights, which are the softmax.
 
-    A query that may attend to nothing gets zeros.
-
-    Each pass over the scores costs time, so the smaller queries are scaled, and masked scores get a
-    large negative number added, which costs nothing in backward.
+    Q, K and V are `query`, `key` and `value`, those of all heads at once. A query that may attend
+    to nothing gets zeros.
     """
-    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+    d_k = query.shape[-1]
+    # Q K^T / sqrt(d_k); Q is divided, since it has fewer numbers than the product
+    scores = (query / math.sqrt(d_k)) @ key.transpose(-2, -1)
     if mask is None:
         weights = scores.softmax(-1)
     else:
-        # finite: a row of -inf alone would become NaN
+        # Where a query may not attend, a large negative number makes its weight zero. It is added,
+        # which costs nothing in backward, and finite: a row of -inf alone would become NaN.
         least = torch.finfo(scores.dtype).min / 2
         added = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, least)
         weights = (scores + added).softmax(-1)
+        # a query that may attend to nothing has so far spread its weight over all that is masked
         sees_something = mask.any(-1, keepdim=True)
         if not sees_something.all():
             weights = weights.masked_fill(~sees_something, 0.0)
@@ -94,44 +102,50 @@ def attention(
 
 
 def attend(
-    query: Float[Tensor, "B H T K"],
-    key: Float[Tensor, "B H S K"],
-    value: Float[Tensor, "B H S K"],
+    query: Float[Tensor, "B H T d_k"],
+    key: Float[Tensor, "B H S d_k"],
+    value: Float[Tensor, "B H S d_k"],
     mask: Mask = None,
     dropout: float = 0.0,
     maps: list[Tensor] | None = None,
     plain: bool = False,
-) -> Float[Tensor, "B H T K"]:
-    """Compute softmax(QK^T / sqrt(K)) V in one of three ways, which differ by rounding alone.
+) -> Float[Tensor, "B H T d_k"]:
+    """Compute equation 1, softmax(Q K^T / sqrt(d_k)) V, by the fastest code for these tensors.
 
-    All attention of a Transformer comes through here, and here alone the way is chosen:
+    There are three: the formula as it stands in `attention`, Weft's native kernel, and PyTorch's
+    fused kernel. They differ by rounding, and in what dropout draws. All attention of a Transformer
+    comes through here, and here alone one of them is chosen.
 
-    - `attention`, the formula, where it is asked for: `plain`, or with `maps`, to which the weights
-      before dropout are appended. Also for gradients on a CPU without the next.
-    - The native kernel for gradients on a CPU, where `operations` has one for these tensors.
-    - PyTorch's fused kernel for all else. On a CPU its backward is slower than the formula's.
+    `plain` asks for the formula. To `maps` the weights before dropout are appended.
     """
+    # Only the formula has the weights, and only in it a reader can watch each step.
     if maps is not None or plain:
         context, weights = attention(query, key, value, mask, dropout)
         if maps is not None:
             maps.append(weights.detach())
         return context
+    # Training on a CPU: the native kernel is the fastest, where it can be had.
     if query.requires_grad and operations.fits_attention(query, key, value):
         return operations.attention(query, key, value, mask, dropout)
+    # Training on a CPU without it: PyTorch's kernel is slower in backward than the formula.
     if query.requires_grad and query.device.type == "cpu":
         return attention(query, key, value, mask, dropout)[0]
+    # Training on a GPU, and everything without gradients.
     return F.scaled_dot_product_attention(query, key, value, mask, dropout)
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each on its own projection of width K (section 3.2.2).
+    """H attentions side by side, each on its own projections of width d_k (section 3.2.2).
 
-    K is free of d_model: the heads' outputs, H x K wide together, are projected back to D. With
-    `rotary`, queries and keys are turned by their positions. With fewer `key_value_heads`, each of
-    these J serves H / J heads (Ainslie et al. 2023, "GQA"). With `query_key_norm`, each query and
-    key is divided by its root mean square and multiplied by learned gains before it is turned
-    (Henry et al. 2020, "Query-Key Normalization for Transformers", where it was divided by its
-    length).
+    `query`, `key`, `value` and `output` are the paper's W^Q, W^K, W^V and W^O; each of the first
+    three holds the matrices of all heads. d_k may be any width: the heads' outputs, H x d_k wide
+    together, are projected back to D.
+
+    Three options are not in the paper. With `rotary`, queries and keys are turned by their
+    positions. With fewer `key_value_heads`, each of these J serves H / J heads (Ainslie et al.
+    2023, "GQA"). With `query_key_norm`, each query and key is divided by its root mean square and
+    multiplied by learned gains before it is turned (Henry et al. 2020, "Query-Key Normalization for
+    Transformers", where it was divided by its length).
     """
 
     def __init__(
@@ -151,7 +165,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
         self.rotary = rotary
         self.key_value_heads = key_value_heads or num_heads
-        # whether `attend` takes the formula even where a kernel computes the same sooner
+        # whether `attend` takes the formula even where a kernel computes the same faster
         self.plain = False
         self.query = nn.Linear(d_model, num_heads * head_dim, bias=bias)
         self.key = nn.Linear(d_model, self.key_value_heads * head_dim, bias=bias)
@@ -172,26 +186,29 @@ class MultiHeadAttention(nn.Module):
 
         With a `memory`, the keys and values of another text, it is cross-attention. Else it is
         self-attention, over x and the `past`, the cached keys and values of the positions before x:
-        what is returned is then the longer past. With `maps`, the weights (before dropout) are
-        appended.
+        what is returned is then the longer past. To `maps` the weights before dropout are appended.
         """
         if memory is None:
-            query, memory = self.queries_keys_values(x, past)
+            # self-attention: queries, keys and values are all projections of x
+            query, attended = self.queries_keys_values(x, past)
         else:
+            # cross-attention: `keys_values` projected the memory once for all target positions
             query = self.queries(x)
-        context = attend(
+            attended = memory
+        heads = attend(
             query,
-            self._for_all_heads(memory.key),
-            self._for_all_heads(memory.value),
+            self._for_all_heads(attended.key),
+            self._for_all_heads(attended.value),
             mask,
             self.dropout if self.training else 0.0,
             maps,
             self.plain,
         )
-        joined = context.transpose(1, 2).flatten(2)
-        return operations.linear(joined, self.output), memory
+        # Concat(head_1, ..., head_h) W^O
+        concatenated = heads.transpose(1, 2).flatten(2)
+        return operations.linear(concatenated, self.output), attended
 
-    def queries(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T K"]:
+    def queries(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T d_k"]:
         """Project x, which begins at position 0, to queries."""
         query = operations.linear(x, self.query)
         return self._placed_heads(query, 0, self.query_norm)
@@ -204,11 +221,12 @@ class MultiHeadAttention(nn.Module):
 
     def queries_keys_values(
         self, x: Float[Tensor, "B L D"], past: KeysValues | None = None
-    ) -> tuple[Float[Tensor, "B H L K"], KeysValues]:
+    ) -> tuple[Float[Tensor, "B H L d_k"], KeysValues]:
         """Project x, which stands behind the `past`, to queries, keys and values in one product.
 
         The keys and values returned are those of the past and of x.
         """
+        # the position of the first row of x
         first = 0 if past is None else past.length
         query, key, value = operations.linears(x, self.query, self.key, self.value)
         queries = self._placed_heads(query, first, self.query_norm)
@@ -218,22 +236,30 @@ class MultiHeadAttention(nn.Module):
 
     def _placed_heads(
         self, x: Float[Tensor, "B L _"], first: int, norm: nn.RMSNorm | None
-    ) -> Float[Tensor, "B _ L K"]:
+    ) -> Float[Tensor, "B _ L d_k"]:
         """Split queries or keys into heads, norm them, and turn them by their positions."""
+        # each head's vectors by themselves, and in float32: the mean of squares needs it
         if norm is not None:
             precise = torch.promote_types(x.dtype, torch.float32)
-            heads = self._split_heads(x).transpose(1, 2).to(precise)  # B L _ K
-            x = operations.normed(heads, norm).type_as(x).flatten(2)
+            vectors = self._split_width(x).to(precise)
+            x = operations.normed(vectors, norm).type_as(x).flatten(2)
         heads = self._split_heads(x)
         return rotate(heads, first) if self.rotary else heads
 
-    def _split_heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L K"]:
-        batch, length, width = x.shape
-        heads = width // self.head_dim
-        return x.view(batch, length, heads, self.head_dim).transpose(1, 2)
+    def _split_heads(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B _ L d_k"]:
+        """Cut each position's vector into those of the heads, and order them by head."""
+        return self._split_width(x).transpose(1, 2)
 
-    def _for_all_heads(self, x: Float[Tensor, "B J S K"]) -> Float[Tensor, "B H S K"]:
+    def _split_width(self, x: Float[Tensor, "B L _"]) -> Float[Tensor, "B L _ d_k"]:
+        """Cut each position's vector into those of the heads."""
+        batch, length, width = x.shape
+        return x.view(batch, length, width // self.head_dim, self.head_dim)
+
+    def _for_all_heads(
+        self, x: Float[Tensor, "B J S d_k"]
+    ) -> Float[Tensor, "B H S d_k"]:
         """Repeat each key and value for every head that it serves."""
+        # in the paper each serves one
         if self.key_value_heads == self.num_heads:
             return x
         return x.repeat_interleave(self.num_heads // self.key_value_heads, dim=1)

@@ -15,8 +15,8 @@ from torch import Tensor
 class KeysValues:
     """The keys and values of one attention, one of each a position."""
 
-    key: Float[Tensor, "N J L K"]
-    value: Float[Tensor, "N J L K"]
+    key: Float[Tensor, "N J L d_k"]
+    value: Float[Tensor, "N J L d_k"]
 
     @property
     def length(self) -> int:

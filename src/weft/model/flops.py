@@ -4,8 +4,8 @@ Matrix products alone are counted, and of tokens alone: norms, activations, drop
 embedding lookups, the optimizer and all padding are left out, as is whatever is computed twice.
 
 A weight costs 2 operations a token forward and 4 backward (Kaplan et al. 2020, "Scaling Laws for
-Neural Language Models", section 2.1); attention 12 x H x K for each query and each key of its text,
-a third of them forward (Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a
+Neural Language Models", section 2.1); attention 12 x H x d_k for each query and each key of its
+text, a third of them forward (Chowdhery et al. 2022, "PaLM", appendix B). As there, the keys that a
 causal mask hides are counted too.
 """
 
@@ -105,7 +105,7 @@ def _weights(*parts: nn.Module) -> int:
 
 
 def _width(part: nn.Module) -> int:
-    """Sum H x K over all attentions."""
+    """Sum H x d_k over all attentions."""
     return sum(
         m.num_heads * m.head_dim
         for m in part.modules()

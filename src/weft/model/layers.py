@@ -19,9 +19,9 @@ from weft.model.cache import KeysValues, LayerCache
 
 
 class GatedFeedForward(nn.Module):
-    """outer(f(gate(x)) * inner(x)): one linear map says how much of another goes through.
+    """outer(activation(gate(x)) * inner(x)): one linear map says how much of another goes through.
 
-    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6.
+    The paper has no gate. Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -42,9 +42,9 @@ class GatedFeedForward(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with an activation between them, the same at every position.
+    """outer(activation(inner(x))), two linear maps, the same at every position (section 3.3).
 
-    Source: Vaswani et al. 2017, section 3.3, equation 2, whose activation is ReLU.
+    With ReLU it is the paper's equation 2, max(0, x W_1 + b_1) W_2 + b_2.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -64,10 +64,13 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """x + dropout(f(norm(x))) with `norm_first`, else the paper's norm(x + dropout(f(x))).
+    """The connection around a sublayer: the paper's norm(x + dropout(sublayer(x))).
 
-    With `sandwich_norm` x + dropout(norm'(f(norm(x)))): what is added has a norm of its own (Ding
-    et al. 2021, "CogView", section 2.4).
+    It is LayerNorm(x + Sublayer(x)) of section 3.1 with the dropout of section 5.4. Two other forms
+    are later work. With `norm_first` it is x + dropout(sublayer(norm(x))), which can be
+    trained without warm-up (Xiong et al. 2020, "On Layer Normalization in the Transformer
+    Architecture"). With `sandwich_norm` it is x + dropout(after(sublayer(norm(x)))): what is added
+    has a norm of its own (Ding et al. 2021, "CogView", section 2.4).
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -78,11 +81,13 @@ class Residual(nn.Module):
         self.norm_first = shape.norm_first
 
     def forward(
-        self, x: Float[Tensor, "B L D"], f: Callable[[Tensor], Tensor]
+        self, x: Float[Tensor, "B L D"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B L D"]:
+        # the paper's form
         if not self.norm_first:
-            return self.norm(operations.add_dropped(x, f(x), self.dropout))
-        y = f(operations.normed(x, self.norm))
+            return self.norm(operations.add_dropped(x, sublayer(x), self.dropout))
+        y = sublayer(operations.normed(x, self.norm))
+        # what half precision gave is normed in float32, as x is
         if self.after is not None:
             precise = torch.promote_types(y.dtype, torch.float32)
             y = operations.normed(y.to(precise), self.after)
@@ -90,7 +95,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention over the source, then feed-forward."""
+    """Self-attention over the source, then feed-forward (section 3.1)."""
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
@@ -115,7 +120,10 @@ class EncoderLayer(nn.Module):
 
 
 class CausalLayer(nn.Module):
-    """A decoder layer without a memory: causal self-attention, then feed-forward."""
+    """A decoder layer without a memory: causal self-attention, then feed-forward.
+
+    Language models are made of it; the paper has none.
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
@@ -133,6 +141,7 @@ class CausalLayer(nn.Module):
         """Compute the states of the new positions x; return them and the longer past."""
         maps = None if record is None else record.decoder
 
+        # a residual takes a function of one tensor; the longer past leaves it on the side
         def self_attention(y: Tensor) -> Tensor:
             nonlocal past
             out, past = self.self_attention(y, past=past, mask=mask, maps=maps)
@@ -144,12 +153,16 @@ class CausalLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention over the memory, then feed-forward."""
+    """Causal self-attention, cross-attention over the memory, then feed-forward (section 3.1).
+
+    The memory is the encoder's output. The same layer decodes all positions at once in training,
+    and the next one while translating: its `cache` has keys and values of all before.
+    """
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
         self.self_attention = build_attention(shape)
-        # two texts have no positions in common
+        # never rotary: a position of the target means nothing in the source
         self.cross_attention = build_attention(shape, rotary=False)
         self.feed_forward = build_feed_forward(shape)
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(3))
@@ -173,6 +186,7 @@ class DecoderLayer(nn.Module):
         past = cache.past
         memory = cache.memory
 
+        # a residual takes a function of one tensor; the longer past leaves it on the side
         def self_attention(y: Tensor) -> Tensor:
             nonlocal past
             out, past = self.self_attention(y, past=past, mask=mask, maps=self_maps)

@@ -1,6 +1,7 @@
 """The position of a token: a vector added to its embedding, or an angle of queries and keys.
 
-Shapes: the legend in `weft.model.attention`.
+Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, section 3.5; the angles
+are later work, see `rotate`.
 """
 
 import torch
@@ -14,9 +15,12 @@ from weft.kernels import operations
 def sinusoids(
     num_positions: int, d_model: int, base: float = 10_000.0
 ) -> Float[Tensor, "L D"]:
-    """Compute sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (section 3.5)."""
+    """Compute sin(pos / base^(2i/D)) in dimension 2i, its cos in 2i + 1 (section 3.5).
+
+    The rows are the positions pos, from 0 on; D is even.
+    """
     position = torch.arange(num_positions, dtype=torch.float64)
-    dimension = torch.arange(0, d_model, 2, dtype=torch.float64)
+    dimension = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     frequency = base ** (-dimension / d_model)
     angle = position[:, None] * frequency
     pairs = torch.stack([angle.sin(), angle.cos()], dim=-1)
@@ -34,7 +38,10 @@ def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
 
 
 class Positions(nn.Module):
-    """A table of one vector a position; the kinds below differ in where it comes from."""
+    """A table of one vector a position, which embeddings add to the tokens' vectors.
+
+    SinusoidalPositions computes it, LearnedPositions learns it, NoPositions has zeros.
+    """
 
     table: Tensor
 
@@ -63,7 +70,7 @@ class Positions(nn.Module):
 
 
 class SinusoidalPositions(Positions):
-    """The paper's fixed positions; nothing of them is learned or saved."""
+    """The paper's `sinusoids`; nothing of them is learned or saved."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
@@ -81,7 +88,7 @@ class NoPositions(Positions):
 
 
 class LearnedPositions(Positions):
-    """A table of learned vectors, one a position."""
+    """Learned vectors, the paper's other choice (section 3.5; row E of its Table 3)."""
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
@@ -94,7 +101,7 @@ def angles(
     head_dim: int,
     base: float = 10_000.0,
 ) -> tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]]:
-    """Compute cosine and sine of each position's angle for each pair of a head's numbers."""
+    """Compute cosine and sine of the angle pos / base^(2i/d_k) of each position's pair i."""
     dimension = torch.arange(
         0,
         head_dim,
@@ -108,14 +115,14 @@ def angles(
 
 
 def rotate(
-    x: Float[Tensor, "B H L K"], first: int = 0, base: float = 10_000.0
-) -> Float[Tensor, "B H L K"]:
-    """Turn each vector by its position: the i-th number of each half make a pair, turned by pos /
-    base^(2i/K).
+    x: Float[Tensor, "B H L d_k"], first: int = 0, base: float = 10_000.0
+) -> Float[Tensor, "B H L d_k"]:
+    """Turn each vector by its position: rotary positions, which no embedding adds.
 
-    The product of a turned query and a turned key depends on how far apart they stand, not on
-    where. K is even. Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position
-    Embedding", equation 34.
+    Number i of the first half and number i of the second are a pair, which is turned by the angle
+    pos / base^(2i/d_k); d_k is even. The product of a turned query and a turned key depends on how
+    far apart they stand, not on where. Source: Su et al. 2021, "RoFormer: Enhanced Transformer with
+    Rotary Position Embedding", equation 34.
     """
     precise = torch.promote_types(x.dtype, torch.float32)
     length = x.shape[-2]

@@ -29,7 +29,10 @@ _POSITIONS = {
 
 
 class Embedding(nn.Module):
-    """Token vectors, times sqrt(D) where the recipe scales them, plus positions, then dropout."""
+    """Token vectors times sqrt(D), plus positions, then dropout (sections 3.4, 3.5 and 5.4).
+
+    Without `scale_embeddings` the vectors are taken as they are.
+    """
 
     def __init__(self, shape: LayerShape, tokens: nn.Embedding) -> None:
         super().__init__()
@@ -47,9 +50,11 @@ class Embedding(nn.Module):
         places: Int[Tensor, "B L"] | None = None,
         beside: Sequence[Float[Tensor, "B L D"]] = (),
     ) -> Float[Tensor, "B L D"]:
-        """Embed ids, the first of which stands at position `first`, or each at its own of `places`.
+        """Embed ids.
 
-        The vectors `beside` are added to those of the tokens before they are scaled.
+        They stand at the positions from `first` on. With `places` each stands at the position given
+        there: texts that are packed into one row begin at 0 each. `beside` has the vectors of a
+        language model's n-grams and matches, which are added to those of the tokens before scaling.
         """
         if places is None:
             positions = self.positions(ids.shape[1], first)
@@ -60,11 +65,14 @@ class Embedding(nn.Module):
 
 
 class Seq2SeqTransformer(nn.Module):
-    """Encoder and decoder stacks; `forward` gives the logits of every target position.
+    """Encoder and decoder (section 3.1); `forward` computes the logits of each target position.
+
+    The softmax over the logits (section 3.4) is a part of the loss (`weft.training.loss`), and of
+    the search for a translation.
 
     With `joint` both sides share one vocabulary. `tie_embeddings` then makes source embedding,
-    target embedding and output projection one matrix; two vocabularies tie the last two (section
-    3.4).
+    target embedding and output projection one matrix, as in the paper; two vocabularies tie the
+    last two.
     """
 
     def __init__(
@@ -129,7 +137,7 @@ class Seq2SeqTransformer(nn.Module):
     def encode(
         self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
     ) -> Float[Tensor, "B S D"]:
-        """Encode source ids to memory; padding is never attended to."""
+        """Encode source ids to the memory, z of section 3; padding is never attended to."""
         mask = attention_mask(src == self.pad_id)
         x = self.src_embedding(src)
         for layer in self.encoder:
@@ -139,7 +147,11 @@ class Seq2SeqTransformer(nn.Module):
     def prefill(
         self, src: Int[Tensor, "B S"], record: AttentionRecord | None = None
     ) -> DecoderCache:
-        """Read the source; return the cache that decoding starts from."""
+        """Encode the source; return the cache that decoding starts from.
+
+        It has the memory's keys and values of each decoder layer, projected once, and no target
+        position yet.
+        """
         memory = self.encode(src, record)
         return DecoderCache(
             tuple(layer.start(memory) for layer in self._decoder_layers()),
@@ -152,20 +164,26 @@ class Seq2SeqTransformer(nn.Module):
         cache: DecoderCache,
         record: AttentionRecord | None = None,
     ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
-        """Decode new target positions after the cache; return their states and the longer cache."""
+        """Decode new target positions after the cache; return their states and the longer cache.
+
+        In training these are all positions at once, while translating the newest one.
+        """
         first = cache.length
         length = ids.shape[1]
+        # Each position sees itself and those before it. Padding of the target needs no mask: it
+        # stands on the right, where no real position looks, and the loss leaves it out.
         mask = attention_mask(None, length, first + length)
         mask = None if mask is None else mask.to(ids.device)
         memory_mask = attention_mask(cache.memory_padding)
         x = self.tgt_embedding(ids, first)
         layers = []
-        for layer, seen in zip(self.decoder, cache.layers, strict=True):
-            x, extended = layer(x, seen, mask, memory_mask, record)
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            x, extended = layer(x, layer_cache, mask, memory_mask, record)
             layers.append(extended)
         return self.decoder_norm(x), DecoderCache(tuple(layers), cache.memory_padding)
 
     def _decoder_layers(self) -> Iterator[DecoderLayer]:
+        """Yield the decoder's layers by their own type, which a ModuleList does not keep."""
         return (layer for layer in self.decoder if isinstance(layer, DecoderLayer))
 
 
