@@ -1,6 +1,8 @@
 """Every activation and norm of the table works in all engines, or falls back and says so."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -8,13 +10,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import weft
+from weft.__main__ import main
 from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.engine.weights import build_engine, why_no_engine
 from weft.kernels import activations, native, operations
 from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, Activation, Norm
+from weft.kernels.machine import choose_machine
 from weft.model.layers import FeedForward, GatedFeedForward
 from weft.model.transformer import Seq2SeqTransformer
+from weft.tasks.translation import Translation
 
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 2, "dropout": 0.0}
 SRC, TGT = [5, 7, 9, 1], [2, 4, 6, 8]
@@ -132,6 +138,56 @@ def test_without_native_code_pytorch_computes_and_the_reason_is_said(
     assert why_no_engine(model, "cpu", "float32") == "mish has no native code"
 
 
+@pytest.mark.parametrize("name", ["relu2", "rms"])
+def test_a_run_with_an_entry_without_native_code(
+    name: str,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A new entry trains and translates with kernels "auto"; what PyTorch computes is said.
+
+    It takes the place of one that has native code, whose name a recipe may use.
+    """
+
+    class OtherNorm(nn.RMSNorm):
+        pass
+
+    def build(width: int, eps: float, _: bool) -> OtherNorm:
+        return OtherNorm(width, eps=eps)
+
+    monkeypatch.setitem(ACTIVATIONS, "relu2", Activation(nn.Mish))
+    monkeypatch.setitem(NORMS, "rms", Norm(OtherNorm, build))
+    key = "model.activation" if name in ACTIVATIONS else "model.norm"
+    out = tmp_path / "model"
+    settings = (
+        *tiny_settings,
+        "training.kernels=auto",
+        "training.max_steps=2",
+        f"{key}={name}",
+    )
+    verdict = weft.train(out=out, train=write_pairs(60), settings=settings, quiet=True)
+    assert verdict.outcome == "done"
+    said = f"{name} has no native code; PyTorch computes it, which takes longer"
+    assert said in verdict.notes
+    model = Translation.load(out, choose_machine("float32")).model
+    assert {nn.Mish, OtherNorm} & {type(module) for module in model.modules()}
+    text = "cat sees dog."
+    (translation,) = weft.load(out).translate([text])
+    (plain,) = weft.load(out, kernels="torch").translate([text])
+    assert translation.text == plain.text
+    monkeypatch.setattr(sys, "argv", ["weft", "translate", str(out), text])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert ended.value.code in (0, None)
+    assert printed.out == f"{translation.text}\n"
+    assert f"{name} has no native code" in printed.err
+
+
 def test_a_norm_without_native_code_is_pytorchs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -151,7 +207,11 @@ def test_a_norm_without_native_code_is_pytorchs(
 def test_a_number_without_native_code_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(ACTIVATIONS, "silu", Activation(nn.SiLU, number=99))
+    """So the numbers of vectors.h end with the table's: each, and no more, is in both."""
+    numbers = [entry.number for entry in ACTIVATIONS.values()]
+    known = sorted(number for number in numbers if number is not None)
+    assert known == list(range(len(known)))
+    monkeypatch.setitem(ACTIVATIONS, "silu", Activation(nn.SiLU, number=len(known)))
     part = GatedFeedForward(shape(activation="swiglu"))
     with pytest.raises(RuntimeError, match="native kernels failed"):
         part(torch.randn(2, 3, 24))

@@ -1,9 +1,8 @@
 """The table of activations and norms: what they are in PyTorch, and in native code.
 
 The model builds its parts from it, the kernels of training and the decoding engine find in it what
-they have code for. A new entry runs everywhere by its PyTorch module, once its name is among those
-that `weft.config` lets a recipe use. For native code, its struct joins those in vectors.h, and the
-entry gets the struct's number there.
+they have code for. What has no native code PyTorch computes, and a run and `weft translate` say so.
+CONTRIBUTING.md has the steps that add an activation or a norm.
 """
 
 from collections.abc import Callable
@@ -37,13 +36,15 @@ class Activation:
     power: int | None = None
 
 
+# To add one: a line here, and its name in `LayerShape.activation` of config.py. That runs
+# everywhere, by PyTorch. Native code is a struct in vectors.h, whose number there then stands here.
 ACTIVATIONS = {
     "relu": Activation(nn.ReLU, number=0, power=1),
     "gelu": Activation(nn.GELU, number=1),
     "relu2": Activation(SquaredReLU, number=2, power=2),
     "silu": Activation(nn.SiLU, number=3),
 }
-# Feed-forward parts with a gate, and the activation of the gate.
+# Feed-forward parts with a gate, and the activation of the gate; a recipe names them as the others.
 GATES = {"swiglu": "silu", "geglu": "gelu"}
 
 AnyNorm: TypeAlias = nn.LayerNorm | nn.RMSNorm
@@ -71,10 +72,26 @@ def _rms_norm(width: int, eps: float, _: bool) -> nn.RMSNorm:
     return nn.RMSNorm(width, eps=eps)
 
 
+# To add one: a line here, and its name in `LayerShape.norm` of config.py. That runs everywhere, by
+# PyTorch; native code takes the mean away or does not, and divides by the root mean square.
 NORMS = {
     "layer": Norm(nn.LayerNorm, _layer_norm, centred=True),
     "rms": Norm(nn.RMSNorm, _rms_norm, centred=False),
 }
+
+
+def names_without_native_code(model: nn.Module) -> list[str]:
+    """List the activations and norms of a model that PyTorch computes on every machine."""
+    modules = {type(module) for module in model.modules()}
+    missing = [
+        name
+        for name, activation in ACTIVATIONS.items()
+        if activation.module in modules and activation.number is None
+    ]
+    for name, norm in NORMS.items():
+        if norm.module in modules and norm.centred is None:
+            missing.append(name)
+    return missing
 
 
 def activation_name(module: nn.Module) -> str:

@@ -197,9 +197,8 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             seed,
             first_id=self._first_id,
         )
-        return Prepared(
-            batches, self._describe(store, texts.train), tuple(self._lost(store))
-        )
+        notes = (*self._lost(store), *self.kernel_notes())
+        return Prepared(batches, self._describe(store, texts.train), notes)
 
     def _weigh(self, bag: NgramBag, store: TextStore, text: LabelledText) -> None:
         """Set the weights of a bag's rows by the text that it is trained on."""

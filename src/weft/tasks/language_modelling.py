@@ -163,7 +163,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             for why, n in store.dropped.items()
             if n
         )
-        return Prepared(batches, self._describe(store), tuple(lost))
+        notes = (*lost, *self.kernel_notes())
+        return Prepared(batches, self._describe(store), notes)
 
     def compute_loss(self, batch: WindowBatch) -> LossSums:
         with self.machine.autocast():

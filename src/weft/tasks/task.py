@@ -25,6 +25,7 @@ from weft.data.tokenizer import SMALLEST, Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.model_folder import FolderConfig, RunFolder, StoredModel
+from weft.kernels.activations import names_without_native_code
 from weft.kernels.machine import Machine
 from weft.model.attention import attend_plainly
 from weft.model.transformer import count_parameters
@@ -101,7 +102,10 @@ F = TypeVar("F", bound=FolderConfig)
 
 @dataclass(frozen=True)
 class Prepared(Generic[B]):
-    """A run's training batches; `description` says what they are of, `notes` what was left out."""
+    """A run's training batches; `description` says what they are of.
+
+    `notes` say what was left out, and what of the model has no native code.
+    """
 
     batches: Batches[Any]
     description: str
@@ -185,7 +189,17 @@ class Task(ABC, Generic[R, C, B]):
 
     @abstractmethod
     def prepare(self, stores: Path, texts: Texts[C], recipe: R) -> Prepared[B]:
-        """Return the batches to train on; encoded text is kept in the folder `stores`."""
+        """Return the batches to train on, and notes; encoded text is kept in `stores`."""
+
+    def kernel_notes(self) -> tuple[str, ...]:
+        """Say what PyTorch computes of the model although the machine's kernels are native."""
+        if self.machine.kernels != "native":
+            return ()
+        missing = names_without_native_code(self.model)
+        return tuple(
+            f"{name} has no native code; PyTorch computes it, which takes longer"
+            for name in missing
+        )
 
     @abstractmethod
     def compute_loss(self, batch: B) -> LossSums:

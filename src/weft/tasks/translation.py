@@ -207,7 +207,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             for why, n in store.dropped.items()
             if n
         )
-        return Prepared(batches, self._describe(store), tuple(lost))
+        notes = (*lost, *self.kernel_notes())
+        return Prepared(batches, self._describe(store), notes)
 
     def compute_loss(self, batch: Batch) -> LossSums:
         device = torch.device(self.machine.device)
