@@ -12,7 +12,13 @@ from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.search import (
+    BeamSettings,
+    Sentence,
+    Waiting,
+    continuous_search,
+    search_all,
+)
 from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine
 from weft.engine.weights import weights_of
@@ -73,11 +79,11 @@ def by_torch(job: dict[str, Any]) -> Translate:
     return lambda sources: by_length(batch, sources)
 
 
-def _beams(job: dict[str, Any]) -> Beams:
+def _beams(job: dict[str, Any]) -> BeamSettings:
     banned = (
         (PAD_ID, UNK_ID, BOS_ID, EOS_ID) if job["forced"] else (PAD_ID, UNK_ID, BOS_ID)
     )
-    return Beams(BOS_ID, EOS_ID, job["beam"], 1.0, 1, banned)
+    return BeamSettings(BOS_ID, EOS_ID, job["beam"], 1.0, 1, banned)
 
 
 def _sentences(job: dict[str, Any], sources: Sequence[Ids]) -> list[Sentence]:

@@ -119,6 +119,34 @@ def test_two_aligned_files(command: Command, tiny_folder: Path, tmp_path: Path) 
     assert any(note.startswith("left out: 1 pair ") for note in found["notes"])
 
 
+def test_what_was_cut_is_counted(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = write(tmp_path / "test.tsv", [("x" * 300, "Maus"), NEW[0], NEW[1]])
+    source = (
+        "1 of 3 sources have a sentence longer than the model reads, whose end was not translated; "
+        "make it several sentences, or train with a larger data.max_len"
+    )
+    output = (
+        "3 of 3 translations came to no end and were cut at their limit; "
+        "only training changes that limit (decoding.max_len_ratio, max_len_extra)"
+    )
+
+    def notes() -> list[str]:
+        asked = ("evaluate", tiny_folder, data, "--beam-size", 1)
+        found: list[str] = json.loads(command(*asked, "--json").lines[0])["notes"]
+        printed = [line for line in command(*asked).lines if line.startswith("note: ")]
+        assert printed == [f"note: {note}" for note in found]
+        return [note for note in found if " of 3 " in note]
+
+    assert notes() == [source]
+    monkeypatch.setattr("weft.predict.rows.wanted_output", lambda *_: 1)
+    assert notes() == [source, output]
+
+
 @pytest.mark.parametrize(("side", "name"), [(0, "sources"), (1, "targets")])
 def test_a_table_of_labels_is_doubted(
     command: Command, tiny_folder: Path, tmp_path: Path, side: int, name: str

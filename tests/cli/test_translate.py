@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.cli.answers import translation_cells
 from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
 from weft.inspection.translation import inspect_translation
 from weft.kernels.machine import choose_machine
-from weft.predict.prediction import Prediction
+from weft.predict.prediction import OutputLimit, Prediction
 from weft.predict.translator import Translator
 from weft.tasks.translation import Translation
 
@@ -575,7 +576,8 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
                 "tokens",
                 "token_log_probs",
             ),
-            *("repetition", "short", "source_cut", "unsure", "unknown_words"),
+            *("repetition", "short", "source_cut", "output_limit"),
+            *("unsure", "unknown_words"),
         },
     ] * 3
     assert objects[0]["text"] == expected[0] == objects[0]["n_best"][0]["text"]
@@ -592,6 +594,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "repetition": False,
         "short": False,
         "source_cut": False,
+        "output_limit": None,
         "unsure": False,
         "unknown_words": [],
     }
@@ -670,19 +673,32 @@ def test_what_is_cut_is_said_on_standard_error(
 
 
 def test_an_empty_translation_is_called_empty() -> None:
-    (said,) = _doubts(Prediction("", -1.0, False, 0, [], []), "cat sees dog.")
+    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "cat sees dog.")
     assert said.startswith("empty: the model answers nothing")
-    assert _doubts(Prediction("", -1.0, False, 0, [], []), " ") == []
+    assert _doubts(Prediction("", -1.0, 0, [], []), " ") == []
 
 
-def test_a_translation_that_comes_to_no_end_is_not_said_to_be_of_too_long_a_text() -> (
-    None
-):
-    (said,) = _doubts(Prediction("a b", -1.0, True, 1, [], []), "cat sees dog.")
-    assert said.startswith(
-        "truncated: the translation came to no end and was cut at its limit"
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        ("decoding.max_len_ratio", "only training changes that limit (decoding.max_len_ratio, max_len_extra)"),
+        ("model.max_len", "translate shorter texts; only training changes that limit (model.max_len)"),
+        ("exhaustive", "a larger number for exhaustive allows longer ones"),
+    ],
+)  # fmt: skip
+def test_a_translation_that_comes_to_no_end_is_said_to_be_cut_at_its_own_limit(
+    limit: OutputLimit, remedy: str
+) -> None:
+    endless = Prediction("a b", -1.0, 1, [], [], output_limit=limit)
+    end = (
+        f"truncated: the translation came to no end and was cut at its limit; {remedy}"
     )
-    assert "longer than the model reads" not in said
+    assert _doubts(endless, "cat sees dog.") == [end]
+    # where both were cut, both are said; a table's note has the word once
+    source, output = _doubts(replace(endless, source_cut=True), "cat sees dog.")
+    assert source.startswith("truncated: a sentence is longer than the model reads")
+    assert output == end
+    assert translation_cells(endless, [source, output]) == ["a b", "truncated"]
 
 
 def test_of_many_doubts_the_first_are_told_and_the_rest_counted(
@@ -1076,7 +1092,7 @@ def test_two_sentences_on_a_line_are_both_translated(
 def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
     text: str, forbids: bool
 ) -> None:
-    said = _doubts(Prediction("a a a", -1.0, False, 1, [], [], repetition=True), text)
+    said = _doubts(Prediction("a a a", -1.0, 1, [], [], repetition=True), text)
     assert len(said) == 1
     assert ("--no-repeat-ngrams" in said[0]) == forbids
 
@@ -1086,9 +1102,7 @@ def test_what_was_guessed_is_summed_up() -> None:
     for number in range(20):
         unknown = [f"w{number}"] if number < 12 else []
         guesses.see(
-            Prediction(
-                "x", -1.0, False, 1, [], [], unsure=number < 3, unknown_words=unknown
-            ),
+            Prediction("x", -1.0, 1, [], [], unsure=number < 3, unknown_words=unknown),
             number + 1,
         )
     words, unsure = guesses.lines()
@@ -1099,9 +1113,7 @@ def test_what_was_guessed_is_summed_up() -> None:
     assert unsure.startswith("note: of 3 of 20 texts the model is less sure")
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
-        guesses.see(
-            Prediction("x", -1.0, False, 1, [], [], unsure=number < 2), number + 1
-        )
+        guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 2), number + 1)
     assert guesses.lines() == []
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from weft.decoding.decoder import Hypothesis
-from weft.decoding.search import Beams, Sentence, search_all
+from weft.decoding.search import BeamSettings, Sentence, search_all
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine, log_mean
 from weft.errors import DivergedError
@@ -54,9 +54,9 @@ def engine(model: int) -> BatchedEngine[Prefixes]:
 
 SENTENCES = [Sentence(i, [i, 3 * i % 4], 8, [5] if i == 4 else []) for i in range(9)]
 BEAMS = [
-    Beams(BOS, EOS),
-    Beams(BOS, EOS, 3, 1.0, 3, banned_ids=(2,), no_repeat_ngrams=2),
-    Beams(BOS, EOS, 9, 0.5, 2),
+    BeamSettings(BOS, EOS),
+    BeamSettings(BOS, EOS, 3, 1.0, 3, banned_ids=(2,), no_repeat_ngrams=2),
+    BeamSettings(BOS, EOS, 9, 0.5, 2),
 ]
 
 
@@ -67,7 +67,7 @@ def test_the_mean_is_of_probabilities() -> None:
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
-def test_a_model_twice_finds_what_it_finds_alone(beams: Beams) -> None:
+def test_a_model_twice_finds_what_it_finds_alone(beams: BeamSettings) -> None:
     for models in ([3, 3], [3, 3, 3]):
         together = search_all(
             EnsembleEngine([engine(model) for model in models]), SENTENCES, beams
@@ -76,7 +76,7 @@ def test_a_model_twice_finds_what_it_finds_alone(beams: Beams) -> None:
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)
-def test_scores_are_those_of_the_mean_probabilities(beams: Beams) -> None:
+def test_scores_are_those_of_the_mean_probabilities(beams: BeamSettings) -> None:
     found = search_all(
         EnsembleEngine([engine(1), engine(2), engine(3)]), SENTENCES, beams
     )
@@ -105,7 +105,7 @@ def test_a_wide_beam_over_two_finds_their_best_output() -> None:
     """Of all outputs of up to three tokens, the most probable under the mean at every token."""
     sentence = Sentence(0, [2, 2], 3)
     (found,) = search_all(
-        EnsembleEngine([engine(1), engine(2)]), [sentence], Beams(BOS, EOS, 60)
+        EnsembleEngine([engine(1), engine(2)]), [sentence], BeamSettings(BOS, EOS, 60)
     ).values()
     best = (-math.inf, [0])
     for ids in [
@@ -137,4 +137,6 @@ def test_one_model_whose_output_is_no_number_is_told() -> None:
         step(ids, cache)[1],
     )
     with pytest.raises(DivergedError):
-        search_all(EnsembleEngine([engine(2), broken]), SENTENCES, Beams(BOS, EOS, 2))
+        search_all(
+            EnsembleEngine([engine(2), broken]), SENTENCES, BeamSettings(BOS, EOS, 2)
+        )

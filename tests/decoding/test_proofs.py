@@ -21,7 +21,7 @@ from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
 from weft.decoding.sampling import Sampling, sample_tokens
-from weft.decoding.search import Beams, Sentence, search_all
+from weft.decoding.search import BeamSettings, Sentence, search_all
 from weft.decoding.speculative import (
     Chooser,
     Draft,
@@ -189,7 +189,7 @@ def test_a_beam_of_one_is_greedy(kind: str) -> None:
     found = search_all(
         engine(kind),
         sentences,
-        Beams(BOS, EOS, 1, 0.7, banned_ids=BANNED),
+        BeamSettings(BOS, EOS, 1, 0.7, banned_ids=BANNED),
         batch_tokens=30,
     )
     assert {hypothesis.finished for hypothesis in expected} == {True, False}
@@ -209,7 +209,7 @@ def test_the_beam_over_slots_is_the_beam_over_batches(
         max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beam_size, length_penalty=alpha,
         n_best=n_best, banned_ids=BANNED,
     )  # fmt: skip
-    beams = Beams(BOS, EOS, beam_size, alpha, n_best, BANNED)
+    beams = BeamSettings(BOS, EOS, beam_size, alpha, n_best, BANNED)
     for workers, batch_tokens in ((1, 40), (3, 150)):
         found = search_all(engine(kind), sentences, beams, workers, batch_tokens)
         assert all(same(found[i], hypotheses) for i, hypotheses in enumerate(expected))
@@ -225,7 +225,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
     found = search_all(
         small,
         [Sentence(i, s, 4) for i, s in enumerate(SOURCES[:5])],
-        Beams(BOS, EOS, 512, alpha, 20, BANNED),
+        BeamSettings(BOS, EOS, 512, alpha, 20, BANNED),
     )
     for i, source in enumerate(SOURCES[:5]):
         expected = exhaustive_search(
@@ -292,7 +292,7 @@ def test_a_sentence_is_found_alike_in_any_company(kind: str, beam_size: int) -> 
     """Bit for bit, scores too: subsets, orders, workers and sizes of batches drawn at random."""
     sentences, beams = (
         sentences_of(SOURCES),
-        Beams(BOS, EOS, beam_size, 1.0, beam_size, BANNED),
+        BeamSettings(BOS, EOS, beam_size, 1.0, beam_size, BANNED),
     )
     alone = {
         s.number: search_all(engine(kind), [s], beams)[s.number] for s in sentences

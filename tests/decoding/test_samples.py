@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from weft.decoding.decoder import Hypothesis
-from weft.decoding.samples import Samples
+from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
-from weft.decoding.search import Beams, Sentence, Waiting, continuous_search
+from weft.decoding.search import BeamSettings, Sentence, Waiting, continuous_search
 from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError
 
@@ -49,7 +49,7 @@ def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
 
 
 def sample(
-    sentences: Sequence[Sentence], beams: Beams, slots: int = 4, step=step
+    sentences: Sequence[Sentence], beams: BeamSettings, slots: int = 4, step=step
 ) -> dict[int, list[Hypothesis]]:
     def prefill(some: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in some])
@@ -67,7 +67,9 @@ def samples(
     n: int = 0,
     **sampling,
 ):
-    return Samples(BOS, EOS, count, alpha, count, banned, n, Sampling(**sampling), seed)
+    return SampleSettings(
+        BOS, EOS, count, alpha, count, banned, n, Sampling(**sampling), seed
+    )
 
 
 SENTENCES = [Sentence(i, [i, 7 * i % 5, *range(i % 3)], 3 + i) for i in range(11)]
@@ -152,7 +154,7 @@ def test_probabilities_are_the_models_own_and_scores_those_of_a_search() -> None
 def test_where_the_best_token_alone_is_left_every_sample_is_greedy(
     settings: dict[str, float],
 ) -> None:
-    greedy = sample(SENTENCES, Beams(BOS, EOS))
+    greedy = sample(SENTENCES, BeamSettings(BOS, EOS))
     for number, found in sample(SENTENCES, samples(3, **settings)).items():
         assert [h.ids for h in found] == [greedy[number][0].ids] * 3
 

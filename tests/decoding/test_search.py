@@ -16,7 +16,13 @@ import torch
 
 from weft.decoding.decoder import Hypothesis, Step, StepInput, TopK
 from weft.decoding.reference import beam_search
-from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.search import (
+    BeamSettings,
+    Sentence,
+    Waiting,
+    continuous_search,
+    search_all,
+)
 from weft.engine.batched import BatchedDecoder
 from weft.errors import DivergedError, UsageError
 
@@ -120,7 +126,7 @@ def advanced(coarse: bool) -> Step[Batched]:
 
 
 def reference(
-    sentences: list[Sentence], beams: Beams, coarse: bool = False
+    sentences: list[Sentence], beams: BeamSettings, coarse: bool = False
 ) -> list[list[Hypothesis]]:
     return beam_search(
         advanced(coarse), Batched([(s.ids, ()) for s in sentences]), bos_id=BOS, eos_id=EOS,
@@ -150,16 +156,16 @@ def same(found: Hypothesis, expected: Hypothesis) -> bool:
 
 BEAMS = [
     *(
-        Beams(BOS, EOS, k, alpha, n)
+        BeamSettings(BOS, EOS, k, alpha, n)
         for k, n in ((1, 1), (2, 1), (3, 3), (5, 2))
         for alpha in (0.0, 1.0, -0.7)
     ),
-    Beams(BOS, EOS, 3, 1.0, 2, banned_ids=(2, 5)),
-    Beams(BOS, EOS, 20, 0.6, 4),  # more than the vocabulary has
+    BeamSettings(BOS, EOS, 3, 1.0, 2, banned_ids=(2, 5)),
+    BeamSettings(BOS, EOS, 20, 0.6, 4),  # more than the vocabulary has
 ]
 
 
-def own_steps(slots: int, beams: Beams, coarse: bool) -> BatchedDecoder[Batched]:
+def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[Batched]:
     """A decoder over a model's own steps: sentences begin together, and rows of its cache are kept,
     reordered and repeated.
     """
@@ -220,7 +226,7 @@ def test_a_wide_beam_finds_the_best_output_that_begins_so_and_repeats_nothing(
 ) -> None:
     """Against the enumeration of all outputs of up to four tokens; what is forced may repeat."""
     sentences = [Sentence(i, [i, 7 * i], 4, prefix) for i in range(4)]
-    beams = Beams(BOS, EOS, 400, 0.0, 1, no_repeat_ngrams=n)
+    beams = BeamSettings(BOS, EOS, 400, 0.0, 1, no_repeat_ngrams=n)
     found = search_all(Engine(), sentences, beams)
     for sentence in sentences:
         best, first = found[sentence.number][0], len(prefix)
@@ -242,7 +248,7 @@ def test_a_wide_beam_finds_the_best_output_that_begins_so_and_repeats_nothing(
 
 def test_a_prefix_is_kept_over_a_models_own_steps_too() -> None:
     sentences = [Sentence(i, [i, 3], 6, [5, 2] if i % 2 else []) for i in range(9)]
-    beams = Beams(BOS, EOS, 3, 1.0, 2)
+    beams = BeamSettings(BOS, EOS, 3, 1.0, 2)
     decoder = own_steps(4, beams, coarse=False)
     theirs = dict(continuous_search(decoder, Waiting(sentences), beams, 99))
     for number, hypotheses in search_all(Engine(), sentences, beams).items():
@@ -255,7 +261,11 @@ def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() ->
     decoder = Scripted(16, 2)
     assert (
         len(
-            dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS, 2), 20))
+            dict(
+                continuous_search(
+                    decoder, Waiting(sentences), BeamSettings(BOS, EOS, 2), 20
+                )
+            )
         )
         == 40
     )
@@ -274,7 +284,9 @@ def test_finished_sentences_make_room_for_waiting_ones() -> None:
     """
     sentences = drawn(40, seed=5)
     decoder = Scripted(4, 1)
-    found = dict(continuous_search(decoder, Waiting(sentences), Beams(BOS, EOS), 1000))
+    found = dict(
+        continuous_search(decoder, Waiting(sentences), BeamSettings(BOS, EOS), 1000)
+    )
     lens = [
         len(found[s.number][0].token_log_probs)
         for s in Waiting(sentences).take(40, 1000, False)
@@ -296,7 +308,11 @@ class Engine:
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 100])
 def test_several_workers_find_the_same(workers: int) -> None:
-    sentences, beams, engine = drawn(31, seed=7), Beams(BOS, EOS, 3, 1.0, 2), Engine()
+    sentences, beams, engine = (
+        drawn(31, seed=7),
+        BeamSettings(BOS, EOS, 3, 1.0, 2),
+        Engine(),
+    )
     found = search_all(engine, sentences, beams, workers)
     assert len(engine.made) == min(workers, 31)
     for i, hypotheses in enumerate(reference(sentences, beams)):
@@ -316,7 +332,7 @@ def test_one_worker_that_fails_ends_the_search() -> None:
 
     engine = Engine(Failing)
     with pytest.raises(MemoryError):
-        search_all(engine, drawn(2000, seed=8), Beams(BOS, EOS), 2)
+        search_all(engine, drawn(2000, seed=8), BeamSettings(BOS, EOS), 2)
     # all 2,000 take some 700 at least
     assert sum(decoder.steps for decoder in engine.made) < 500
 
@@ -357,7 +373,9 @@ def test_an_interrupted_search_ends_at_the_next_step(workers: int) -> None:
     thread = Thread(target=press)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        search_all(engine, sentences, Beams(BOS, EOS, 2), workers, batch_tokens=8)
+        search_all(
+            engine, sentences, BeamSettings(BOS, EOS, 2), workers, batch_tokens=8
+        )
     assert monotonic() - pressed[0] < 2
     thread.join()
     done = sum(decoder.steps for decoder in engine.made)
@@ -372,13 +390,15 @@ def test_what_is_no_number_is_told() -> None:
             return np.full_like(best, np.nan), ids, None
 
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        search_all(Engine(Broken), drawn(3, seed=9), Beams(BOS, EOS, 2))
+        search_all(Engine(Broken), drawn(3, seed=9), BeamSettings(BOS, EOS, 2))
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        search_all(Engine(), drawn(3, seed=9), Beams(BOS, EOS, 2, banned_ids=range(V)))
+        search_all(
+            Engine(), drawn(3, seed=9), BeamSettings(BOS, EOS, 2, banned_ids=range(V))
+        )
 
 
 def test_impossible_settings_are_refused() -> None:
     with pytest.raises(UsageError, match="n_best = 3 and beam_size = 2"):
-        Beams(BOS, EOS, 2, n_best=3)
+        BeamSettings(BOS, EOS, 2, n_best=3)
     with pytest.raises(UsageError, match="the output limit is 0 tokens"):
-        search_all(Engine(), [Sentence(0, [3], 0)], Beams(BOS, EOS))
+        search_all(Engine(), [Sentence(0, [3], 0)], BeamSettings(BOS, EOS))

@@ -283,11 +283,11 @@ def test_a_run_that_ended_in_its_warm_up_had_too_few_steps(
     assert not blaming_else & set(codes(found))
 
 
-def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def answer_with(monkeypatch: pytest.MonkeyPatch, text: str, **marks: Any) -> None:
     """Let translators say the same of everything."""
 
     def answers(self: Probe) -> list[Prediction]:
-        return [Prediction(text, 0.0, False, 1, [], []) for _ in self.text.src]
+        return [Prediction(text, 0.0, 1, [], [], **marks) for _ in self.text.src]
 
     monkeypatch.setattr(Probe, "predictions", property(answers))
 
@@ -309,6 +309,24 @@ def test_empty_translations_are_named_as_such(
     found = causes_of(tiny_folder, write_pairs(40))
     assert not {"one-translation", "too-short", "too-long"} & found.keys()
     assert "40 of 40" in found["empty-translations"].evidence
+
+
+def test_a_source_that_was_cut_is_no_translation_that_was(
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = write_pairs(40)
+    answer_with(monkeypatch, "Maus.", source_cut=True)
+    assert "cut-at-limit" not in causes_of(tiny_folder, pairs)
+    answer_with(monkeypatch, "Maus.", output_limit="decoding.max_len_ratio")
+    cause = causes_of(tiny_folder, pairs)["cut-at-limit"]
+    assert "40 of 40 translations were cut at 2 times the tokens" in cause.evidence
+    assert "a larger decoding.max_len_ratio" in cause.remedy
+    answer_with(monkeypatch, "Maus.", output_limit="model.max_len")
+    cause = causes_of(tiny_folder, pairs)["cut-at-limit"]
+    assert cause.evidence.endswith("positions of the model")
+    assert "a larger model.max_len" in cause.remedy
 
 
 def test_advises_nothing_that_is_set_already(

@@ -18,7 +18,13 @@ from torch import Tensor, nn
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.decoding.reference import beam_search
-from weft.decoding.search import Beams, Sentence, Waiting, continuous_search, search_all
+from weft.decoding.search import (
+    BeamSettings,
+    Sentence,
+    Waiting,
+    continuous_search,
+    search_all,
+)
 from weft.engine import bindings
 from weft.engine import weights as inference
 from weft.engine.batched import BatchedDecoder
@@ -312,7 +318,7 @@ def test_both_searches_find_the_same(
         Sentence(i, row, limit)
         for i, (row, limit) in enumerate(zip(sources, limits, strict=True))
     ]
-    beams = Beams(BOS, EOS, beam_size, alpha, n_best, banned)
+    beams = BeamSettings(BOS, EOS, beam_size, alpha, n_best, banned)
     found = search_all(
         build_engine(model, "cpu", "float32"),
         sentences,
@@ -396,7 +402,7 @@ def test_a_shortlist_too_leaves_each_row_to_itself(
         )
         for i in range(23)
     ]
-    beams = Beams(BOS, EOS, 3, 1.0, 2)
+    beams = BeamSettings(BOS, EOS, 3, 1.0, 2)
     for kind in bindings.KINDS:
         with subtests.test(kind=kind):
             engine = Engine(weights_of(model), kind)
@@ -425,7 +431,7 @@ def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> Non
         states, cache = model.decode(newest[:, None], cache)
         return model.output(states[:, -1]), cache
 
-    beams = Beams(BOS, EOS, 3, 1.0, 2)
+    beams = BeamSettings(BOS, EOS, 3, 1.0, 2)
     with torch.inference_mode():
         found = dict(
             continuous_search(

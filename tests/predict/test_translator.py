@@ -22,7 +22,7 @@ from weft.engine.bindings import Engine
 from weft.engine.weights import build_engine, weights_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
-from weft.predict.prediction import Prediction, repeats
+from weft.predict.prediction import Alternative, Prediction, repeats
 from weft.predict.rows import Member
 from weft.predict.segments import RowLengths
 from weft.predict.settings import DecodingSettings
@@ -185,9 +185,7 @@ def test_one_text_needs_no_list():
 @pytest.mark.parametrize("text", ["", " ", "\n", "\t \r\n", "\u3000"])
 def test_a_text_with_nothing_in_it_gives_nothing_and_the_model_is_not_asked(text):
     model = Echo()
-    assert translator(model).translate([text]) == [
-        Prediction("", None, False, 0, [], [])
-    ]
+    assert translator(model).translate([text]) == [Prediction("", None, 0, [], [])]
     assert model.batches == []
 
 
@@ -232,7 +230,7 @@ def test_line_breaks_become_spaces_on_both_sides():
 def test_n_best_are_alternatives_by_score_the_translation_first():
     (found,) = translator(Whim()).translate(["a cat"], beam_size=6, n_best=4)
     assert len(found.n_best) == 4
-    assert found.n_best[0] == type(found.n_best[0])(found.text, found.score)
+    assert found.n_best[0] == Alternative(found.text, found.score, False)
     scores = [alternative.score for alternative in found.n_best]
     assert scores == sorted(scores, reverse=True)
     assert len({alternative.text for alternative in found.n_best}) == 4
@@ -243,10 +241,10 @@ def test_a_prediction_becomes_plain_json():
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert set(line) == {
         "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
-        "short", "source_cut", "unsure", "unknown_words",
+        "short", "source_cut", "output_limit", "unsure", "unknown_words",
     }  # fmt: skip
     assert line["tokens"] == ["a", "<eos>"]
-    assert line["n_best"] == [{"text": "a", "score": found.score}]
+    assert line["n_best"] == [{"text": "a", "score": found.score, "truncated": False}]
 
 
 # Long texts
@@ -430,12 +428,66 @@ def test_endless_output_stops_at_a_limit_tied_to_the_input_and_says_so(beam_size
     )
     # ceil(1.5 × 3) + 3 and 1.5 × 8 + 3; the end counts
     assert [p.text for p in found] == ["a" * 8, "a" * 15]
-    assert all(p.truncated for p in found)
+    assert all(p.truncated and p.output_cut and not p.source_cut for p in found)
+    assert {p.output_limit for p in found} == {"decoding.max_len_ratio"}
 
 
 def test_the_output_never_outgrows_the_model():
     (found,) = translator(Endless(max_len=16)).translate(["abcdefghijklm"])
     assert (len(found.text), found.truncated) == (15, True)
+    assert found.output_limit == "model.max_len"
+
+
+def test_the_limit_that_allows_least_is_named():
+    # 3 source ids: 3 new tokens by the recipe, 2 more with the prefix, 4 by the positions
+    def limit_of(max_len, text="ab", **settings):
+        here = translator(Endless(max_len), max_len_ratio=1.0, max_len_extra=0)
+        (found,) = here.translate([text], **settings)
+        return len(found.token_log_probs), found.output_limit
+
+    assert limit_of(20) == (3, "decoding.max_len_ratio")
+    assert limit_of(20, prefix="cc") == (5, "decoding.max_len_ratio")
+    assert limit_of(4) == (3, "decoding.max_len_ratio")
+    assert limit_of(3) == (2, "model.max_len")
+    assert limit_of(5, prefix="cc") == (4, "model.max_len")
+    assert limit_of(20, "a", exhaustive=1) == (1, "exhaustive")
+    assert limit_of(20, "a", exhaustive=4) == (2, "decoding.max_len_ratio")
+
+
+def test_source_and_translation_are_cut_each_for_itself():
+    here = translator(Echo(), max_src_len=10, max_len_ratio=0.5, max_len_extra=0)
+    (found,) = here.translate(["abcdefghijklmnop"], beam_size=1)
+    assert (found.source_cut, found.output_limit) == (True, "decoding.max_len_ratio")
+    (whole,) = translator(Echo(), max_src_len=10).translate(["abcdefghijklmnop"])
+    assert (whole.truncated, whole.source_cut, whole.output_cut) == (True, True, False)
+
+
+class Hesitant(FakeModel):
+    """Says "a" likelier than the end, twice; then it ends."""
+
+    def next_logits(self, src, prefix):
+        (a,) = letters().encode("a")
+        logits = torch.full((letters().vocab_size,), -torch.inf)
+        logits[EOS_ID] = 3.0 if len(prefix) > 1 else -3.0
+        logits[a] = 0.0
+        return logits
+
+
+def test_what_ended_stands_before_what_was_cut_whatever_the_scores():
+    """Under a tight limit a poor translation that ends hides a better one, and is not marked."""
+    tight = translator(Hesitant(), max_len_ratio=1.0, max_len_extra=0)
+    (found,) = tight.translate(["a"], beam_size=3, n_best=3)
+    assert [(one.text, one.truncated) for one in found.n_best] == [
+        ("a", False),
+        ("", False),
+        ("aa", True),
+    ]
+    assert found.score < found.n_best[-1].score
+    assert not found.truncated
+    (free,) = translator(Hesitant()).translate(["a"], beam_size=2)
+    assert (free.text, free.truncated) == ("aa", False)
+    # a stream stops without a mark
+    assert "".join(tight.stream("a")) == "aa"
 
 
 @pytest.mark.parametrize(

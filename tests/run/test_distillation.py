@@ -544,10 +544,10 @@ def test_flagged_translations_are_left_out_and_counted(
     call: Distill, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flags = {
-        2: {"truncated": True},
+        2: {"source_cut": True},
         3: {"repetition": True},
         5: {"text": ""},
-        7: {"truncated": True},
+        7: {"output_limit": "decoding.max_len_ratio"},
     }
     monkeypatch.setattr(Translator, "translate_stream", flagging(flags))
     verdict = call(tmp_path / "out")

@@ -76,8 +76,12 @@ def label_cells(
 
 
 def translation_cells(prediction: "Prediction", doubts: Sequence[str]) -> list[str]:
-    """Return the cells of a translation: the text, and its doubts in a word each."""
-    notes = [doubt.partition(":")[0] for doubt in doubts]
+    """Return the cells of a translation: the text, and its doubts in a word each.
+
+    Where both the source and the translation were cut, the word for it stands there once.
+    """
+    words = [doubt.partition(":")[0] for doubt in doubts]
+    notes = list(dict.fromkeys(words))
     if prediction.unsure:
         notes.append("unsure")
     return [prediction.text, "; ".join(notes)]

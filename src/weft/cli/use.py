@@ -441,18 +441,19 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
 
 def _doubts(prediction: "Prediction", text: str) -> list[str]:
     """Return the doubts about a translation of `text`."""
+    from weft.predict.prediction import HOW_TO_CHANGE
     from weft.predict.text import looks_like_sentence
 
     doubts = []
-    if prediction.truncated and prediction.source_cut:
+    if prediction.source_cut:
         doubts.append(
             "truncated: a sentence is longer than the model reads, and its end was not translated; "
             "make it several"
         )
-    elif prediction.truncated:
+    if prediction.output_limit is not None:
+        remedy = HOW_TO_CHANGE[prediction.output_limit]
         doubts.append(
-            "truncated: the translation came to no end and was cut at its limit "
-            "(decoding.max_len_ratio, max_len_extra)"
+            f"truncated: the translation came to no end and was cut at its limit; {remedy}"
         )
     if prediction.repetition and looks_like_sentence(text):
         doubts.append(

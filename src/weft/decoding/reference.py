@@ -85,10 +85,10 @@ def beam_search(
     a sentence's hypotheses; those that end in eos leave the beam for the sentence's pool of its
     `n_best` best finished ones. A sentence is done when no live hypothesis can still enter that
     pool, however its length may turn out, so that stopping early changes no result; or at its
-    limit, where what is still live counts as unfinished and stands after everything finished. A
-    list is shorter than `n_best` where the beam met fewer hypotheses. Equal candidates: the earlier
-    hypothesis, then the lower id. The rest as in `greedy_search`, which a beam of 1 equals exactly.
-    `watch` is told every step of the first sentence.
+    limit, where what is still live counts as unfinished and stands after everything finished,
+    whatever the scores. A list is shorter than `n_best` where the beam met fewer hypotheses. Equal
+    candidates: the earlier hypothesis, then the lower id. The rest as in `greedy_search`, which a
+    beam of 1 equals exactly. `watch` is told every step of the first sentence.
     """
     if not 1 <= n_best <= beam_size:
         raise UsageError(

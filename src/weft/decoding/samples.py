@@ -23,12 +23,12 @@ from weft.decoding.decoder import (
     TopK,
 )
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
-from weft.decoding.search import NO_NUMBERS, Beams, Extensions, Search, Sentence
+from weft.decoding.search import NO_NUMBERS, BeamSettings, Extensions, Search, Sentence
 from weft.errors import DivergedError
 
 
 @dataclass(frozen=True)
-class Samples(Beams):
+class SampleSettings(BeamSettings):
     """The settings of sampling: `beam_size` samples of each sentence, all given, in the order of
     their numbers.
 
@@ -48,9 +48,9 @@ class Samples(Beams):
 class _Sampler(Search):
     """The state of sampling: a beam holds a sentence's samples, each until its end."""
 
-    settings: Samples
+    settings: SampleSettings
 
-    def __init__(self, decoder: Decoder, settings: Samples, budget: int) -> None:
+    def __init__(self, decoder: Decoder, settings: SampleSettings, budget: int) -> None:
         super().__init__(decoder, settings, budget)
         num_sentences = decoder.num_sentences
         # of each sentence, by sample and position

@@ -37,7 +37,7 @@ NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logit
 
 
 @dataclass(frozen=True)
-class Beams:
+class BeamSettings:
     """The settings of a beam search; as the arguments of `reference.beam_search`.
 
     `no_repeat_ngrams` n above 0 lets no n tokens in a row occur twice in an output (Paulus et al.
@@ -81,7 +81,7 @@ class Sentence:
 def search_all(
     engine: Engine,
     sentences: Sequence[Sentence],
-    beams: Beams,
+    settings: BeamSettings,
     workers: int = 1,
     batch_tokens: int = 4096,
 ) -> dict[int, list[Hypothesis]]:
@@ -95,7 +95,7 @@ def search_all(
     """
     waiting = Waiting(sentences)
     workers = max(1, min(workers, len(sentences)))
-    budget = max(1, batch_tokens // beams.beam_size)
+    budget = max(1, batch_tokens // settings.beam_size)
     total_len = sum(len(sentence.ids) for sentence in sentences)
     mean_len = total_len / max(len(sentences), 1)
     per_worker = -(-len(sentences) // workers)
@@ -104,8 +104,8 @@ def search_all(
 
     def work() -> dict[int, list[Hypothesis]]:
         try:
-            decoder = engine.session(num_sentences, beams.beam_size)
-            return dict(continuous_search(decoder, waiting, beams, budget))
+            decoder = engine.session(num_sentences, settings.beam_size)
+            return dict(continuous_search(decoder, waiting, settings, budget))
         except BaseException:
             waiting.stop()  # the others need not go on
             raise
@@ -155,7 +155,7 @@ class Waiting:
 
 
 def continuous_search(
-    decoder: Decoder, waiting: Waiting, beams: Beams, budget: int
+    decoder: Decoder, waiting: Waiting, settings: BeamSettings, budget: int
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done.
 
@@ -164,19 +164,19 @@ def continuous_search(
     `budget` limits the source tokens of the active sentences. Raises DivergedError
     where the logits of a row are not numbers.
     """
-    search = beams.search(decoder, budget)
+    search = settings.search(decoder, budget)
     while not waiting.stopped and search.fill(waiting):
         yield from search.advance()
 
 
 def streamed_search(
-    decoder: Decoder, sentence: Sentence, beams: Beams
+    decoder: Decoder, sentence: Sentence, settings: BeamSettings
 ) -> Iterator[int]:
     """Yield the tokens of a sentence's only hypothesis, eos too, each after its step.
 
     Raises as the search.
     """
-    search = beams.search(decoder, len(sentence.ids))
+    search = settings.search(decoder, len(sentence.ids))
     waiting = Waiting([sentence])
     while search.fill(waiting):
         list(search.advance())
@@ -199,7 +199,7 @@ class Search:
     active.
     """
 
-    def __init__(self, decoder: Decoder, settings: Beams, budget: int) -> None:
+    def __init__(self, decoder: Decoder, settings: BeamSettings, budget: int) -> None:
         self.decoder = decoder
         self.settings = settings
         self.budget = budget
@@ -271,18 +271,23 @@ class Search:
     def advance(self) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Extend every live hypothesis by one token; yield the sentences that are done by it."""
         active = np.flatnonzero(self.numbers >= 0)
-        positions = self.lengths[active]
+        positions = self.lengths[active]  # of the newest token of each beam, bos at 0
         self._make_room(int(positions.max()) + 1)
+        # k candidates a hypothesis are enough: the k best of a beam are among them
         top_log_probs, top_ids = self._candidates(active)  # A k m
+        # all candidates of a beam compete, so that a hypothesis may go on twice, or not at all
         extensions = self._choose(active, top_log_probs, top_ids)
         self._record(active, positions, extensions)
         log_probs = self.log_probs[active]  # A k
         is_eos = extensions.tokens == self.settings.eos_id
+        # a beam with fewer than k candidates is filled up with some of probability 0
         ended = is_eos & (log_probs > -np.inf)
+        # the new token counts in the length, eos too
         lengths = positions + 1
         penalties = self.penalties[lengths]
         scores = log_probs / penalties[:, None]
         self._finish_hypotheses(active, ended, scores)
+        # what ended leaves the beam: with -inf it is neither extended nor chosen again
         live_log_probs = np.where(ended, -np.inf, log_probs)
         self.log_probs[active] = live_log_probs
         self.lengths[active] = lengths
@@ -292,9 +297,12 @@ class Search:
         next_penalties = self.penalties[lengths + 1]
         largest = np.maximum(self.penalties[max_lens], next_penalties)
         bounds = live_log_probs.max(1) / largest
+        # until a pool is full, its worst score is -inf, and no beam with a live hypothesis is
+        # hopeless
         is_hopeless = bounds <= self.worst_scores[active]
         is_done = is_hopeless | (lengths >= max_lens)
         for i in np.flatnonzero(is_done).tolist():
+            # what is live at the limit is cut; of a hopeless beam it finds no place in the pool
             live_scores = np.where(ended[i], -np.inf, scores[i])
             yield self._finish(int(active[i]), live_scores)
 
@@ -453,7 +461,8 @@ class Search:
     def _finish(self, index: int, scores: Floats) -> tuple[int, list[Hypothesis]]:
         """Return a sentence's number and hypotheses, best first, and free its index.
 
-        Those that were cut at the limit stand after all that ended.
+        Those that were cut at the limit stand after all that ended, whatever their scores: what has
+        no end is no translation.
         """
         hypotheses = self.pools[index]
         length = int(self.lengths[index])

@@ -2,17 +2,35 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from weft.predict.alignment import Link
+
+OutputLimit: TypeAlias = Literal[
+    "decoding.max_len_ratio", "model.max_len", "exhaustive"
+]
+"""The setting that allows a translation no more tokens: `decoding.max_len_ratio` together with
+`decoding.max_len_extra`, `model.max_len` or `DecodingSettings.exhaustive`.
+"""
+
+# what a reader of a message can do about each limit
+HOW_TO_CHANGE: dict[OutputLimit, str] = {
+    "decoding.max_len_ratio": "only training changes that limit (decoding.max_len_ratio, max_len_extra)",
+    "model.max_len": "translate shorter texts; only training changes that limit (model.max_len)",
+    "exhaustive": "a larger number for exhaustive allows longer ones",
+}
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A translation among several of a text."""
+    """A translation among several of a text.
+
+    `truncated` says the same as in `Prediction`: the source or this translation was cut.
+    """
 
     text: str
     score: float
+    truncated: bool
 
 
 @dataclass(frozen=True)
@@ -22,21 +40,24 @@ class Prediction:
     `score` is what translations were ranked by: the length-normalised log-probability, with the
     coverage penalty if one was given, or the mean utility of minimum Bayes risk; the mean over
     `segments` where a long text was translated in several; None for a text with nothing in it.
-    Samples are not ranked, and have the first. `truncated` says that source or translation was cut
-    at a limit, `source_cut` that it was the source (whose translation may have been as well),
-    `repetition` that the translation says the same again and again (`repeats`), `short` that it has
-    far fewer tokens for its source than any in training, `unsure` that its tokens are less probable
-    than those of 19 in 20 translations of dev. `unknown_words` are those of the text that were
-    never seen in training. `n_best` starts with the translation itself; of several segments its
-    j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end symbols
-    included; `token_log_probs` are their log-probabilities, in nats. `alignments`, where they were
-    asked for, have one link for each target token; the tokens of segments are counted one after the
-    other.
+    Samples are not ranked, and have the first.
+
+    Two things may be cut, each for itself. `source_cut` says that the end of a sentence was not
+    read. `output_limit` names the limit at which the translation was cut, that of the first such
+    segment; None where it came to its end.
+
+    `repetition` says that the translation says the same again and again (`repeats`), `short` that
+    it has far fewer tokens for its source than any in training, `unsure` that its tokens are less
+    probable than those of 19 in 20 translations of dev. `unknown_words` are those of the text that
+    were never seen in training. `n_best` starts with the translation itself; of several segments
+    its j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end
+    symbols included; `token_log_probs` are their log-probabilities, in nats. `alignments`, where
+    they were asked for, have one link for each target token; the tokens of segments are counted one
+    after the other.
     """
 
     text: str
     score: float | None
-    truncated: bool
     segments: int
     n_best: list[Alternative]
     token_log_probs: list[float]
@@ -44,9 +65,25 @@ class Prediction:
     repetition: bool = False
     short: bool = False
     source_cut: bool = False
+    output_limit: OutputLimit | None = None
     unsure: bool = False
     unknown_words: list[str] = field(default_factory=list)
     alignments: list[Link] | None = None
+
+    @property
+    def output_cut(self) -> bool:
+        """Return whether the translation itself came to no end before its limit."""
+        return self.output_limit is not None
+
+    @property
+    def truncated(self) -> bool:
+        """Return whether anything was cut: the source, the translation, or both.
+
+        False does not say that the limit had no effect. A search puts every hypothesis that ended
+        before all that were cut, so that under a tight limit it returns a poor translation that
+        ended rather than a more probable one that did not.
+        """
+        return self.source_cut or self.output_cut
 
     @property
     def confidence(self) -> float | None:
@@ -56,8 +93,11 @@ class Prediction:
         return sum(self.token_log_probs) / len(self.token_log_probs)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary; `alignments` only where they were asked for."""
-        fields = asdict(self)
+        """Return the same as a plain dictionary, with `truncated`; `alignments` only where they
+        were asked for.
+        """
+        head = {"text": self.text, "score": self.score, "truncated": self.truncated}
+        fields = head | asdict(self)
         if self.alignments is None:
             del fields["alignments"]
         return fields

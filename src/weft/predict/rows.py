@@ -26,7 +26,7 @@ from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Cache, Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import (
-    Beams,
+    BeamSettings,
     Sentence,
     Waiting,
     continuous_search,
@@ -39,6 +39,7 @@ from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention
 from weft.predict.batching import in_batches, in_halves, padded
+from weft.predict.prediction import OutputLimit
 from weft.predict.segments import Row
 from weft.predict.settings import BANNED, DecodingSettings
 from weft.predict.text import evaluating
@@ -113,7 +114,7 @@ class Resolved:
     """
 
     requested: DecodingSettings
-    beams: Beams
+    beams: BeamSettings
     prefix: tuple[int, ...] = ()
     is_short: bool = False
 
@@ -250,10 +251,10 @@ class RowSearch:
         return _as_one([member.steps for member in self.members])
 
     def _search_exhaustively(
-        self, row: Row, max_len: int, beams: Beams
+        self, row: Row, max_len: int, beams: BeamSettings
     ) -> list[Hypothesis]:
         (member,) = self.members
-        limit = output_limit(self.decoding, len(row.ids), self.max_len)
+        limit = self._limit_of(row)
         return exhaustive_search(
             member.step,
             member.prefill([row.ids]),
@@ -293,14 +294,32 @@ class RowSearch:
         limit = output_limit(self.decoding, len(row.ids), self.max_len)
         return min(limit + len(row.prefix), self.max_len - 1)
 
+    def name_limit(self, row: Row, settings: Resolved) -> OutputLimit:
+        """Return which setting it is that allows a row no more new tokens.
+
+        Where two allow the same, the one that is easier to change.
+        """
+        limit = self._limit_of(row)
+        longest = settings.requested.exhaustive
+        if longest is not None and longest <= limit:
+            return "exhaustive"
+        wanted = wanted_output(self.decoding, len(row.ids)) + len(row.prefix)
+        return "model.max_len" if wanted > limit else "decoding.max_len_ratio"
+
 
 def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:
     """Return how many new tokens a row of `src_len` ids may have; both count eos.
 
     `max_len` are the model's positions.
     """
-    wanted = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
-    return max(1, min(max_len - 1, wanted))
+    return max(1, min(max_len - 1, wanted_output(decoding, src_len)))
+
+
+def wanted_output(decoding: DecodingSection, src_len: int) -> int:
+    """Return how many new tokens the recipe allows a row of `src_len` ids, in a model of any size;
+    both count eos.
+    """
+    return math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
 
 
 def written(hypothesis: Hypothesis) -> list[int]:

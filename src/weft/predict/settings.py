@@ -5,9 +5,9 @@ from numbers import Integral
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.samples import Samples
+from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
-from weft.decoding.search import Beams
+from weft.decoding.search import BeamSettings
 from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)
@@ -98,7 +98,7 @@ class DecodingSettings:
             temperature, self.top_k, self.top_p, _MBR_MIN_P if is_bare else self.min_p
         )
 
-    def beams(self, recipe: DecodingSection) -> Beams:
+    def beams(self, recipe: DecodingSection) -> BeamSettings:
         """Return the search, or what draws in its place.
 
         Raises UsageError for more alternatives than there can be.
@@ -116,7 +116,7 @@ class DecodingSettings:
                 self.sampling,
                 1 if self.seed is None else self.seed,
             )
-            return Samples(BOS_ID, EOS_ID, count, alpha, count, *rest)
+            return SampleSettings(BOS_ID, EOS_ID, count, alpha, count, *rest)
         beam_size = recipe.beam_size if self.beam_size is None else self.beam_size
         if self.exhaustive is not None:
             beam_size = max(beam_size, self.n_best)
@@ -125,7 +125,7 @@ class DecodingSettings:
                 f"n_best = {self.n_best}: it must be from 1 to beam_size, which is {beam_size}"
             )
         kept = beam_size if self.coverage_penalty else self.n_best
-        return Beams(
+        return BeamSettings(
             BOS_ID, EOS_ID, beam_size, alpha, kept, BANNED, self.no_repeat_ngrams
         )
 

@@ -22,7 +22,7 @@ from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
 from weft.predict.alignment import Link, coverage, links
 from weft.predict.doubts import Doubts
-from weft.predict.prediction import Alternative, Prediction, repeats
+from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.rows import Member, Resolved, RowSearch, written
 from weft.predict.segments import Plan, Row, RowLengths, plan_rows
 from weft.predict.settings import DecodingSettings
@@ -156,6 +156,11 @@ class Translator:
         The pieces joined are what `translate` gives (but for bytes that are no UTF-8: here each is
         shown by itself). The search is greedy; with a temperature a sample is drawn. What is
         impossible is refused at the call, before the first piece.
+
+        A stream carries no marks. Where a sentence is longer than the model reads, its end is not
+        translated; where the translation comes to no end before its limit, the pieces just stop.
+        `translate` with `beam_size=1`, or the same temperature and seed, says which (`source_cut`,
+        `output_limit`).
         """
         requested = _requested(settings, options)
         if requested.sampling is None and requested.beam_size is None:
@@ -224,7 +229,7 @@ class Translator:
             attention = self._rows.attend(best, settings)
         predictions: dict[str, Prediction] = {}
         for text, plan in plans.items():
-            prediction = self._assemble(plan, hypotheses, attention)
+            prediction = self._assemble(plan, hypotheses, attention, settings)
             predictions[text] = self._with_doubts(text, prediction)
         return [predictions[text] for text in texts]
 
@@ -299,14 +304,13 @@ class Translator:
         plan: Plan,
         hypotheses: dict[Row, list[Hypothesis]],
         attention: Attention | None,
+        settings: Resolved,
     ) -> Prediction:
         """Return the segments of one text, joined."""
         segments = [hypotheses[row] for row in plan.rows]
         if not segments:
             nothing: list[Link] | None = None if attention is None else []
-            return Prediction(
-                "", None, plan.cut, 0, [], [], source_cut=plan.cut, alignments=nothing
-            )
+            return Prediction("", None, 0, [], [], alignments=nothing)
         n_best: list[Alternative] = []
         for j in range(max(map(len, segments))):
             chosen = [segment[min(j, len(segment) - 1)] for segment in segments]
@@ -320,16 +324,25 @@ class Translator:
         return Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
-            truncated=plan.cut or not all(hypothesis.finished for hypothesis in best),
             segments=len(segments),
             n_best=n_best,
             token_log_probs=list(chain.from_iterable(log_probs)),
             tokens=list(chain.from_iterable(tokens)),
             source_cut=plan.cut,
+            output_limit=self._output_limit(plan.rows, best, settings),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
             short=any(map(self._is_short, plan.rows, best)),
             alignments=alignments,
         )
+
+    def _output_limit(
+        self, rows: list[Row], hypotheses: list[Hypothesis], settings: Resolved
+    ) -> OutputLimit | None:
+        """Return the limit at which the first of the hypotheses was cut; None where all ended."""
+        for row, hypothesis in zip(rows, hypotheses, strict=True):
+            if not hypothesis.finished:
+                return self._rows.name_limit(row, settings)
+        return None
 
     def _links(
         self,
@@ -355,7 +368,8 @@ class Translator:
     def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
         score = sum(segment.score for segment in segments) / len(segments)
         texts = [self._text_of(segment) for segment in segments]
-        return Alternative(plan.join(texts, self.tgt_lang), score)
+        is_cut = plan.cut or not all(segment.finished for segment in segments)
+        return Alternative(plan.join(texts, self.tgt_lang), score, is_cut)
 
     def _text_of(self, hypothesis: Hypothesis) -> str:
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))

@@ -1,6 +1,7 @@
 """Translation: an encoder-decoder, its two tokenizers, its loss and its scores, bound plainly."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -42,7 +43,7 @@ from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.doubts import Doubts
-from weft.predict.prediction import Prediction
+from weft.predict.prediction import HOW_TO_CHANGE, Prediction
 from weft.predict.rows import Member
 from weft.predict.segments import RowLengths
 from weft.predict.translator import LONG_SOURCE, Translator
@@ -280,10 +281,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
     def scores_of(
         self, text: ParallelText, predictions: Sequence[Prediction]
     ) -> TranslationScores:
-        """Return the scores of translations of the sources."""
-        return self.scores_of_texts(
-            text, [prediction.text for prediction in predictions]
-        )
+        """Return the scores of translations of the sources, with notes on what was cut."""
+        translations = [prediction.text for prediction in predictions]
+        scores = self.scores_of_texts(text, translations)
+        return replace(scores, notes=(*scores.notes, *_cut_notes(predictions)))
 
     def scores_of_texts(
         self, text: ParallelText, translations: Sequence[str]
@@ -468,6 +469,26 @@ class DevEvaluation:
             "dev_loss": loss,
             "dev_perplexity": perplexity(loss, 1),
         }
+
+
+def _cut_notes(predictions: Sequence[Prediction]) -> Iterator[str]:
+    """Say how many sources and how many translations were cut, and what to do about it."""
+    count = len(predictions)
+    sources = sum(prediction.source_cut for prediction in predictions)
+    if sources:
+        yield (
+            f"{sources:,} of {count:,} sources have a sentence longer than the model reads, whose end was not "
+            "translated; make it several sentences, or train with a larger data.max_len"
+        )
+    limits = Counter(prediction.output_limit for prediction in predictions)
+    for limit in HOW_TO_CHANGE:
+        number = limits[limit]
+        if not number:
+            continue
+        yield (
+            f"{number:,} of {count:,} translations came to no end and were cut at their limit; "
+            f"{HOW_TO_CHANGE[limit]}"
+        )
 
 
 def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:

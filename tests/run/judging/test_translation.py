@@ -23,7 +23,16 @@ KINDS = {
 def said(kind: str) -> Prediction:
     repeated, cut = kind == "repeated", kind == "cut"
     text = KINDS.get(kind, REFERENCE)
-    return Prediction(text, -0.2, cut, 1, [], [-0.1, -0.3], repetition=repeated)
+    return Prediction(
+        text,
+        -0.2,
+        1,
+        [],
+        [-0.1, -0.3],
+        repetition=repeated,
+        source_cut=kind == "source cut",
+        output_limit="decoding.max_len_ratio" if cut else None,
+    )
 
 
 def verdict_on(
@@ -52,6 +61,11 @@ def test_every_outcome_is_counted_once() -> None:
         found.cut,
     ) == (2, 3, 1, 1, 1, 1)
     assert (found.broken, found.count) == (4, 8)
+
+
+def test_a_translation_of_a_source_that_was_cut_is_judged_by_its_words() -> None:
+    found = outcomes([said("source cut"), said("cut")], [REFERENCE] * 2, "en")
+    assert (found.cut, found.near) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +157,11 @@ def test_what_is_said_beside_the_verdict() -> None:
     ],
 )
 def test_without_spaces_characters_count(text: str, near: bool) -> None:
-    found = outcomes([Prediction(text, None, False, 1, [], [])], ["我喜欢猫。"], "zh")
+    found = outcomes([Prediction(text, None, 1, [], [])], ["我喜欢猫。"], "zh")
     assert found.near == near
 
 
 def test_a_short_reference_may_have_a_short_translation() -> None:
-    one: Sequence[Prediction] = [Prediction("Yes", None, False, 1, [], [])]
+    one: Sequence[Prediction] = [Prediction("Yes", None, 1, [], [])]
     assert outcomes(one, ["Yes of course"], "en").short == 0
     assert outcomes(one, ["Yes of course today"], "en").short == 1

@@ -117,20 +117,29 @@ def repetition(evidence: Evidence) -> Cause | None:
 
 
 def cut_at_limit(evidence: Evidence) -> Cause | None:
-    """Find that many translations were cut at the most tokens that the recipe allows."""
+    """Find that many translations were cut at the most tokens that the recipe allows.
+
+    A source that was cut is another matter (`longer_than_trained`).
+    """
     if evidence.probe is None:
         return None
     predictions = evidence.probe.predictions
     count = len(predictions)
-    cut = sum(prediction.truncated for prediction in predictions)
+    limits = [one.output_limit for one in predictions if one.output_cut]
+    cut = len(limits)
     if cut < OFTEN * count:
         return None
-    decoding = evidence.probe.task.config.decoding
+    config = evidence.probe.task.config
+    ratio = config.decoding.max_len_ratio
+    where = f"{ratio:g} times the tokens of their source and {config.decoding.max_len_extra:,} more"
+    key = "decoding.max_len_ratio"
+    if 2 * limits.count("model.max_len") > cut:
+        where = f"the {config.model.max_len:,} positions of the model"
+        key = "model.max_len"
     return Cause(
         "cut-at-limit",
-        f"{cut:,} of {count:,} translations were cut at {decoding.max_len_ratio:g} times the tokens of "
-        f"their source and {decoding.max_len_extra:,} more",
-        "train with a larger decoding.max_len_ratio; what does not end even so has not learned to",
+        f"{cut:,} of {count:,} translations were cut at {where}",
+        f"train with a larger {key}; what does not end even so has not learned to",
     )
 
 

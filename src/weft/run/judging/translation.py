@@ -152,7 +152,7 @@ def _kind(prediction: Prediction, reference: str, language: str) -> str:
         return "repeated"
     if not words and wanted:
         return "empty"
-    if prediction.truncated:
+    if prediction.output_cut:
         return "cut"
     if len(wanted) >= LONG and len(words) < TOO_SHORT * len(wanted):
         return "short"
