@@ -463,7 +463,7 @@ class TestTmx:
     ) -> None:
         deep = tmx(unit(en="<hi>" * 100 + "a" + "</hi>" * 100, de="b"))
         assert "nested deeper" in refusal([write(tmp_path / "deep.tmx", deep)])
-        monkeypatch.setattr("weft.data.formats.tmx.MAX_TAG_BYTES", 10_000)
+        monkeypatch.setattr("weft.data.formats.xml_walk.MAX_TAG_BYTES", 10_000)
         monkeypatch.setattr(source, "CHUNK_BYTES", 1000)
         big = tmx(f"<!--{'x' * 30_000}-->", unit(en="a", de="b"))
         assert "more than 10,000 bytes" in refusal([write(tmp_path / "big.tmx", big)])

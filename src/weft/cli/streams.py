@@ -137,7 +137,7 @@ def is_table(path: Path | None) -> bool:
     from weft.data.formats.filetype import type_of_name
 
     kind = type_of_name(path) if path is not None and path.is_file() else None
-    return kind is not None and kind.name in ("csv", "tsv", "json", "jsonl")
+    return kind is not None and kind.table != ""
 
 
 def look_at_kind(

@@ -16,13 +16,14 @@ from typing import Self
 from weft.console import stages
 from weft.data import languages, split
 from weft.data.base import Corpus, join, reasons
-from weft.data.formats import tmx
-from weft.data.formats.aligned import read_aligned
-from weft.data.formats.cells import Quoting, find_quoting
+from weft.data.formats.aligned import open_aligned
+from weft.data.formats.filenames import from_name, pair_from_name
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
+from weft.data.formats.pairs import OpenPairs, PairReader, Sides
+from weft.data.formats.registry import FILE_TYPES
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
-from weft.data.formats.tsv import Header, find_header, first_row, read_tsv
+from weft.data.formats.tsv import open_tsv
 from weft.data.split import fold
 from weft.errors import DataError, UsageError
 
@@ -39,13 +40,7 @@ __all__ = [
     "split_off",
 ]
 
-# kinds of files that pairs may stand in; XML has to turn out as TMX
-_SOURCES = ("tmx", "xml", "tsv", "markdown")
-_PAIRS = (*_SOURCES, "csv")
-_LINES = ("tsv", "markdown")
-_FORMS = "pairs (TMX, or source<TAB>target lines)"
 _ROWS = "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
-_OF_TABLES = dict.fromkeys(("csv", "jsonl", "json"), _ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,76 +206,62 @@ def _on_one_line(text: str) -> str:
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     paths = split_at_comma(item)
     stages.enter(f"reading {item}")
-    kind = _kind_of_pairs(paths)
-    dropped: Counter[str] = Counter()
-    notes: list[str] = []
-    coded: set[int] = set()
-    by_unit = False
-    header = None
-    if len(paths) == 2:
-        named = (languages.from_name(paths[0].name), languages.from_name(paths[1].name))
-        rows = read_aligned(paths[0], paths[1], dropped)
-    elif kind in ("tmx", "xml"):
-        contents = tmx.read_contents(paths[0])
-        by_unit = contents.shares_lines
-        named = _tmx_languages(paths[0], contents, src_lang, tgt_lang)
-        rows = tmx.read_tmx(paths[0], *named, dropped, coded, by_unit)
-        if against := tmx.against_header(
-            contents, *named, is_asked=bool(src_lang or tgt_lang)
-        ):
-            notes.append(f"{item}: {against}; {_other_way(named)}")
-    else:
-        quoting = Quoting("csv") if kind == "csv" else find_quoting(paths[0])
-        named = languages.pair_from_name(paths[0].name) or (None, None)
-        asked = (src_lang or named[0], tgt_lang or named[1])
-        header = find_header(first_row(paths[0], quoting), *asked)
-        if kind == "csv":
-            _refuse_unnamed(item, header)
-        if header and named == (None, None):
-            named = (header.src_lang, header.tgt_lang)
-        rows = read_tsv(paths[0], quoting, header, dropped, notes)
-    pair = (
-        src_lang or named[0] or languages.UNKNOWN,
-        tgt_lang or named[1] or languages.UNKNOWN,
-    )
-    is_asked = bool(src_lang or tgt_lang)
-    notes += [
-        f"{item}: {said}" for said in _on_direction(pair, named, header, is_asked)
-    ]
-    text = _keep(rows, dropped, notes, [str(path) for path in paths], pair)
-    num_coded = len(coded.intersection(text.lines))
-    return replace(text, by_unit=frozenset({0} if by_unit else ()), num_coded=num_coded)
+    pairs = _open_pairs(paths, (src_lang, tgt_lang))
+    notes = pairs.notes
+    notes.extend(f"{item}: {doubt}" for doubt in pairs.doubts)
+    files = [str(path) for path in paths]
+    text = _keep(pairs.rows, pairs.dropped, notes, files, pairs.languages)
+    num_coded = len(pairs.coded.intersection(text.lines))
+    by_unit = frozenset({0} if pairs.by_unit else ())
+    return replace(text, by_unit=by_unit, num_coded=num_coded)
 
 
-def _refuse_unnamed(item: str, header: Header | None) -> None:
-    """Raise DataError for CSV whose first row does not say which columns are the two sides."""
-    if header is None:
-        raise DataError(
-            f"{item}: is a table whose first row does not name the two sides; name two of its columns by languages "
-            "(English,Deutsch), or source and target; or, if these are labelled rows, take a recipe such as "
-            "--recipe classify-fast"
+def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
+    """Open one file of pairs by the reader of its type, or two aligned files, which must be
+    lines.
+    """
+    if len(paths) == 1:
+        read = _pair_reader(paths[0])
+        return read(paths[0], asked, pair_from_name(paths[0].name) or (None, None))
+    _refuse_no_lines(paths)
+    src, tgt = paths
+    return open_aligned(src, tgt, asked, (from_name(src.name), from_name(tgt.name)))
+
+
+def _pair_reader(path: Path) -> PairReader:
+    """Return what reads a file of pairs; plain text is `source<TAB>target` lines."""
+    readers = _pair_readers()
+    of_pairs = [name.upper() for name in readers if _holds_pairs_alone(name)]
+    forms = f"pairs ({', '.join(of_pairs)}, or source<TAB>target lines)"
+    kind = accepted_type(path, readers, forms, _remedies_of_tables())
+    return readers[kind.name] if kind else open_tsv
+
+
+def _pair_readers() -> dict[str, PairReader]:
+    """Return the readers of pairs, by the names of the file types."""
+    kinds = FILE_TYPES.values()
+    return {kind.name: kind.read_pairs for kind in kinds if kind.read_pairs}
+
+
+def _holds_pairs_alone(name: str) -> bool:
+    """Return whether files of a type hold pairs and nothing else."""
+    return FILE_TYPES[name].task == "translation"
+
+
+def _remedies_of_tables() -> dict[str, str]:
+    kinds = FILE_TYPES.values()
+    return {kind.name: _ROWS for kind in kinds if kind.task == "classification"}
+
+
+def _refuse_no_lines(paths: Sequence[Path]) -> None:
+    """Raise DataError if one of two aligned files is not lines of sentences."""
+    accepted = [kind.name for kind in FILE_TYPES.values() if kind.has_sentences]
+    each = f"name each by itself: {' '.join(map(str, paths))}"
+    remedies = {name: each for name in _pair_readers() if _holds_pairs_alone(name)}
+    for path in paths:
+        accepted_type(
+            path, accepted, "lines of text, as two aligned files are", remedies
         )
-
-
-def _on_direction(
-    pair: tuple[str, str],
-    named: tuple[str | None, str | None],
-    header: Header | None,
-    is_asked: bool,
-) -> Iterator[str]:
-    """Say in which direction a file is read, where its name or its columns leave a doubt."""
-    read = f"read as {pair[0]} to {pair[1]}"
-    if _swapped(pair, named):
-        yield f"named {named[0]} to {named[1]}, but {read}; is that right?"
-    if header is None:
-        return
-    has_languages = header.src_lang and header.tgt_lang
-    if has_languages and (header.is_turned or not is_asked):
-        turned = "its columns are turned round and " if header.is_turned else ""
-        yield f"{turned}{read}; {_other_way(pair)}"
-    if _differ(pair, header):
-        shown = f"{header.src_lang} to {header.tgt_lang}"
-        yield f"its columns are named {shown}, but {read}; is that right?"
 
 
 def split_at_comma(item: str) -> list[Path]:
@@ -306,24 +287,12 @@ def split_at_comma(item: str) -> list[Path]:
     return [Path(name) for name in way]
 
 
-def _kind_of_pairs(paths: Sequence[Path]) -> str:
-    """Return the kind of one file of pairs, or of two aligned ones, which must be lines; "" for
-    plain text.
-    """
-    if len(paths) == 1:
-        kind = accepted_type(paths[0], _PAIRS, _FORMS, _OF_TABLES)
-        return kind.name if kind else ""
-    each = {"tmx": f"name each by itself: {paths[0]} {paths[1]}"}
-    for path in paths:
-        accepted_type(path, _LINES, "lines of text, as two aligned files are", each)
-    return ""
-
-
 def _is_plain(path: Path) -> bool:
-    kind = accepted_type(
-        path, _SOURCES, "text, a sentence or source<TAB>target on each line", _OF_TABLES
-    )
-    if kind is not None and kind.name in ("tmx", "xml"):
+    tables = _remedies_of_tables()
+    accepted = _pair_readers().keys() - tables.keys()
+    wanted = "text, a sentence or source<TAB>target on each line"
+    kind = accepted_type(path, accepted, wanted, tables)
+    if kind is not None and not kind.has_sentences:
         return False
     first = next(
         (line for line in read_lines_within(path) if line is None or line.strip()), None
@@ -332,7 +301,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _otherwise_named(path: Path, src_lang: str | None) -> Iterator[str]:
-    named = languages.from_name(path.name)
+    named = from_name(path.name)
     if (
         named
         and _canonical(src_lang, "data.src_lang")
@@ -347,45 +316,6 @@ def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
             dropped[TOO_LONG if line is None else EMPTY_LINE] += 1
         else:
             yield line.strip()
-
-
-def _swapped(pair: tuple[str, str], named: tuple[str | None, str | None]) -> bool:
-    """Return whether a file's name has the two languages the other way round."""
-    there = [language and languages.primary(language) for language in named]
-    return (
-        there == [languages.primary(language) for language in reversed(pair)]
-        and there[0] != there[1]
-    )
-
-
-def _other_way(pair: tuple[str, str]) -> str:
-    """Say how the same file is read in the other direction."""
-    src, tgt = pair
-    return f"to train {tgt} to {src}, add --set data.src_lang={tgt} --set data.tgt_lang={src}"
-
-
-def _differ(pair: tuple[str, str], header: Header) -> bool:
-    """Return whether a column is named as another language than it is read as."""
-    named = (header.src_lang, header.tgt_lang)
-    return any(
-        name and languages.primary(name) != languages.primary(lang)
-        for name, lang in zip(named, pair, strict=True)
-    )
-
-
-def _tmx_languages(
-    path: Path, contents: tmx.Contents, src_lang: str | None, tgt_lang: str | None
-) -> tuple[str, str]:
-    """Choose the pair of languages: those that were set; else those of the file's name, if the file
-    holds both; else the two that it holds.
-    """
-    tags = contents.languages
-    named = languages.pair_from_name(path.name)
-    if src_lang is None and tgt_lang is None and named:
-        held = set(map(languages.primary, tags))
-        if held >= set(map(languages.primary, named)):
-            src_lang, tgt_lang = named
-    return tmx.choose_languages(path, tags, contents.header, src_lang, tgt_lang)
 
 
 def _keep(

@@ -14,21 +14,15 @@ from typing import Literal
 
 from weft.console import stages
 from weft.data.base import Corpus, join
-from weft.data.formats.filetype import FILE_TYPES, accepted_type
+from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_text
+from weft.data.formats.registry import FILE_TYPES
 from weft.data.split import fold, keyed_hash
 from weft.errors import DataError, UsageError
 
 Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
-# of files, beside plain text, whose lines may be what is meant
-_KINDS = ("tsv", "markdown", "xml")
-# and are, with data.raw
-_RAW = (
-    *("html", "json", "jsonl", "csv", "srt", "vtt", "po", "ftl", "xliff", "tmx"),
-    *_KINDS,
-)
 _WANTED = "plain text for a language model"
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
@@ -120,8 +114,10 @@ def _utf8(text: str) -> bytes:
 def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     stages.enter(f"reading {path}")
     learn = "or add --set data.raw=true to train on it unchanged"
-    remedies = {name: f"{FILE_TYPES[name].remedy}, {learn}" for name in _RAW}
-    accepted_type(path, _RAW if raw else _KINDS, _WANTED, remedies)
+    readable = [kind for kind in FILE_TYPES.values() if kind.documents != "no"]
+    accepted = [kind.name for kind in readable if raw or kind.documents == "yes"]
+    remedies = {kind.name: f"{kind.remedy}, {learn}" for kind in readable}
+    accepted_type(path, accepted, _WANTED, remedies)
     readers = {"blank-line": _runs_of_lines, "file": _whole, "line": _single_lines}
     text = _keep(readers[documents](path), str(path))
     if documents == "blank-line" and len(text) == 1 and "\n" in text.texts[0]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from weft.data.corpus import split_at_comma
 from weft.data.formats.cells import Quoting
 from weft.data.formats.filetype import type_of, type_of_name
+from weft.data.formats.registry import FileType
 from weft.data.formats.source import read_head
 from weft.data.formats.tsv import find_header, first_row, names_a_language
 from weft.errors import DataError
@@ -17,10 +18,6 @@ KINDS = {
     "classification": "labelled rows: a classifier",
 }
 
-_TASKS = {  # of types of files that say so
-    **dict.fromkeys(("csv", "jsonl", "json"), "classification"),
-    **dict.fromkeys(("tmx", "xliff", "po", "ftl"), "translation"),
-}
 _HEAD = 1 << 16  # bytes that are read
 _FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
 _MOST_LABELS = 50
@@ -42,14 +39,14 @@ def guess_task(
         if len(paths) == 2:
             return "translation"
         named = type_of_name(paths[0])
-        if named is not None and named.name in _TASKS:
-            return _task_of(named.name, paths[0], (text_column, label_column))
+        if named is not None and named.task:
+            return _task_of(named, paths[0], (text_column, label_column))
         held = type_of(paths[0])
         lines = _first_lines(paths[0])
     except DataError:
         return "translation"
-    if held is not None and held.name in _TASKS:
-        return _TASKS[held.name]
+    if held is not None and held.task:
+        return held.task
     name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
     names = {cell.strip().strip('"') for cell in cells[0]}
@@ -60,15 +57,15 @@ def guess_task(
     return "translation" if is_pairs else "language-modelling"
 
 
-def _task_of(type_name: str, path: Path, columns: tuple[str, str]) -> str:
+def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     """Return the task of a type of files; CSV may hold pairs.
 
     It does where its first row names two languages; also where it has two columns, of which one is
     named by a language and none is that of the text or the labels: what is wrong with it is then
     said as of pairs.
     """
-    task = _TASKS[type_name]
-    if type_name != "csv" or not path.is_file():
+    task = kind.task
+    if kind.table != "csv" or not path.is_file():
         return task
     try:
         names = first_row(path, Quoting("csv"))

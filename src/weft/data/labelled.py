@@ -18,6 +18,7 @@ from weft.console import stages
 from weft.data import split
 from weft.data.base import Corpus, join, reasons
 from weft.data.formats.cells import find_quoting, read_tab_separated
+from weft.data.formats.filetype import type_of_name
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.table import column_names, read_cells, read_table
 from weft.data.formats.tsv import find_header
@@ -27,8 +28,6 @@ from weft.errors import DataError, UsageError
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
 _BREAKS = re.compile(r"[\r\n]+")
-# tables that always name their columns
-_NAMED_TABLES = (".csv", ".jsonl", ".ndjson", ".json")
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -114,8 +113,7 @@ def name_of_column(path: Path, column: str) -> str | None:
     """
     if not column.isdecimal():
         return column
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending in _NAMED_TABLES:
+    if _always_has_names(path):
         names = column_names(path)
     else:
         rows = read_tab_separated(path, find_quoting(path), Counter())
@@ -135,8 +133,7 @@ def read_column(
     By a number also of lines with TABs that no row of names heads; where one does, it is no text.
     Raises DataError as `read_labelled` does, and for a number that a row does not reach.
     """
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if column.isdecimal() and ending not in _NAMED_TABLES:
+    if column.isdecimal() and not _always_has_names(path):
         yield from _numbered(path, int(column), dropped, notes)
         return
     if column.isdecimal():
@@ -145,6 +142,12 @@ def read_column(
         column = names[int(column) - 1]
     for line, row in read_table(path, (column,), dropped, notes):
         yield _one_line(_as_text(f"{path}:{line}", row[column]))
+
+
+def _always_has_names(path: Path) -> bool:
+    """Return whether a file is of a type of table that names its columns, as all but TSV do."""
+    kind = type_of_name(path)
+    return kind is not None and kind.table not in ("", "tsv")
 
 
 def _numbered(

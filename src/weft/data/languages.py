@@ -1,4 +1,4 @@
-"""Language codes in file names and files, as BCP-47 (RFC 5646): `en`, `zh-Hant`, `pt-BR`.
+"""Language codes as BCP-47 (RFC 5646): `en`, `zh-Hant`, `pt-BR`.
 
 Three-letter codes become the two-letter code of the same language where there is one, as RFC 5646,
 section 2.2.1 asks. A few country codes that many corpora use for their language are understood as
@@ -68,10 +68,6 @@ def _codes_by_name() -> dict[str, str]:
 _KNOWN = _known_codes()
 _BY_NAME = _codes_by_name()
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
-_ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
-_NAMED = re.compile(_ONE)
-_NAMED_PAIR = re.compile(rf"(?:.*[._-])?({_ONE})[-_]({_ONE})")
-_PLAIN_ENDINGS = {"gz", "tsv", "txt", "tab", "tmx", "tok", "raw", "xml"}
 
 
 @lru_cache(maxsize=4096)
@@ -124,26 +120,6 @@ def how_to_name(src: str, tgt: str) -> str:
     return f" (name {them} by {' '.join(keys)})"
 
 
-def from_name(name: str) -> str | None:
-    """Return the language that a file name ends in: `en` of `train.en`, `train.en.gz` and
-    `en.txt`.
-    """
-    parts = _stem_parts(name)
-    return _known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
-
-
-def pair_from_name(name: str) -> tuple[str, str] | None:
-    """Return the two languages that a file name ends in: `en`, `zh` of `pairs.en-zh.tsv` and
-    `en_zh.tmx`.
-    """
-    match = _NAMED_PAIR.fullmatch(".".join(_stem_parts(name)))
-    if not match:
-        return None
-    src = _known(match[1])
-    tgt = _known(match[2])
-    return (src, tgt) if src and tgt else None
-
-
 def from_header(cell: str) -> tuple[str, bool] | None:
     """Return the language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a
     code, not a name.
@@ -154,18 +130,12 @@ def from_header(cell: str) -> tuple[str, bool] | None:
     first, *rest = re.split("[-_]", word)
     if not (first.islower() or first.isupper()) or not _TAG.fullmatch(word):
         return None
-    code = _known("-".join([first.lower(), *rest]))
+    code = known("-".join([first.lower(), *rest]))
     return (code, True) if code else None
 
 
-def _stem_parts(name: str) -> list[str]:
-    parts = name.split(".")
-    while parts and parts[-1].lower() in _PLAIN_ENDINGS:
-        parts.pop()
-    return parts
-
-
-def _known(tag: str) -> str | None:
+def known(tag: str) -> str | None:
+    """Return a language code in canonical form; None for one of no language that is known here."""
     first, *rest = re.split("[-_]", tag)
     if first not in _KNOWN:
         return None

@@ -6,8 +6,24 @@ from itertools import count
 from pathlib import Path
 
 from weft.data.formats.lines import read_lines_within
+from weft.data.formats.pairs import OpenPairs, Sides, choose_direction, doubt_name
 from weft.data.formats.row import TOO_LONG, Row
 from weft.errors import DataError
+
+
+def open_aligned(
+    src_path: Path, tgt_path: Path, asked: Sides, named: Sides
+) -> OpenPairs:
+    """Open two files, by the languages that are asked for and those of the files' names."""
+    pair = choose_direction(asked, named)
+    dropped = Counter[str]()
+    return OpenPairs(
+        rows=read_aligned(src_path, tgt_path, dropped),
+        languages=pair,
+        doubts=doubt_name(pair, named),
+        dropped=dropped,
+        notes=[],
+    )
 
 
 def read_aligned(

@@ -21,7 +21,6 @@ from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
 
-_JSON = (".jsonl", ".ndjson", ".json")
 _MOST_NAMES, _MOST_CHARS = 20, 40  # of the columns that a message lists
 _MOST_WORDS = 5  # of a column's name; what has more is a text
 _ZIP = b"PK\x03\x04"  # as which spreadsheets are packed
@@ -96,14 +95,13 @@ def _kind(path: Path) -> str:
     named = type_of_name(path)
     if named is not None and named.name == "sheet":
         raise DataError(f"{path}: is {named.words}; {named.remedy}")
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in (".csv", ".tsv", *_JSON):
+    if named is None or not named.table:
         raise DataError(
             f"{path}: what kind of table is it? Rows are read from .csv, .tsv and .jsonl; rename or convert it"
         )
     if not read_head(path):
         raise DataError(f"{path}: is empty (0 bytes)")
-    return "json" if suffix in _JSON else suffix[1:]
+    return named.table
 
 
 def _rows(

@@ -55,7 +55,7 @@ class TableForm:
 def cells_kind(path: Path) -> str:
     """Return "csv" or "tsv" for a file that is named so, else ""."""
     kind = type_of_name(path)
-    return kind.name if kind is not None and kind.name in ("csv", "tsv") else ""
+    return kind.table if kind is not None and kind.table in ("csv", "tsv") else ""
 
 
 def form_of(path: Path, columns: Sequence[str]) -> TableForm:

@@ -1,49 +1,22 @@
 """TMX, the XML exchange format of translation memories, read as a stream.
 
-Source: TMX 1.4b specification (LISA/GALA 2005). A document type that only names the format is
-passed over: what it points to is never opened. One with declarations of its own is refused as soon
-as it is seen, and so is a reference to an entity that XML itself does not define: nothing is ever
-expanded, and no text is lost without a word.
+Source: TMX 1.4b specification (LISA/GALA 2005).
 """
 
 import re
-import unicodedata
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
-from xml.parsers import expat
+from typing import NamedTuple
 
 from weft.data import languages
-from weft.data.formats import lines
+from weft.data.formats import codes, lines
+from weft.data.formats.pairs import OpenPairs, Sides, other_way
 from weft.data.formats.row import LANGUAGE_MISSING, TOO_LONG, Row
-from weft.data.formats.source import read_chunks
+from weft.data.formats.xml_walk import XmlWalk
 from weft.errors import DataError
 
-MAX_DEPTH = 64
-MAX_TAG_BYTES = 16 << 20  # the parser holds one tag or comment whole
 MAX_LANGUAGES = 1000
-_ENCODINGS = re.compile(
-    r"utf-?8|utf-?16(?:le|be)?|us-ascii|iso-8859-\d{1,2}|windows-125\d|cp125\d",
-    re.IGNORECASE,
-)
-# What these hold is markup of the original document: of a pair of codes, which stand around text
-# and may stand in the middle of a word, and of a code that stands for something by itself.
-_PAIRED, _SINGLE = {"bpt", "ept"}, {"ph", "it", "ut"}
-# where a code was taken out; XML itself can hold neither character
-_PAIR_MARK, _SINGLE_MARK = "\x01", "\x00"
-_BETWEEN_SPACES = re.compile("(\\s)(?:[\x00\x01]+\\s)+")
-_BETWEEN = re.compile("(?<=([^\x00\x01]))[\x00\x01]+(?=(.))", re.DOTALL)
-_MARKS = re.compile("[\x00\x01]")
-_MOST_CODE_CHARS = 80  # of a code that may be a placeholder
-_PLACEHOLDER = re.compile(  # of a program's message, which puts a value there
-    r"\$?\{{1,2} ?[\w.:-]+ ?\}{1,2}"  # {0}, {name}, {{name}}, ${name}
-    # %s, %d, %.2f, %1$s, %(name)s, %@
-    r"|%(?:\([\w.-]+\)|\d+\$)?[-#+0]*[\d.]*l{0,2}[a-z@]"
-    r"|%\d{1,2}",  # %1
-    re.IGNORECASE,
-)
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -55,6 +28,36 @@ class Contents(NamedTuple):
     languages: Counter[str]
     header: str | None
     shares_lines: bool
+
+
+def open_tmx(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+    """Open a translation memory, in the languages asked for; else in those of the file's name, if
+    the file holds both; else in the two that it holds.
+    """
+    contents = read_contents(path)
+    is_asked = any(asked)
+    if not is_asked and all(named) and _holds(contents, named):
+        asked = named
+    pair = choose_languages(path, contents.languages, contents.header, *asked)
+    against = against_header(contents, *pair, is_asked=is_asked)
+    by_unit = contents.shares_lines
+    dropped = Counter[str]()
+    coded: set[int] = set()
+    return OpenPairs(
+        rows=read_tmx(path, *pair, dropped, coded, by_unit),
+        languages=pair,
+        doubts=[f"{against}; {other_way(pair)}"] if against else [],
+        dropped=dropped,
+        notes=[],
+        coded=coded,
+        by_unit=by_unit,
+    )
+
+
+def _holds(contents: Contents, named: Sides) -> bool:
+    """Return whether the file has segments in the languages that its name says."""
+    held = set(map(languages.primary, contents.languages))
+    return all(tag and languages.primary(tag) in held for tag in named)
 
 
 def read_contents(path: Path) -> Contents:
@@ -187,90 +190,6 @@ def _matching(
     return None
 
 
-class _Walk(ABC):
-    """A walk over the tags of one TMX file, safe against declarations, depth and size."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.depth = 0
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.XmlDeclHandler = self._declare
-        self.parser.StartDoctypeDeclHandler = self._pass_doctype
-        self.parser.EntityDeclHandler = self._refuse_declaration
-        self.parser.SkippedEntityHandler = self._refuse_entity
-        self.parser.StartElementHandler = self._open
-        self.parser.EndElementHandler = self._close
-
-    def steps(self) -> Iterator[None]:
-        """Parse piece by piece, pausing after each."""
-        fed = 0
-        try:
-            for chunk in read_chunks(self.path):
-                self.parser.Parse(chunk, False)
-                fed += len(chunk)
-                if fed - max(self.parser.CurrentByteIndex, 0) > MAX_TAG_BYTES:
-                    self._refuse(
-                        f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes"
-                    )
-                yield
-            self.parser.Parse(b"", True)
-            yield
-        except expat.ExpatError as error:
-            what = expat.ErrorString(error.code)
-            self._refuse(
-                f"malformed XML at byte {self.parser.ErrorByteIndex}: {what}",
-                error.lineno,
-            )
-
-    @abstractmethod
-    def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-
-    @abstractmethod
-    def close_tag(self, name: str) -> None:
-        """Take an end tag."""
-
-    def _open(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self.depth == 0 and name != "tmx":
-            self._refuse(f"XML with the root <{name[:40]}>, not TMX")
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self._refuse(f"tags nested deeper than {MAX_DEPTH}")
-        self.open_tag(name, attributes)
-
-    def _close(self, name: str) -> None:
-        self.depth -= 1
-        self.close_tag(name)
-
-    def _declare(self, version: str, encoding: str | None, standalone: int) -> None:
-        if encoding and not _ENCODINGS.fullmatch(encoding):
-            self._refuse(
-                f"XML in the encoding {encoding[:40]!r}, which is not read; save it as UTF-8"
-            )
-
-    def _pass_doctype(
-        self, name: str, system: str | None, public: str | None, has_declarations: bool
-    ) -> None:
-        if has_declarations:
-            self._refuse_declaration()
-
-    def _refuse_declaration(self, *_: object) -> NoReturn:
-        self._refuse(
-            "a document type with declarations of its own, which are not read; remove the contents of its [...]"
-        )
-
-    def _refuse_entity(self, name: str, *_: object) -> NoReturn:
-        self._refuse(
-            f"the entity &{name[:40]};, which XML does not define; write the character itself"
-        )
-
-    def _refuse(self, what: str, line: int | None = None) -> NoReturn:
-        raise DataError(
-            f"{self.path}:{line or self.parser.CurrentLineNumber}: {what}"
-        ) from None
-
-
 def _language(attributes: Mapping[str, str]) -> str:
     """Return `xml:lang` as it is since TMX 1.4, or `lang` as before; `und` where there is none or
     it is no language code.
@@ -279,7 +198,14 @@ def _language(attributes: Mapping[str, str]) -> str:
     return languages.canonical(tag) or languages.UNKNOWN
 
 
-class _LanguageWalk(_Walk):
+class _TmxWalk(XmlWalk):
+    """A walk over TMX."""
+
+    root = "tmx"
+    format_name = "TMX"
+
+
+class _LanguageWalk(_TmxWalk):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.found: Counter[str] = Counter()
@@ -295,7 +221,7 @@ class _LanguageWalk(_Walk):
         elif name == "tuv":
             self.found[_language(attributes)] += 1
             if len(self.found) > MAX_LANGUAGES:
-                self._refuse(f"more than {MAX_LANGUAGES} languages")
+                self.refuse(f"more than {MAX_LANGUAGES} languages")
         elif name == "header":
             self.header = languages.canonical(attributes.get("srclang", ""))
 
@@ -310,7 +236,7 @@ class _Segment(NamedTuple):
     is_coded: bool
 
 
-class _UnitWalk(_Walk):
+class _UnitWalk(_TmxWalk):
     """Collects each unit's text by language; None stands for a segment longer than a line may
     be.
     """
@@ -341,7 +267,7 @@ class _UnitWalk(_Walk):
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
         if self.inside:
             self.inside += 1
-            if not self.code_from and (name in _PAIRED or name in _SINGLE):
+            if not self.code_from and name in codes.CODES:
                 self.code_name = name
                 self.code_from = self.inside
                 self.code = []
@@ -359,7 +285,8 @@ class _UnitWalk(_Walk):
     def close_tag(self, name: str) -> None:
         if self.inside:
             if self.inside == self.code_from:
-                self.pieces.append(self._code())
+                code = "".join(self.code)
+                self.pieces.append(codes.replace_code(self.code_name, code))
                 self.code_from = 0
             self.inside -= 1
             if not self.inside:
@@ -374,45 +301,13 @@ class _UnitWalk(_Walk):
             if self.length <= lines.MAX_LINE_CHARS:
                 self.pieces.append(data)
                 self.length += len(data)
-        elif self.inside == self.code_from and len(self.code) <= _MOST_CODE_CHARS:
-            self.code.append(data[: _MOST_CODE_CHARS + 1])
-
-    def _code(self) -> str:
-        """Return the text that stays of the code that closes: a placeholder, or the mark of one
-        that goes.
-        """
-        if self.code_name in _PAIRED:
-            return _PAIR_MARK
-        text = "".join(self.code).strip()
-        if len(text) <= _MOST_CODE_CHARS and _PLACEHOLDER.fullmatch(text):
-            return text
-        return _SINGLE_MARK
+        elif self.inside == self.code_from and len(self.code) <= codes.MOST_CODE_CHARS:
+            self.code.append(data[: codes.MOST_CODE_CHARS + 1])
 
     def _segment(self) -> _Segment | None:
         if self.length > lines.MAX_LINE_CHARS:
             return None
         text = _LINE_END.sub(" ", "".join(self.pieces))
-        if _MARKS.search(text):
-            return _Segment(_without_marks(text), True)
+        if codes.has_marks(text):
+            return _Segment(codes.without_marks(text), True)
         return _Segment(text, False)
-
-
-def _without_marks(text: str) -> str:
-    """Return the text where codes were taken out: no two spaces for one, and no two words glued to
-    one.
-    """
-    text = _BETWEEN_SPACES.sub(r"\1", text)
-    return _MARKS.sub("", _BETWEEN.sub(_in_place_of, text))
-
-
-def _in_place_of(marks: re.Match[str]) -> str:
-    """Return a space for codes of which one stood by itself, in the midst of letters and digits;
-    else nothing.
-    """
-    is_within_word = all(map(_is_of_a_word, marks.groups()))
-    return " " if _SINGLE_MARK in marks[0] and is_within_word else ""
-
-
-def _is_of_a_word(character: str) -> bool:
-    """Return whether it is a letter, a mark on one, or a digit."""
-    return unicodedata.category(character)[0] in "LMN"

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from weft.data import languages
-from weft.data.formats.cells import Quoting, read_tab_separated
+from weft.data.formats.cells import Quoting, find_quoting, read_tab_separated
+from weft.data.formats.pairs import (
+    OpenPairs,
+    Sides,
+    choose_direction,
+    doubt_name,
+    other_way,
+)
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
 from weft.errors import DataError
 
@@ -44,6 +51,74 @@ class Heading(NamedTuple):
     lang: str | None
     # a language's code and nothing else, as a short word might be by chance
     is_code: bool
+
+
+def open_tsv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+    """Open lines of `source<TAB>target`, by the languages asked for and those of the file's name.
+
+    Without either the languages are those of the columns.
+    """
+    return _open(path, find_quoting(path), asked, named)
+
+
+def open_csv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+    """Open CSV as `open_tsv` does. Raises DataError where no first row names the two sides."""
+    return _open(path, Quoting("csv"), asked, named)
+
+
+def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs:
+    wanted = (asked[0] or named[0], asked[1] or named[1])
+    header = find_header(first_row(path, quoting), *wanted)
+    if quoting.kind == "csv":
+        _refuse_unnamed(path, header)
+    if header and named == (None, None):
+        named = (header.src_lang, header.tgt_lang)
+    pair = choose_direction(asked, named)
+    doubts = doubt_name(pair, named)
+    if header:
+        doubts.extend(_doubt_header(pair, header, is_asked=any(asked)))
+    dropped = Counter[str]()
+    notes: list[str] = []
+    return OpenPairs(
+        rows=read_tsv(path, quoting, header, dropped, notes),
+        languages=pair,
+        doubts=doubts,
+        dropped=dropped,
+        notes=notes,
+    )
+
+
+def _refuse_unnamed(path: Path, header: Header | None) -> None:
+    """Raise DataError for CSV whose first row does not say which columns are the two sides."""
+    if header is None:
+        raise DataError(
+            f"{path}: is a table whose first row does not name the two sides; name two of its columns by languages "
+            "(English,Deutsch), or source and target; or, if these are labelled rows, take a recipe such as "
+            "--recipe classify-fast"
+        )
+
+
+def _doubt_header(
+    pair: tuple[str, str], header: Header, is_asked: bool
+) -> Iterator[str]:
+    """Yield the doubts on the direction that the names of the columns leave."""
+    read = f"read as {pair[0]} to {pair[1]}"
+    has_languages = header.src_lang and header.tgt_lang
+    if has_languages and (header.is_turned or not is_asked):
+        turned = "its columns are turned round and " if header.is_turned else ""
+        yield f"{turned}{read}; {other_way(pair)}"
+    if _differ(pair, header):
+        shown = f"{header.src_lang} to {header.tgt_lang}"
+        yield f"its columns are named {shown}, but {read}; is that right?"
+
+
+def _differ(pair: tuple[str, str], header: Header) -> bool:
+    """Return whether a column is named as another language than it is read as."""
+    named = (header.src_lang, header.tgt_lang)
+    return any(
+        name and languages.primary(name) != languages.primary(lang)
+        for name, lang in zip(named, pair, strict=True)
+    )
 
 
 def first_row(path: Path, quoting: Quoting) -> list[str]:

@@ -42,7 +42,7 @@ SPREADSHEET = [
 def corpora() -> Path:
     folder = Path(
         os.environ.get("WEFT_DATA")
-        or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+        or Path(__file__).resolve().parents[3].parent / "shared" / "data"
     )
     if not folder.is_dir():
         pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from weft.data.corpus import read_pairs
 from weft.data.documents import read_documents
 from weft.data.formats.filetype import (
-    FILE_TYPES,
-    FileType,
     accepted_type,
     type_of,
     type_of_content,
     type_of_name,
 )
+from weft.data.formats.registry import FILE_TYPES, FileType
 from weft.data.kind import guess_task
 from weft.errors import DataError
 
@@ -190,7 +189,7 @@ def test_the_task_is_guessed(
 def corpora() -> Path:
     folder = Path(
         os.environ.get("WEFT_DATA")
-        or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+        or Path(__file__).resolve().parents[3].parent / "shared" / "data"
     )
     if not folder.is_dir():
         pytest.skip(f"the public corpora are not at {folder}; set WEFT_DATA")

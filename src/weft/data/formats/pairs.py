@@ -1,0 +1,57 @@
+"""An open file of pairs, whatever its format, and the direction in which it is read."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weft.data import languages
+from weft.data.formats.row import Row
+
+Sides = tuple[str | None, str | None]
+"""The languages of source and target; None for one that is not said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPairs:
+    """The rows of a file of pairs, still to be read, and the languages that they are read as.
+
+    `doubts` on the direction are known before; `dropped`, `notes` and `coded` fill as rows are
+    read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a row's
+    number is that of its unit, not of a line.
+    """
+
+    rows: Iterator[Row]
+    languages: tuple[str, str]
+    doubts: list[str]
+    dropped: Counter[str]
+    notes: list[str]
+    coded: set[int] = field(default_factory=set)
+    by_unit: bool = False
+
+
+PairReader = Callable[[Path, Sides, Sides], OpenPairs]
+"""Opens a file, by the languages that are asked for and those of the file's name."""
+
+
+def choose_direction(asked: Sides, named: Sides) -> tuple[str, str]:
+    """Return the languages asked for, else those that the file names, else `und`."""
+    src = asked[0] or named[0] or languages.UNKNOWN
+    tgt = asked[1] or named[1] or languages.UNKNOWN
+    return src, tgt
+
+
+def doubt_name(pair: tuple[str, str], named: Sides) -> list[str]:
+    """Return a doubt if the file's name has the two languages the other way round, else none."""
+    there = [language and languages.primary(language) for language in named]
+    turned = [languages.primary(language) for language in reversed(pair)]
+    if there != turned or there[0] == there[1]:
+        return []
+    read = f"read as {pair[0]} to {pair[1]}"
+    return [f"named {named[0]} to {named[1]}, but {read}; is that right?"]
+
+
+def other_way(pair: tuple[str, str]) -> str:
+    """Say how the same file is read in the other direction."""
+    src, tgt = pair
+    return f"to train {tgt} to {src}, add --set data.src_lang={tgt} --set data.tgt_lang={src}"

@@ -1,0 +1,228 @@
+"""The table of file types: a row says all that the house knows of one.
+
+To read a further format, write its reader in a module beside this one and give the type its row.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from weft.data.formats.pairs import PairReader
+from weft.data.formats.tmx import open_tmx
+from weft.data.formats.tsv import open_csv, open_tsv
+
+_TAKE_OUT = "take its text out first (pandoc -t plain does)"
+_EXPORT = "export it as TMX, or write source<TAB>target lines"
+_COLUMN = "take the column of the text out of it"
+_SAVE = "save it as plain text, in UTF-8"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileType:
+    """A type of file that is not plain text.
+
+    name: one word that code calls it by. words: stand after "is" in messages. remedy: how it
+    becomes text, or what to do with it elsewhere.
+
+    A file is recognized by its content: the first bytes (`signatures`), or the tag that XML begins
+    with (`root`). Else by the ending of its name; if `is_opaque` its name counts first, as its
+    bytes say less.
+
+    task: of which a file most likely is; "" where that is open. read_pairs: opens it as pairs; None
+    for a type that holds none. has_sentences: its lines may also be sentences, of one language or
+    of one of two aligned files. table: how its rows are written, "" for a type without rows.
+    documents: whether a language model trains on its text: yes, as it stands with data.raw, or not.
+    is_text: a person may want its lines to be translated or classified as they are.
+    """
+
+    name: str
+    words: str
+    remedy: str
+    endings: tuple[str, ...] = ()
+    signatures: tuple[bytes, ...] = ()
+    root: str = ""
+    is_opaque: bool = False
+    task: Literal["", "translation", "classification"] = ""
+    read_pairs: PairReader | None = None
+    has_sentences: bool = False
+    table: Literal["", "csv", "tsv", "json"] = ""
+    documents: Literal["yes", "raw", "no"] = "raw"
+    is_text: bool = False
+
+
+_ROWS = (
+    FileType(
+        name="tmx",
+        words="a translation memory (TMX)",
+        remedy="it holds pairs: for translation, by itself",
+        endings=("tmx",),
+        root="tmx",
+        task="translation",
+        read_pairs=open_tmx,
+    ),
+    FileType(
+        name="xliff",
+        words="XLIFF",
+        remedy=_EXPORT,
+        endings=("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
+        root="xliff",
+        task="translation",
+    ),
+    FileType(
+        name="po",
+        words="a PO file, the messages of a program",
+        remedy="export it as TMX (po2tmx does), or write source<TAB>target lines",
+        endings=("po", "pot"),
+        task="translation",
+    ),
+    FileType(
+        name="ftl",
+        words="a Fluent file, the messages of a program",
+        remedy=_EXPORT,
+        endings=("ftl",),
+        task="translation",
+        is_text=True,
+    ),
+    FileType(
+        name="csv",
+        words="a comma-separated table",
+        remedy=_COLUMN,
+        endings=("csv",),
+        task="classification",
+        read_pairs=open_csv,
+        table="csv",
+    ),
+    FileType(
+        name="tsv",
+        words="a table of cells between TABs",
+        remedy=_COLUMN,
+        endings=("tsv",),
+        read_pairs=open_tsv,
+        has_sentences=True,
+        table="tsv",
+        documents="yes",
+    ),
+    FileType(
+        name="json",
+        words="JSON",
+        remedy="take the text out of it",
+        endings=("json",),
+        task="classification",
+        table="json",
+    ),
+    FileType(
+        name="jsonl",
+        words="JSON, an object a line",
+        remedy="take the text out of it",
+        endings=("jsonl", "ndjson"),
+        task="classification",
+        table="json",
+    ),
+    FileType(
+        name="srt",
+        words="subtitles (SRT)",
+        remedy="remove the numbers and times, one sentence per line",
+        endings=("srt",),
+        is_text=True,
+    ),
+    FileType(
+        name="vtt",
+        words="subtitles (WebVTT)",
+        remedy="remove the times, one sentence per line",
+        endings=("vtt",),
+        is_text=True,
+    ),
+    FileType(
+        name="html",
+        words="an HTML page",
+        remedy=_TAKE_OUT,
+        endings=("html", "htm", "xhtml"),
+        root="html",
+        is_text=True,
+    ),
+    FileType(
+        name="xml",
+        words="XML",
+        remedy="take its text out first",
+        endings=("xml",),
+        read_pairs=open_tmx,
+        documents="yes",
+        is_text=True,
+    ),
+    FileType(
+        name="markdown",
+        words="Markdown",
+        remedy=_TAKE_OUT,
+        endings=("md", "markdown"),
+        read_pairs=open_tsv,
+        has_sentences=True,
+        documents="yes",
+        is_text=True,
+    ),
+    FileType(
+        name="rtf",
+        words="a text with formatting (RTF)",
+        remedy=_SAVE,
+        endings=("rtf",),
+        signatures=(b"{\\rtf",),
+        documents="no",
+    ),
+    FileType(
+        name="pdf",
+        words="a PDF",
+        remedy="take its text out first (pdftotext does)",
+        endings=("pdf",),
+        signatures=(b"%PDF-",),
+        documents="no",
+    ),
+    FileType(
+        name="office",
+        words="an office document",
+        remedy=_SAVE,
+        endings=("doc", "docx", "odt", "ppt", "pptx", "odp"),
+        signatures=(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",),
+        is_opaque=True,
+        documents="no",
+    ),
+    FileType(
+        name="sheet",
+        words="a spreadsheet",
+        remedy="save it as CSV UTF-8 and give that file",
+        endings=("xls", "xlsx", "ods"),
+        is_opaque=True,
+        documents="no",
+    ),
+    FileType(
+        name="epub",
+        words="a book (EPUB)",
+        remedy=_TAKE_OUT,
+        endings=("epub",),
+        is_opaque=True,
+        documents="no",
+    ),
+    FileType(
+        name="columns",
+        words="a file of columns (Parquet or Arrow)",
+        remedy="write it as CSV or JSON Lines",
+        endings=("parquet", "arrow", "feather"),
+        signatures=(b"PAR1", b"ARROW1"),
+        is_opaque=True,
+        documents="no",
+    ),
+    FileType(
+        name="zip",
+        words="a zip archive or an office document",
+        remedy="unpack it, or save it as plain text, in UTF-8",
+        signatures=(b"PK\x03\x04",),
+        documents="no",
+    ),
+    FileType(
+        name="packed",
+        words="packed or an archive",
+        remedy="unpack it first and give the text file in it",
+        endings=("zip", "tar", "tgz", "7z", "rar", "bz2", "xz", "zst"),
+        signatures=(b"\x1f\x8b",),
+        is_opaque=True,
+        documents="no",
+    ),
+)
+FILE_TYPES = {kind.name: kind for kind in _ROWS}
