@@ -62,7 +62,7 @@ class CausalModel(Protocol[C]):
 
 @dataclass(frozen=True)
 class Generation:
-    """The text that a model wrote on from a prompt, the prompt not repeated.
+    """The text by which a model continued a prompt, without the prompt.
 
     `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the
     length asked for. `token_log_probs` are the model's own, in nats, before temperature and the
@@ -85,7 +85,10 @@ class Generation:
 
 @dataclass(frozen=True)
 class TextScore:
-    """The log-probability of a text in nats, in all and by token; `pieces` name the tokens."""
+    """The log-probability of a text in nats: of all of it, and of each token.
+
+    `pieces` are the tokens in readable form.
+    """
 
     text: str
     log_prob: float
@@ -136,7 +139,7 @@ class LanguageModel:
         settings: "GenerationSettings | None" = None,
         **options: Any,
     ) -> Generation:
-        """Write on from a prompt.
+        """Continue a prompt.
 
         `options` are what `GenerationSettings` takes, by name, and change `settings`. A text that
         outgrows the window goes on with half a window of it in sight; so does a prompt that is
@@ -166,7 +169,7 @@ class LanguageModel:
         settings: "GenerationSettings | None" = None,
         **options: Any,
     ) -> Iterator[str]:
-        """Write on as `generate` does, and yield the text piece by piece as it is written.
+        """Continue a prompt as `generate` does, and yield the text piece by piece as it is written.
 
         The pieces joined are its text. Impossible settings are refused at the call, before the
         first piece.
@@ -178,7 +181,7 @@ class LanguageModel:
         return _pieces(written, (token for token, _ in tokens))
 
     def fits(self, prompt: str) -> bool:
-        """Return whether all of a prompt is in sight where the text goes on from it."""
+        """Return whether a prompt is no longer than the window, so that all of it is read."""
         return len(self._start(prompt)) <= self.window_len
 
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
@@ -195,7 +198,7 @@ class LanguageModel:
     def _request(
         self, settings: "GenerationSettings | None", options: Mapping[str, Any]
     ) -> "_Request":
-        """Return how a text is to be written on; what is not given comes from the recipe."""
+        """Return all that one generation needs; what is None comes from the recipe."""
         chosen = replace(settings or GenerationSettings(), **options)
         sampling = chosen.sampling(self.decoding)
         limit = chosen.max_new_tokens
@@ -335,7 +338,7 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class GenerationSettings:
-    """The settings of a text that is written on; what is None comes from the recipe.
+    """The settings of a generation; what is None comes from the recipe.
 
     Temperature 0 is greedy. The text ends before the first of the `stop` strings. The `draft`
     "prompt" proposes what followed the newest tokens when they stood in the text before, and the
@@ -368,7 +371,7 @@ class GenerationSettings:
 
 @dataclass(frozen=True)
 class _Request:
-    """The settings of one text that is written on, and what is needed to choose its tokens."""
+    """The settings of one generation, and what chooses its tokens."""
 
     settings: Sampling
     limit: int

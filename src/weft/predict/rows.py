@@ -109,8 +109,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The settings that a caller requested, the search that they mean, the ids of the prefix, and
-    whether the shortlist is used.
+    """The settings of a call, completed for one model.
+
+    `requested` are those of the caller, `beams` the search that they and the recipe lead to,
+    `prefix` the ids that every translation begins with; `is_short` says whether the shortlist is
+    used.
     """
 
     requested: DecodingSettings
@@ -121,7 +124,9 @@ class Resolved:
 
 @dataclass(frozen=True)
 class RowSearch:
-    """Searches with the models of `members`, `max_len` positions each, by so many `workers` at
+    """The search for rows, by the models of `members` as one.
+
+    `max_len` is how many positions the smallest of them has, `workers` how many threads search at
     once.
 
     Every method raises OutOfMemoryError where a single row does not fit into memory, DivergedError
@@ -187,6 +192,7 @@ class RowSearch:
     def _attend(
         self, ranked: Mapping[Row, list[Hypothesis]]
     ) -> list[list[Float[Tensor, "T S"]]]:
+        """Return the cross-attention of each hypothesis of these rows, in one batch."""
         rows: list[tuple[int, ...]] = []
         inputs: list[list[int]] = []
         for row, hypotheses in ranked.items():
@@ -216,6 +222,10 @@ class RowSearch:
             yield
 
     def _next(self, steps: Iterator[int]) -> int | None:
+        """Take a step with the models in evaluation mode, and leave it before the caller goes on.
+
+        Return the token; None after the last.
+        """
         with self._evaluating():
             return next(steps, None)
 
@@ -237,6 +247,7 @@ class RowSearch:
         return self._find_with(engine, rows, settings, budget // 2)
 
     def _search(self, rows: list[Row], settings: Resolved) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each row, by the models' own steps."""
         beams = settings.beams
         longest = settings.requested.exhaustive
         if longest is not None:
@@ -268,6 +279,7 @@ class RowSearch:
         )
 
     def _sentences(self, rows: Sequence[Row], settings: Resolved) -> list[Sentence]:
+        """Return the rows in the form that the search takes, each with its output limit."""
         return [
             Sentence(
                 i,

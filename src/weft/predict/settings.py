@@ -99,9 +99,10 @@ class DecodingSettings:
         )
 
     def beams(self, recipe: DecodingSection) -> BeamSettings:
-        """Return the search, or what draws in its place.
+        """Return the settings of the search: of a beam, or of samples in its place.
 
-        Raises UsageError for more alternatives than there can be.
+        `recipe` has the values of what is None here. Raises UsageError for more alternatives than
+        there can be.
         """
         alpha = (
             recipe.length_penalty

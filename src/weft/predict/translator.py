@@ -174,8 +174,9 @@ class Translator:
         return self._pieces(plan, resolved)
 
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
-        """Return the best hypothesis for each row of source ids, eos at its end, that the texts
-        become.
+        """Return the best hypothesis of each row that the texts are divided into.
+
+        The keys are the rows' source ids, eos at their end.
         """
         settings = self._resolve(DecodingSettings())
         plans = self._plan(list(texts))
@@ -191,6 +192,10 @@ class Translator:
         return ranked[0]
 
     def _resolve(self, requested: DecodingSettings) -> Resolved:
+        """Return the settings, completed for this model.
+
+        Raises UsageError for what it cannot do.
+        """
         prefix = one_line(requested.prefix)
         members = self._rows.members
         forced = tuple(self.tgt_tokenizer.encode(prefix)) if prefix else ()
@@ -261,6 +266,7 @@ class Translator:
         return hypotheses
 
     def _pieces(self, plan: Plan, settings: Resolved) -> Iterator[str]:
+        """Yield the translation of a text piece by piece, with what stands between its segments."""
         is_begun = False
         for white, row in zip(plan.before, plan.rows, strict=True):
             before = plan.gap(white, self.tgt_lang) if is_begun else plan.indent
@@ -306,7 +312,7 @@ class Translator:
         attention: Attention | None,
         settings: Resolved,
     ) -> Prediction:
-        """Return the segments of one text, joined."""
+        """Return the translation of one text: its segments joined, and the marks on them."""
         segments = [hypotheses[row] for row in plan.rows]
         if not segments:
             nothing: list[Link] | None = None if attention is None else []
@@ -366,6 +372,7 @@ class Translator:
         return num_src >= LONG_SOURCE and len(hypothesis.ids) < least
 
     def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
+        """Return the translation of a text that one hypothesis for each of its segments makes."""
         score = sum(segment.score for segment in segments) / len(segments)
         texts = [self._text_of(segment) for segment in segments]
         is_cut = plan.cut or not all(segment.finished for segment in segments)
