@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-doors test-long reliability bench same style clean
+.PHONY: demo test test-rooms test-doors test-long reliability bench same pace style clean
 
 demo: $(READY)
 	$(BIN)/weft demo
@@ -34,6 +34,10 @@ bench: $(READY)
 # make same BASE=<commit>: is every result that of the commit, to the last bit?
 same: $(READY)
 	$(BIN)/python tools/same.py $(BASE)
+
+# make pace BASE=<commit>: how many times as fast as the commit is this? On a machine that does nothing else.
+pace: $(READY)
+	$(BIN)/python tools/pace.py $(BASE)
 
 reliability: $(READY)
 	$(BIN)/python -m pytest -q tests/faults --reliability docs/reliability.md

@@ -27,6 +27,20 @@ SRC, TGT = [5, 7, 9, 1], [2, 4, 6, 8]
 IN_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
 
 
+class LengthNorm(nn.RMSNorm):
+    """x divided by its length. It is an RMSNorm by type alone: it has no weights."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.normalize(x, dim=-1)
+
+
+def build_length_norm(width: int, eps: float, bias: bool) -> LengthNorm:
+    return LengthNorm()
+
+
 @pytest.fixture(autouse=True)
 def kernels() -> Iterator[None]:
     """Native operations for one test."""
@@ -112,7 +126,9 @@ def test_a_gate_of_each_activation(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("activation", [*ACTIVATIONS, *GATES])
-def test_the_engine_computes_each(activation: str, norm: str) -> None:
+def test_the_engine_computes_each_that_it_has_code_for(
+    activation: str, norm: str
+) -> None:
     layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
     model = Seq2SeqTransformer(
         shape(activation=activation, norm=norm, **layers), 31, 31, joint=True
@@ -120,7 +136,12 @@ def test_the_engine_computes_each(activation: str, norm: str) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
-    assert_engine_gives_the_models_log_probs(model)
+    entry = ACTIVATIONS[GATES.get(activation, activation)]
+    if entry.number is None or NORMS[norm].centred is None:
+        assert build_engine(model, "cpu", "float32") is None
+        assert "has no native code" in why_no_engine(model, "cpu", "float32")
+    else:
+        assert_engine_gives_the_models_log_probs(model)
 
 
 def test_without_native_code_pytorch_computes_and_the_reason_is_said(
@@ -152,14 +173,8 @@ def test_a_run_with_an_entry_without_native_code(
     It takes the place of one that has native code, whose name a recipe may use.
     """
 
-    class OtherNorm(nn.RMSNorm):
-        pass
-
-    def build(width: int, eps: float, _: bool) -> OtherNorm:
-        return OtherNorm(width, eps=eps)
-
     monkeypatch.setitem(ACTIVATIONS, "relu2", Activation(nn.Mish))
-    monkeypatch.setitem(NORMS, "rms", Norm(OtherNorm, build))
+    monkeypatch.setitem(NORMS, "rms", Norm(LengthNorm, build_length_norm))
     key = "model.activation" if name in ACTIVATIONS else "model.norm"
     out = tmp_path / "model"
     settings = (
@@ -173,7 +188,7 @@ def test_a_run_with_an_entry_without_native_code(
     said = f"{name} has no native code; PyTorch computes it, which takes longer"
     assert said in verdict.notes
     model = Translation.load(out, choose_machine("float32")).model
-    assert {nn.Mish, OtherNorm} & {type(module) for module in model.modules()}
+    assert {nn.Mish, LengthNorm} & {type(module) for module in model.modules()}
     text = "cat sees dog."
     (translation,) = weft.load(out).translate([text])
     (plain,) = weft.load(out, kernels="torch").translate([text])
@@ -191,16 +206,14 @@ def test_a_run_with_an_entry_without_native_code(
 def test_a_norm_without_native_code_is_pytorchs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class OtherNorm(nn.RMSNorm):
-        pass
-
-    entry = Norm(OtherNorm, lambda width, eps, bias: OtherNorm(width, eps=eps))
+    entry = Norm(LengthNorm, build_length_norm)
     monkeypatch.setitem(NORMS, "other", entry)
     x = torch.randn(5, 24, requires_grad=True)
     norm = entry.build(24, 1e-5, False)
     assert activations.norm_name(norm) == "other"
     assert "NormBackward" not in names_in_graph(operations.normed(x, norm))
     model = Seq2SeqTransformer(shape(norm="other"), 31, 31, joint=True)
+    assert build_engine(model, "cpu", "float32") is None
     assert why_no_engine(model, "cpu", "float32") == "the norm other has no native code"
 
 

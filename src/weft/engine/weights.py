@@ -41,6 +41,7 @@ def build_engine(
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
+        refuse_missing_code(model)
         return engine.Engine(weights_of(model), precision)
     except native.UnavailableError:
         return None
@@ -55,6 +56,7 @@ def build_writer(
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
+        refuse_missing_code(model)
         return Writer(model, engine.Engine(causal_weights_of(model), precision))
     except native.UnavailableError:
         return None
@@ -156,15 +158,23 @@ def why_no_engine(
     """Say why a model has no engine on this CPU; "" where it has one, or the device has none."""
     if device != "cpu" or precision not in engine.KINDS:
         return ""
-    layer = cast(DecoderLayer | CausalLayer, model.decoder[0])
-    residual = cast(Residual, layer.residuals[0])
-    activation = activation_name(layer.feed_forward.activation)
     try:
-        engine.refuse_missing(activation, norm_name(residual.norm))
+        refuse_missing_code(model)
         engine.library()
     except native.UnavailableError as error:
         return str(error)
     return ""
+
+
+def refuse_missing_code(model: Seq2SeqTransformer | CausalTransformer) -> None:
+    """Raise UnavailableError where the engine has no code for a part of the model.
+
+    Such a part may have other weights than the engine knows, so this comes before they are read.
+    """
+    layer = cast(DecoderLayer | CausalLayer, model.decoder[0])
+    residual = cast(Residual, layer.residuals[0])
+    activation = activation_name(layer.feed_forward.activation)
+    engine.refuse_missing(activation, norm_name(residual.norm))
 
 
 def weights_of(model: Seq2SeqTransformer) -> engine.Weights:
