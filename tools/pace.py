@@ -1,15 +1,16 @@
-"""Whether a change made Weft slower: `python tools/pace.py <commit>`.
+"""Whether a change made Weft slower: `make pace BASE=<commit>`, or `python tools/pace.py <commit>`.
 
 The sources of the commit and those here take turns, round after round, so that a machine that grows
 slower does so for both. Each round measures both in training, in the translation of many sentences,
 in the translation of one at a time, and at the start of `weft translate`. Printed for each: the
 median over the rounds of the speed here as a multiple of the speed there, and its interval.
 
-Run it with nothing else on the machine. The base stands in the worktree that `make same` uses.
+Run it with nothing else on the machine. The base stands in the worktree that `tools/same.py` makes.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -22,6 +23,8 @@ from pathlib import Path
 from same import ROOT, checkout, python_of, resolve
 
 STEPS = 50
+# fewer ratios have no interval of 95 %
+FEWEST_ROUNDS = 6
 SETTINGS = (
     f"training.max_steps={STEPS}",
     "training.eval_every=1000",
@@ -49,14 +52,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument("--rounds", type=int, default=9)
-    asked = parser.parse_args()
-    base = checkout(resolve(asked.base))
+    arguments = parser.parse_args()
+    if arguments.rounds < FEWEST_ROUNDS:
+        parser.error(f"--rounds: give at least {FEWEST_ROUNDS}")
+    base = checkout(resolve(arguments.base))
     rounds: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="weft-pace-") as scratch:
         train, lines = write_texts(Path(scratch))
         for side in (base, ROOT):  # compiles what is not compiled yet
             measure(side, train, lines)
-        for number in range(asked.rounds):
+        for number in range(arguments.rounds):
             # who is first alternates
             order = (base, ROOT) if number % 2 else (ROOT, base)
             speeds = {side: measure(side, train, lines) for side in order}
@@ -68,17 +73,19 @@ def main() -> None:
 
 
 def line_of(what: str, ratios: Sequence[float]) -> str:
-    """Return the median and an interval of it: that of at least 95 % by the ranks of the ratios."""
-    lower = 0
-    # with n ratios the k lowest and highest may go while 2 * P(binomial(n, 1/2) <= k) is below 5 %
+    """Describe ascending ratios: their median, and its interval of at least 95 %, from ranks.
+
+    The interval goes from ratio k, counted from 0, to its counterpart at the other end. The median
+    lies outside with probability 2 P(X <= k), where X counts the heads of n tosses of a coin.
+    """
     n = len(ratios)
-    tail, term = 0.0, 0.5**n
+    lower = 0
+    at_most_k = 0.0
     for k in range(n // 2):
-        tail += term
-        if 2 * tail > 0.05:
+        at_most_k += math.comb(n, k) / 2**n
+        if 2 * at_most_k > 0.05:
             break
         lower = k
-        term *= (n - k) / (k + 1)
     median = statistics.median(ratios)
     return f"{what}: {median:.3f} ({ratios[lower]:.3f} to {ratios[n - 1 - lower]:.3f}), {n} pairs"
 
@@ -97,29 +104,28 @@ def write_texts(folder: Path) -> tuple[Path, Path]:
 
 
 def measure(side: Path, train: Path, lines: Path) -> dict[str, float]:
-    """Return the speeds of a checkout, each the more the better."""
+    """Return the speeds of a checkout: tokens, sentences and starts a second."""
     with tempfile.TemporaryDirectory(prefix="weft-pace-") as scratch:
         model = Path(scratch) / "model"
-        settings = [part for one in SETTINGS for part in ("--set", one)]
+        settings = [part for setting in SETTINGS for part in ("--set", setting)]
         run(side, "-m", "weft", "train", str(train), "--output", str(model), *settings)
         metrics = (model / "run" / "metrics.jsonl").read_text("utf-8").splitlines()
         logged = [json.loads(line) for line in metrics]
-        tokens = [
-            one["tokens_per_second"] for one in logged if "tokens_per_second" in one
-        ]
-        said = run(side, "-c", TRANSLATE, str(model), str(lines))
+        key = "tokens_per_second"
+        tokens = [values[key] for values in logged if key in values]
+        printed = run(side, "-c", TRANSLATE, str(model), str(lines))
         started = time.perf_counter()
         run(side, "-m", "weft", "translate", str(model), "Guten Morgen.")
         start = 1 / (time.perf_counter() - started)
     return {
         "training": tokens[-1],
-        **json.loads(said.strip().splitlines()[-1]),
+        **json.loads(printed.strip().splitlines()[-1]),
         "start": start,
     }
 
 
 def run(side: Path, *arguments: str) -> str:
-    """Run Python with the sources of a checkout; exits with what it says where it fails."""
+    """Run Python with the sources of a checkout. Exits, with what it said, where it failed."""
     env = {**os.environ, "PYTHONPATH": str(side / "src"), "NO_COLOR": "1"}
     command = [str(python_of(side)), *arguments]
     done = subprocess.run(
