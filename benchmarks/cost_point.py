@@ -85,7 +85,7 @@ def train(asked: argparse.Namespace) -> None:
                 model.projection,
             )
 
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, machine.computing():
         Trainer(
             model=model,
             batches=RandomBatches(asked.length, asked.entries),
@@ -117,7 +117,7 @@ def prepare(files: str) -> None:
     note("learn the tokenizer")
     task = Translation.build(recipe, texts, tokenizers, choose_machine())
     last = time.perf_counter()
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, machine.computing():
         batches = task.prepare(Path(scratch), texts, recipe).batches
         note("encode")
         for position in range(min(FIRST_BATCHES, batches.num_batches(0))):

@@ -5,6 +5,7 @@ session.
 import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ gc.disable()  # until all tests are collected: every syntax tree stays in use, w
 shapes.check_modules("weft.model", "weft.decoding")
 
 import weft  # noqa: E402
-from weft.kernels import operations  # noqa: E402
+from weft.kernels import native, operations  # noqa: E402
 from weft.model import attention  # noqa: E402
 
 # A push is judged by the same examples each time; by hand every run draws new ones.
@@ -123,11 +124,21 @@ def _checked_shapes(request: pytest.FixtureRequest) -> None:
     shapes.limit(shapes.ALL if request.config.getoption("--all-shapes") else 10)
 
 
-@pytest.fixture(autouse=True)
-def _plain_operations() -> Iterator[None]:
-    """What a test's run switched on is off for the next."""
-    yield
-    operations.enable(False)
+@pytest.fixture
+def take_kernels() -> Iterator[Callable[..., None]]:
+    """Takes native kernels for the rest of a test, or PyTorch's operations in their place.
+
+    Skips the test where there are no kernels.
+    """
+    with ExitStack() as stack:
+
+        def take(wanted: bool = True, products: str = "blas") -> None:
+            try:
+                stack.enter_context(operations.using(wanted, products))
+            except native.UnavailableError as error:
+                pytest.skip(f"no native kernels here: {error}")
+
+        yield take
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from weft.inspection.language import LanguageInspection
 from weft.inspection.look import inspect_text
 from weft.inspection.report import write_report
 from weft.inspection.translation import TranslationInspection
-from weft.kernels import native, operations
 from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
@@ -500,16 +499,13 @@ def models() -> dict[str, tuple[nn.Module, Sequence[Tensor]]]:
 @pytest.mark.parametrize("kernels", ["torch", "native"])
 @pytest.mark.parametrize("kind", ["translation", "language", "classification"])
 def test_recording_changes_neither_outputs_nor_gradients(
-    kind: str, kernels: str
+    kind: str, kernels: str, take_kernels: Callable[..., None]
 ) -> None:
     model, given = models()[kind]
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    try:
-        operations.enable(kernels == "native")
-    except native.UnavailableError as error:
-        pytest.skip(f"no native kernels here: {error}")
+    take_kernels(kernels == "native")
     record = AttentionRecord()
 
     def run(**how: Any) -> list[Tensor]:

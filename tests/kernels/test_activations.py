@@ -1,7 +1,7 @@
 """Every activation and norm of the table works in all engines, or falls back and says so."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -15,7 +15,7 @@ from weft.__main__ import main
 from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.engine.weights import build_engine, why_no_engine
-from weft.kernels import activations, native, operations
+from weft.kernels import activations, operations
 from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, Activation, Norm
 from weft.kernels.machine import choose_machine
 from weft.model.layers import FeedForward, GatedFeedForward
@@ -42,15 +42,10 @@ def build_length_norm(width: int, eps: float, bias: bool) -> LengthNorm:
 
 
 @pytest.fixture(autouse=True)
-def kernels() -> Iterator[None]:
+def kernels(take_kernels: Callable[..., None]) -> None:
     """Native operations for one test."""
-    try:
-        operations.enable(True, "onednn")
-    except native.UnavailableError as error:
-        pytest.skip(f"no native kernels here: {error}")
+    take_kernels(True, "onednn")
     torch.manual_seed(3)
-    yield
-    operations.enable(False)
 
 
 def shape(**settings: object) -> Seq2SeqSection:
@@ -79,8 +74,9 @@ def assert_same_as_plain(part: nn.Module) -> None:
     """Forward and backward, by the kernels and by PyTorch."""
     x = (torch.randn(3, 11, 24) * 3).requires_grad_()
     found = gradients(part, x)
-    operations.enable(False)
-    for a, b in zip(found, gradients(part, x), strict=True):
+    with operations.using(False):
+        expected = gradients(part, x)
+    for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -152,7 +148,6 @@ def test_without_native_code_pytorch_computes_and_the_reason_is_said(
     for name, build in (("mish", FeedForward), ("mishglu", GatedFeedForward)):
         part = build(shape(activation=name))
         assert "GatedBackward" not in names_in_graph(part(torch.randn(2, 3, 24)))
-        operations.enable(True, "onednn")
         assert_same_as_plain(part)
     model = Seq2SeqTransformer(shape(activation="mish"), 31, 31, joint=True)
     assert build_engine(model, "cpu", "float32") is None

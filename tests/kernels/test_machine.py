@@ -149,15 +149,15 @@ def test_a_loaded_model_leaves_the_process_as_it_is(
     alone.
     """
     library: Any = object()
-    kernels.use(library, float32_too=True)
     torch.manual_seed(3)
     torch.rand(())
     state = torch.get_rng_state()
-    model = weft.load(tiny_folder, precision=precision)
-    assert model.translate("The cat sees the dog.")[0].text
-    assert torch.get_num_threads() == 3
-    assert torch.equal(torch.get_rng_state(), state)
-    assert kernels._library is library
+    with kernels.using(kernels.Kernels(library, float32_too=True)):
+        model = weft.load(tiny_folder, precision=precision)
+        assert model.translate("The cat sees the dog.")[0].text
+        assert torch.get_num_threads() == 3
+        assert torch.equal(torch.get_rng_state(), state)
+        assert kernels._kernels().library is library
     assert model._rows.workers == (
         1 if torch.cuda.is_available() else threads_asked() or usable_cores()
     )

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     native.load.cache_clear()
     yield tmp_path / "cache" / "weft"
-    operations.enable(False)
     native.load.cache_clear()
 
 
@@ -304,14 +304,12 @@ def test_compilers_without_shufflevector_make_the_same(
 
     def results() -> list[torch.Tensor]:
         native.load.cache_clear()
-        operations.enable(True)
-        rows, across, out = (
-            x.detach().view(222, 19),
-            torch.empty(19, 222),
-            operations.attention(x, x, x),
-        )
-        training.call("transposed", rows, rows, across, 222, 19, 19)
-        (grad,) = torch.autograd.grad(out.square().sum(), x)
+        rows = x.detach().view(222, 19)
+        across = torch.empty(19, 222)
+        with operations.using(True):
+            out = operations.attention(x, x, x)
+            training.call("transposed", rows, rows, across, 222, 19, 19)
+            (grad,) = torch.autograd.grad(out.square().sum(), x)
         assert torch.equal(across, rows.T)
         return [out.detach(), grad, across]
 
@@ -423,12 +421,31 @@ def test_without_threads_auto_takes_them_for_one_alone(
     assert choose_machine("float32", 2, "native").kernels == "native"
 
 
-def test_kernels_are_set_by_prepare(kept: Path) -> None:
+def test_the_kernels_chosen_are_taken_while_computing(kept: Path) -> None:
     machine = choose_machine("float32", 1, "native")
     assert machine.kernels == "native"
     assert not operations.is_native(torch.ones(1))
     assert "native kernels, 1 thread" in machine.describe()
-    machine.prepare()
-    assert operations.is_native(torch.ones(1))
-    replace(machine, kernels="torch").prepare()
+    with machine.computing():
+        assert operations.is_native(torch.ones(1))
+        with replace(machine, kernels="torch").computing():
+            assert not operations.is_native(torch.ones(1))
+        assert operations.is_native(torch.ones(1))
     assert not operations.is_native(torch.ones(1))
+
+
+def test_the_kernels_of_one_thread_are_not_those_of_another(kept: Path) -> None:
+    """A model is trained by PyTorch's operations beside one that the kernels train."""
+    layer = torch.nn.LayerNorm(8)
+    x = torch.ones(2, 8, requires_grad=True)
+
+    def name_of_backward() -> str:
+        return type(operations.normed(x, layer).grad_fn).__name__
+
+    with choose_machine("float32", 1, "native").computing():
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(name_of_backward).result() == "NativeLayerNormBackward0"
+        assert name_of_backward() == "NormBackward"
+        graph = operations.normed(x, layer).sum()
+    with pytest.raises(RuntimeError, match="no kernels are in use"):
+        graph.backward()

@@ -4,14 +4,14 @@ says.
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
-from weft.kernels import native, operations, training
+from weft.kernels import operations, training
 from weft.kernels.activations import SquaredReLU
 from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
@@ -27,15 +27,10 @@ TYPES = [torch.float32, torch.bfloat16]
 
 
 @pytest.fixture(autouse=True)
-def kernels() -> Iterator[None]:
+def kernels(take_kernels: Callable[..., None]) -> None:
     """Native operations for one test."""
-    try:
-        operations.enable(True)
-    except native.UnavailableError as error:
-        pytest.skip(f"no native kernels here: {error}")
+    take_kernels(True)
     torch.manual_seed(3)
-    yield
-    operations.enable(False)
 
 
 def both(
@@ -44,10 +39,9 @@ def both(
     """What `work` gives by the native and by the plain operations, in a type of products."""
     results = []
     for wanted in (True, False):
-        operations.enable(wanted, products)
-        with torch.autocast("cpu", low, enabled=low != torch.float32):
+        autocast = torch.autocast("cpu", low, enabled=low != torch.float32)
+        with operations.using(wanted, products), autocast:
             results.append([t.detach().float().clone() for t in work()])
-    operations.enable(True, products)
     return results[0], results[1]
 
 
@@ -132,13 +126,12 @@ def test_products_that_are_not_the_default_ones_are_taken(
 ) -> None:
     layer, x = nn.Linear(WIDTH, WIDE), torch.randn(ROWS, WIDTH, requires_grad=True)
     with torch.autocast("cpu", low, enabled=low != torch.float32):
-        operations.enable(True)
         assert (
             type(operations.linear(x, layer).grad_fn).__name__ == "LinearsBackward"
         ) == (low != torch.float32)
-        operations.enable(True, products)
         assert training.HAS_ONEDNN, "in every build of PyTorch that is tested"
-        assert "Linears" in type(operations.linear(x, layer).grad_fn).__name__
+        with operations.using(True, products):
+            assert "Linears" in type(operations.linear(x, layer).grad_fn).__name__
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -207,9 +200,8 @@ def test_rotation(low: torch.dtype) -> None:
     x = torch.randn(3, 7, 2, 24, dtype=low).transpose(1, 2).requires_grad_()
     out = rotate(x, 5)
     assert "Rotated" in type(out.grad_fn).__name__
-    operations.enable(False)
-    expected = gradients(rotate(x.float(), 5), [x])
-    operations.enable(True)
+    with operations.using(False):
+        expected = gradients(rotate(x.float(), 5), [x])
     assert_close(gradients(out, [x]), expected, low)
 
 
@@ -447,7 +439,8 @@ OUT_OF_MEMORY = """
 import resource, sys, torch
 from pathlib import Path
 from weft.kernels import operations
-operations.enable(True)
+using = operations.using(True)
+using.__enter__()
 torch.set_num_threads(2)
 
 def limit(more):
@@ -617,5 +610,6 @@ def test_nothing_native_is_done_where_no_gradient_is_asked_for_or_in_double_prec
     assert not operations.fits_attention(
         torch.randn(3), torch.randn(3), torch.randn(3).bfloat16()
     )
-    operations.enable(False)
-    assert not operations.is_native(torch.randn(3))
+    with operations.using(False):
+        assert not operations.is_native(torch.randn(3))
+    assert operations.is_native(torch.randn(3))

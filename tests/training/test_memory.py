@@ -15,7 +15,7 @@ from weft.data.batches import Batch, slices
 from weft.data.label_batches import LabelBatch
 from weft.data.windows import WindowBatch
 from weft.errors import OutOfMemoryError
-from weft.kernels import native, operations, training
+from weft.kernels import operations, training
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training import memory
 from weft.training.loss import CrossEntropy, LossSums
@@ -115,14 +115,13 @@ def test_what_is_foreseen_for_an_eighth_is_what_the_whole_keeps() -> None:
     )
 
 
-def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
+def test_what_the_threads_of_native_kernels_take_is_counted_once(
+    take_kernels: Callable[..., None],
+) -> None:
     """A number for each query and key, where each query has a mask of its own; smaller parts need
     it, too.
     """
-    try:
-        operations.enable(True)
-    except native.UnavailableError as error:
-        pytest.skip(f"no native kernels here: {error}")
+    take_kernels()
     query = torch.randn(1, 2, 700, 8, requires_grad=True)
     causal = torch.ones(700, 700, dtype=torch.bool).tril()
     with training.counting_workspaces() as workspaces:
@@ -152,13 +151,10 @@ def test_what_the_threads_of_native_kernels_take_is_counted_once() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("native_kernels", [True, False])
 def test_layers_computed_twice_keep_less_and_give_the_same_gradients(
-    dropout: float, native_kernels: bool
+    dropout: float, native_kernels: bool, take_kernels: Callable[..., None]
 ) -> None:
     if native_kernels:
-        try:
-            operations.enable(True)
-        except native.UnavailableError as error:
-            pytest.skip(f"no native kernels here: {error}")
+        take_kernels()
     model, batch = (
         Seq2SeqTransformer(
             SHAPE.model_copy(update={"dropout": dropout}), 41, 41, joint=True

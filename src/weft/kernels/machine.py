@@ -1,5 +1,6 @@
 """The machine: what it is good at, measured once, written down with the run, and said aloud."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -87,14 +88,14 @@ class Machine:
         )
 
     def prepare(self) -> torch.device:
-        """Set the thread count and the kernels of the process, for training, and hand out the
-        device.
+        """Set the thread count of the process, for training, and hand out the device.
 
         Raises UsageError where native kernels were chosen and cannot be had.
         """
         torch.set_num_threads(self.threads)
         try:
-            operations.enable(self.kernels == "native", self.products)
+            if self.kernels == "native":
+                native.load()
         except native.UnavailableError as error:
             raise UsageError(
                 f"native kernels were chosen when the run began, and here {error} (or start over with --fresh)"
@@ -102,11 +103,15 @@ class Machine:
         return torch.device(self.device)
 
     def for_use(self) -> torch.device:
-        """Return the device.
-
-        Threads and kernels are the process's and stay as they are: a run may be using them.
-        """
+        """Return the device. The threads are the process's and stay: a run may be using them."""
         return torch.device(self.device)
+
+    def computing(self) -> contextlib.AbstractContextManager[None]:
+        """Open the context of training steps, forward and backward: by the kernels chosen.
+
+        It holds for the thread that opens it. Raises UnavailableError where they cannot be had.
+        """
+        return operations.using(self.kernels == "native", self.products)
 
     def autocast(self) -> torch.autocast:
         """Open the context of a forward pass: products in half precision where chosen, float32

@@ -1,12 +1,13 @@
 """The operations of a training step in two forms: the plain one in PyTorch, and the native one.
 
-The native form (`weft.kernels.training`) is taken where `enable` allowed it, on a CPU, while
-gradients are recorded; it computes what the plain one does, but for rounding. Shapes: the legend in
+The native form (`weft.kernels.training`) is taken inside `using`, on a CPU, while gradients are
+recorded; it computes what the plain one does, but for rounding. Shapes: the legend in
 `weft.model.attention`; I and O are the numbers that go in and come out.
 """
 
+import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import torch
@@ -27,15 +28,19 @@ Rows: TypeAlias = Float[Tensor, "*N D"]
 _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 
 
-def enable(wanted: bool, products: str = "blas") -> None:
-    """Take the native forms from now on, or the plain ones. Raises UnavailableError where there are
-    none.
+@contextlib.contextmanager
+def using(wanted: bool, products: str = "blas") -> Iterator[None]:
+    """Take the native forms inside, forward and backward, or the plain ones; in this thread alone.
 
     `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms
-    use.
+    use. Raises UnavailableError where there are no native forms.
     """
-    library = native.load() if wanted else None
-    training.use(library, float32_too=products == "onednn")
+    kernels = None
+    if wanted:
+        float32_too = products == "onednn" and training.HAS_ONEDNN
+        kernels = training.Kernels(native.load(), float32_too)
+    with training.using(kernels):
+        yield
 
 
 def is_native(*tensors: Tensor) -> bool:

@@ -9,6 +9,8 @@ out, R and C rows and columns.
 import contextlib
 import ctypes
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -21,12 +23,8 @@ from torch.autograd import Function
 from weft.kernels import native
 
 LOW = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-_library: ctypes.CDLL | None = None
-_float32_too = False  # whether products in float32 are oneDNN's
 # None in a build without oneDNN
 _ONEDNN_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
-# memory for gradients of logits, kept from one step to the next
-_spare: dict[torch.dtype, Tensor] = {}
 _counting: list[list[int]] = []  # see `counting_workspaces`
 HAS_ONEDNN = _ONEDNN_LINEAR is not None
 QUERIES_AT_ONCE = 16  # `Workspace::BLOCK` in training.cpp
@@ -34,19 +32,55 @@ QUERIES_AT_ONCE = 16  # `Workspace::BLOCK` in training.cpp
 CHUNK_ROWS = 512
 
 
-def use(library: ctypes.CDLL | None, float32_too: bool) -> None:
-    """Call this library from now on; `float32_too`: oneDNN has the products in float32 as well."""
-    # switches for the process, like torch.set_num_threads
-    global _library, _float32_too  # noqa: PLW0603
-    _library = library
-    _float32_too = float32_too and HAS_ONEDNN
-    if library is None:
-        _spare.clear()
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """The kernels of one training: their library, and what they keep from step to step.
+
+    `float32_too` says that oneDNN has the products in float32 as well. `spare` is memory for the
+    gradients of logits.
+    """
+
+    library: ctypes.CDLL
+    float32_too: bool = False
+    spare: dict[torch.dtype, Tensor] = field(default_factory=dict)
+
+
+# those of the training that this thread is in; None: PyTorch's own operations
+_in_use: ContextVar[Kernels | None] = ContextVar("kernels", default=None)
+
+
+@contextlib.contextmanager
+def using(kernels: Kernels | None) -> Iterator[None]:
+    """Take these kernels inside, forward and backward; None: PyTorch's own operations.
+
+    It holds for this thread alone: models that other threads train or use are not touched.
+    """
+    before = _in_use.set(kernels)
+    try:
+        yield
+    finally:
+        _in_use.reset(before)
 
 
 def is_in_use() -> bool:
-    """Return whether there is a library to call."""
-    return _library is not None
+    """Return whether there are kernels to call."""
+    return _in_use.get() is not None
+
+
+def _kernels() -> Kernels:
+    """Return the kernels in use. Raises RuntimeError for a backward pass outside of `using`."""
+    kernels = _in_use.get()
+    if kernels is None:
+        raise RuntimeError(
+            "no kernels are in use here: a backward pass belongs inside `using`"
+        )
+    return kernels
+
+
+def _has_float32_too() -> bool:
+    """Return whether oneDNN has the products in float32."""
+    kernels = _in_use.get()
+    return kernels is not None and kernels.float32_too
 
 
 def helps_products(x: Tensor) -> bool:
@@ -55,7 +89,7 @@ def helps_products(x: Tensor) -> bool:
     It does in bfloat16, and in float32 where oneDNN computes them: the default BLAS needs no
     transposed copy.
     """
-    return _float32_too or product_type(x) == torch.bfloat16
+    return _has_float32_too() or product_type(x) == torch.bfloat16
 
 
 def onednn_product(
@@ -95,7 +129,7 @@ def call(name: str, typed: Tensor, *arguments: Any) -> None:
 
     Raises MemoryError.
     """
-    kernel = getattr(_library, f"{name}_{LOW[typed.dtype]}")
+    kernel = getattr(_kernels().library, f"{name}_{LOW[typed.dtype]}")
     values = list(arguments)
     for i, argument in enumerate(arguments):
         if isinstance(argument, Tensor):
@@ -231,14 +265,16 @@ def _product(
 
 def _times(a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]) -> Float[Tensor, "R C"]:
     """Compute A B."""
-    return onednn_product(a, b) if _float32_too and a.dtype == torch.float32 else a @ b
+    if a.dtype == torch.float32 and _has_float32_too():
+        return onednn_product(a, b)
+    return a @ b
 
 
 def _product_into(
     out: Float[Tensor, "R C"], a: Float[Tensor, "R I"], b: Float[Tensor, "I C"]
 ) -> None:
     """Compute out = A B."""
-    if _float32_too and a.dtype == torch.float32:
+    if a.dtype == torch.float32 and _has_float32_too():
         out.copy_(onednn_product(a, b))
     else:
         torch.mm(a, b, out=out)
@@ -531,7 +567,7 @@ def _take_matrix(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]
 
     A piece of this size would come from the system anew in every step, page by page.
     """
-    spare = _spare.pop(low, None)
+    spare = _kernels().spare.pop(low, None)
     if spare is None or spare.numel() < rows * cols:
         spare = torch.empty(rows * cols, dtype=low)
     return spare[: rows * cols].view(rows, cols)
@@ -539,7 +575,7 @@ def _take_matrix(rows: int, cols: int, low: torch.dtype) -> Float[Tensor, "R C"]
 
 def _give_back(matrix: Tensor) -> None:
     """Keep the memory behind a matrix for `_take_matrix`."""
-    _spare[matrix.dtype] = matrix.new_empty(0).set_(matrix.untyped_storage())
+    _kernels().spare[matrix.dtype] = matrix.new_empty(0).set_(matrix.untyped_storage())
 
 
 class CrossEntropy(Function):

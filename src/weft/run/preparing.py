@@ -107,9 +107,10 @@ def prepare(
     _begin_task(task, material, folder)
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
-    parts = _choose_parts(folder, task, encoded.batches, world, log)
-    work = Workload(recipe, task, encoded.batches, texts, parts)
-    planned = choose_plan(request, goes_on, work, world)
+    with machine.computing():  # by the steps that training will take
+        parts = _choose_parts(folder, task, encoded.batches, world, log)
+        work = Workload(recipe, task, encoded.batches, texts, parts)
+        planned = choose_plan(request, goes_on, work, world)
     notes = (
         *_start_notes(request, material),
         *request.notes,

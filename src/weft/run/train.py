@@ -82,7 +82,8 @@ def train(
         _announce(training, record.verdict, world, log)
         world.shard(training.task.model)
         trainer = _build_trainer(training, recipe, checkpoints, record, world, log)
-        outcome = _run(trainer, record)
+        with training.task.machine.computing():
+            outcome = _run(trainer, record)
         _tell_settings(folder, recipe, training, record.verdict, log)
         if world.is_first:
             run = TrainedRun(folder, request.command, checkpoints, record, log)
