@@ -5,6 +5,9 @@ length, D d_model, H heads, J heads of keys and values, d_k head_dim (the paper'
 F d_ff, V vocabulary, N rows while decoding (B x beam_size); of a classifier: C labels, E width of
 the vector of a text, G n-grams. "_" is any number.
 
+`operations.linear(x, layer)` is `layer(x)`, and `operations.linears` the same of several layers: in
+training on a CPU a native kernel computes them where there is one.
+
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
 """
 
@@ -141,11 +144,11 @@ class MultiHeadAttention(nn.Module):
     three holds the matrices of all heads. d_k may be any width: the heads' outputs, H x d_k wide
     together, are projected back to D.
 
-    Three options are not in the paper. With `rotary`, queries and keys are turned by their
-    positions. With fewer `key_value_heads`, each of these J serves H / J heads (Ainslie et al.
-    2023, "GQA"). With `query_key_norm`, each query and key is divided by its root mean square and
-    multiplied by learned gains before it is turned (Henry et al. 2020, "Query-Key Normalization for
-    Transformers", where it was divided by its length).
+    The other options are not in the paper. `dropout` is that of the weights. With `rotary`, queries
+    and keys are turned by their positions. With fewer `key_value_heads`, each of these J serves H /
+    J heads (Ainslie et al. 2023, "GQA"). With `query_key_norm`, each query and key is divided by
+    its root mean square and multiplied by learned gains before it is turned (Henry et al. 2020,
+    "Query-Key Normalization for Transformers", where it was divided by its length).
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """The layers that all stacks are built of: feed-forward, residual, and the encoder, causal and
 decoder layer.
 
-Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017, sections 3.1, 3.3 and
-5.4.
+What `operations` computes stands there in plain PyTorch, beside the call of the native kernel that
+training on a CPU takes. Shapes: the legend in `weft.model.attention`. Source: Vaswani et al. 2017,
+sections 3.1, 3.3 and 5.4.
 """
 
 from collections.abc import Callable
@@ -67,10 +68,10 @@ class Residual(nn.Module):
     """The connection around a sublayer: the paper's norm(x + dropout(sublayer(x))).
 
     It is LayerNorm(x + Sublayer(x)) of section 3.1 with the dropout of section 5.4. Two other forms
-    are later work. With `norm_first` it is x + dropout(sublayer(norm(x))), which can be
-    trained without warm-up (Xiong et al. 2020, "On Layer Normalization in the Transformer
-    Architecture"). With `sandwich_norm` it is x + dropout(after(sublayer(norm(x)))): what is added
-    has a norm of its own (Ding et al. 2021, "CogView", section 2.4).
+    are later work. With `norm_first` it is x + dropout(sublayer(norm(x))), which can be trained
+    without warm-up (Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture").
+    With `sandwich_norm` it is x + dropout(after(sublayer(norm(x)))): what is added has a norm of
+    its own (Ding et al. 2021, "CogView", section 2.4).
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -122,7 +123,7 @@ class EncoderLayer(nn.Module):
 class CausalLayer(nn.Module):
     """A decoder layer without a memory: causal self-attention, then feed-forward.
 
-    Language models are made of it; the paper has none.
+    Language models are made of it, of which the paper has none.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -213,15 +214,15 @@ def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:
 
 
 def build_attention(shape: LayerShape, rotary: bool = True) -> MultiHeadAttention:
-    """Build an attention as the recipe describes it; `rotary` only where the recipe has it too."""
+    """Build an attention as the recipe describes it, or without the recipe's rotary positions."""
     rotary = rotary and shape.positions == "rotary"
     return MultiHeadAttention(
-        shape.d_model,
-        shape.num_heads,
-        shape.dim_of_head,
-        shape.attention_dropout,
-        shape.bias,
-        rotary,
-        shape.key_value_heads,
-        shape.query_key_norm,
+        d_model=shape.d_model,
+        num_heads=shape.num_heads,
+        head_dim=shape.dim_of_head,
+        dropout=shape.attention_dropout,
+        bias=shape.bias,
+        rotary=rotary,
+        key_value_heads=shape.key_value_heads,
+        query_key_norm=shape.query_key_norm,
     )

@@ -30,9 +30,10 @@ def sinusoids(
 def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
     """Count positions from 0 within their own segments; a segment is a run of equal numbers."""
     index = torch.arange(segments.shape[1], device=segments.device)
-    # a row's own beginning is at 0 anyway
+    # what a row begins with begins at index 0, which needs no mark
     first = segments[:, :1]
     begins = segments.diff(dim=1, prepend=first) != 0
+    # of each position, the index at which its segment began
     beginning = (index * begins).cummax(dim=1).values
     return index - beginning
 
@@ -57,7 +58,7 @@ class Positions(nn.Module):
 
     def at(self, places: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
         """Return the vector of each place. Raises ValueError for rows longer than the table."""
-        # the largest place would say more, but a GPU would have to be waited for
+        # the largest place would say more, but to read it is to wait for the GPU
         self._refuse_beyond(places.shape[1])
         return F.embedding(places, self.table)
 
@@ -83,6 +84,7 @@ class NoPositions(Positions):
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
+        # one column, which is broadcast to D
         table = torch.zeros(1, 1).expand(max_len, 1)
         self.register_buffer("table", table, persistent=False)
 

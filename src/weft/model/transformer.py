@@ -24,7 +24,7 @@ from weft.model.positions import (
 _POSITIONS = {
     "sinusoidal": SinusoidalPositions,
     "learned": LearnedPositions,
-    "rotary": NoPositions,
+    "rotary": NoPositions,  # attention turns queries and keys instead
 }
 
 
@@ -118,7 +118,10 @@ class Seq2SeqTransformer(nn.Module):
         tgt_in: Int[Tensor, "B T"],
         record: AttentionRecord | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Compute the logits of the token after each target position."""
+        """Compute the logits of the token after each target position.
+
+        `tgt_in` is the target shifted right: its first token is bos (section 3.1).
+        """
         return self.output(self.states(src, tgt_in, record))
 
     def states(
