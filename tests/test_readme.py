@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from itertools import pairwise
@@ -47,7 +48,7 @@ def pages() -> list[Path]:
     return [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
 
 
-def tree_paths(readme: str) -> set[str]:
+def tree_paths(readme: str) -> list[str]:
     """The paths, relative to the repository, in the fenced block whose first line is `weft/`;
     folders end in `/`.
 
@@ -56,14 +57,14 @@ def tree_paths(readme: str) -> set[str]:
     """
     (block,) = re.findall(r"```text\nweft/\n(.*?)```", readme, re.DOTALL)
     folders: dict[int, str] = {0: ""}
-    found = set()
+    found = []
     for line in block.rstrip("\n").split("\n"):
         depth = (len(line) - len(line.lstrip(" "))) // 2
         first, *more = re.split(r" {2,}", line.strip())
         parent = folders[depth - 1]
-        found.add(parent + first)
+        found.append(parent + first)
         folders[depth] = parent + first if first.endswith("/") else parent
-        found |= {folders[depth] + name for name in more if NAME.fullmatch(name)}
+        found += [folders[depth] + name for name in more if NAME.fullmatch(name)]
     return found
 
 
@@ -93,7 +94,8 @@ def test_the_tree_is_read_as_it_is_meant() -> None:
         "py.typed",
     }
     outside = {"LICENSE", "docs/tour.md", "src/weft/", "Makefile"}
-    assert tree_paths(readme) == outside | {f"src/weft/{name}" for name in inside}
+    paths = outside | {f"src/weft/{name}" for name in inside}
+    assert sorted(tree_paths(readme)) == sorted(paths)
 
 
 def test_every_path_of_the_tree_exists() -> None:
@@ -103,6 +105,11 @@ def test_every_path_of_the_tree_exists() -> None:
         if not (ROOT / p).exists()
     ]
     assert missing == []
+
+
+def test_no_path_stands_in_the_tree_twice() -> None:
+    paths = tree_paths((ROOT / "docs/files.md").read_text("utf-8"))
+    assert [path for path, count in Counter(paths).items() if count > 1] == []
 
 
 def test_every_file_is_in_the_tree() -> None:
@@ -379,3 +386,41 @@ def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
         settings = re.findall(r"`([a-z]+\.[\w.]+=[^`]+)`", row)
         # raises where there is no such setting
         load_recipe("en-de", ["model.num_heads=8", *settings])
+
+
+def doubled(page: str) -> list[str]:
+    """Lines with words that stand twice in a row, but for blank lines; bullets that stand twice on
+    a page, and rows twice in a table, outside fenced blocks.
+    """
+    lines = [line for line in page.split("\n") if re.search(r"\w\w", line)]
+    twice = [line for line, following in pairwise(lines) if line == following]
+    bullets: set[str] = set()
+    rows: set[str] = set()
+    is_fenced = False
+    for line in page.split("\n"):
+        is_fenced ^= line.lstrip().startswith("```")
+        is_row = line.startswith("|")
+        if not is_row:
+            rows = set()
+        if is_fenced or not (is_row or re.match(r" *(?:[-*]|\d+\.) ", line)):
+            continue
+        seen = rows if is_row else bullets
+        if line in seen and line not in twice:
+            twice.append(line)
+        seen.add(line)
+    return twice
+
+
+def test_no_line_of_a_page_is_doubled() -> None:
+    pages_of_product = [*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")]
+    assert {path.name for path in pages_of_product} >= {"README.zh.md", "CHANGELOG.md"}
+    found = {page.name: doubled(page.read_text("utf-8")) for page in pages_of_product}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_a_doubled_line_is_seen() -> None:
+    sound = "| a b | size |\n|---|---|\n| base | 1 |\n\n| a b | size |\n|---|---|\n| base | 1 |\n"
+    assert doubled(f"{sound}- one\n  more\n- two\n  more\n") == []
+    assert doubled("| base | 1 |\n| big | 2 |\n| base | 1 |\n") == ["| base | 1 |"]
+    assert doubled("- one\n\n- two\n- one\n") == ["- one"]
+    assert doubled("a line\n\na line\n- x y\n- x y\n") == ["a line", "- x y"]

@@ -4,6 +4,7 @@ refuses.
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -635,6 +636,14 @@ def test_many_differences_are_shown_in_part(train: Train, tmp_path: Path) -> Non
     ) as caught:
         train(*settings)
     assert str(caught.value).count(" was ") == 8
+
+
+def test_the_card_counts_layers_and_heads(train: Train, tmp_path: Path) -> None:
+    for heads, words in ((1, "1 head"), (2, "2 heads")):
+        out = tmp_path / str(heads)
+        train(f"model.num_heads={heads}", out=out)
+        card = (out / "README.md").read_text("utf-8")
+        assert re.search(rf"A Transformer of 1\+1 layers \(width \d+, {words}\)", card)
 
 
 def test_a_folder_of_another_task_is_refused_in_few_words(

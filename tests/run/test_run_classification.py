@@ -384,12 +384,12 @@ def test_every_shape_learns_is_saved_and_loaded(
     assert [answer.label for answer in answers] == ["high", "low", "even"]
     portrait = (tmp_path / "out" / "README.md").read_text("utf-8").split("\n")[2]
     told = {
-        "encoder": "A Transformer encoder of 1 layers (width 16)",
-        "first": "A Transformer encoder of 1 layers (width 16)",
+        "encoder": "A Transformer encoder of 1 layer (width 16)",
+        "first": "A Transformer encoder of 1 layer (width 16)",
         "tokens": "The mean of tokens (width 16)",
         "n-grams": "The mean of n-grams of up to 3 tokens (width 16)",
         "n-grams beside an encoder": (
-            "A Transformer encoder of 1 layers (width 16) and the mean of n-grams of up to 2 tokens"
+            "A Transformer encoder of 1 layer (width 16) and the mean of n-grams of up to 2 tokens"
         ),
         "weighted": "The weighted mean of n-grams of up to 2 tokens (width 16)",
     }

@@ -183,7 +183,9 @@ def test_every_kind_of_text_becomes_a_model(
         "the cat", max_new_tokens=3
     )
     assert model.score("the cat sees it.")[0].num_bytes == 16
-    assert "weft generate" in (tmp_path / "out" / "README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "weft generate" in card
+    assert "A causal Transformer of 1 layer (width" in card
 
 
 def test_the_packaged_modern_recipe_scores_and_begins_with_nothing(

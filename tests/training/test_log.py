@@ -184,7 +184,18 @@ def test_shares_are_those_of_all_steps_since_the_last_line(tmp_path: Path) -> No
         for progress.step, (seconds, waited, at_peak) in enumerate(
             [(1.0, 0.0, 0.1), (3.0, 0.02, 0.9)], start=1
         ):
-            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, seconds, waited, at_peak))
+            log.step(
+                progress,
+                StepFacts(
+                    loss=1.0,
+                    learning_rate=0.5,
+                    grad_norm=2.0,
+                    tokens=100,
+                    seconds=seconds,
+                    waited=waited,
+                    at_peak=at_peak,
+                ),
+            )
     (line,) = lines(tmp_path / "m")
     assert (line["peak_share"], line["data_wait_share"]) == (0.25, 0.005)
 
@@ -193,7 +204,18 @@ def test_a_share_above_a_whole_is_none(tmp_path: Path) -> None:
     log, progress = Log(tmp_path / "m", every=1, quiet=True), Progress()
     with log.running(progress, 2):
         for progress.step, at_peak in enumerate([2.0, 2.1], start=1):
-            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, 2.0, 0.0, at_peak))
+            log.step(
+                progress,
+                StepFacts(
+                    loss=1.0,
+                    learning_rate=0.5,
+                    grad_norm=2.0,
+                    tokens=100,
+                    seconds=2.0,
+                    waited=0.0,
+                    at_peak=at_peak,
+                ),
+            )
     assert [line.get("peak_share") for line in lines(tmp_path / "m")] == [1.0, None]
 
 
@@ -233,7 +255,16 @@ def timed(
     with log.running(progress, 20, eval_every=5):
         for progress.step in range(first, last + 1):
             clock.now += seconds
-            log.step(progress, StepFacts(1.0, 0.5, 2.0, 100, seconds / 2))
+            log.step(
+                progress,
+                StepFacts(
+                    loss=1.0,
+                    learning_rate=0.5,
+                    grad_norm=2.0,
+                    tokens=100,
+                    seconds=seconds / 2,
+                ),
+            )
             if progress.step % 5 == 0:
                 clock.now += evaluation
                 log.evaluation(progress, {"dev_loss": 1.0}, False, seconds=evaluation)
@@ -295,11 +326,27 @@ def test_what_is_said_of_a_step(
     log, progress = Log(tmp_path / "m", every=1), Progress(step=3)
     with log.running(progress, 20, eval_every=5):
         clock.now += 60
-        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400, 60.0, 0.03, 18.0))
+        log.step(
+            progress,
+            StepFacts(
+                loss=4.25,
+                learning_rate=0.5,
+                grad_norm=1.5,
+                tokens=123_400,
+                seconds=60.0,
+                waited=0.03,
+                at_peak=18.0,
+            ),
+        )
         log.evaluation(progress, {"dev_loss": 1.0}, False, seconds=30)
         clock.now += 90
         progress.step = 4
-        log.step(progress, StepFacts(4.25, 0.5, 1.5, 100, 60.0))
+        log.step(
+            progress,
+            StepFacts(
+                loss=4.25, learning_rate=0.5, grad_norm=1.5, tokens=100, seconds=60.0
+            ),
+        )
     said = capfd.readouterr().err.split("\n")
     assert (
         said[0]
@@ -387,7 +434,18 @@ def test_the_time_left_stands_first_and_is_never_cut(
     )
     with log.running(progress, 20, eval_every=5):
         clock.now += 18000 / 17
-        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400_000, 60.0, 0.03, 18.0))
+        log.step(
+            progress,
+            StepFacts(
+                loss=4.25,
+                learning_rate=0.5,
+                grad_norm=1.5,
+                tokens=123_400_000,
+                seconds=60.0,
+                waited=0.03,
+                at_peak=18.0,
+            ),
+        )
     drawn = [
         line
         for line in screen.getvalue().replace("\r", "\n").split("\n")
@@ -450,7 +508,18 @@ def test_the_bar_says_the_same(tmp_path: Path, clock: Clock) -> None:
     )
     with log.running(progress, 20):
         clock.now += 60
-        log.step(progress, StepFacts(4.25, 0.5, 1.5, 123_400, 60.0, 0.03, 18.0))
+        log.step(
+            progress,
+            StepFacts(
+                loss=4.25,
+                learning_rate=0.5,
+                grad_norm=1.5,
+                tokens=123_400,
+                seconds=60.0,
+                waited=0.03,
+                at_peak=18.0,
+            ),
+        )
     assert "3/20" in screen.getvalue()
     assert (
         "17 minutes left  loss 4.250  2,057 tokens/s  0.1 % waiting for data  30 % of peak  gradient 1.50"

@@ -522,7 +522,7 @@ def _attention_parameters(shape: LayerShape) -> int:
 
 
 def _stack_parameters(shape: LayerShape, num_layers: int) -> int:
-    """Return about how many parameters a stack has: self-attention, feed-forward, positions."""
+    """Estimate the number of parameters of a stack: self-attention, feed-forward, positions."""
     layer = _attention_parameters(shape) + 2 * shape.d_model * shape.d_ff
     return num_layers * layer + 2 * shape.max_len * shape.d_model
 

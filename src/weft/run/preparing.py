@@ -194,7 +194,8 @@ def _with_threads(
 ) -> Machine:
     """Return the machine with as many threads as are asked for now, or as there are cores.
 
-    Others than at the first start are noted and written down: sums are then made in another order.
+    A number that differs from the first start's is noted and written down: sums are then made in
+    another order.
     """
     asked = recipe.training.threads or threads_asked()
     threads = asked or min(machine.threads, max(usable_cores(), 1))
@@ -214,7 +215,8 @@ def _with_threads(
 def _choose_parts(
     folder: RunFolder, task: AnyTask, batches: Batches[Any], world: World, log: Log
 ) -> int:
-    """Return into how many parts each batch is cut: as at the first start, else as memory asks now.
+    """Return the number of parts that each batch is divided into: that of the first start, else the
+    smallest that fits the free memory.
 
     Raises OutOfMemoryError where an eighth of a batch does not fit.
     """

@@ -353,8 +353,9 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         width = f"(width {shape.d_model})"
         if not shape.num_encoder_layers:
             return f"{bag.capitalize()} {width}"
-        layers = f"A Transformer encoder of {shape.num_encoder_layers} layers {width}"
-        return f"{layers} and {bag}" if shape.ngrams > 1 else layers
+        layers = counted(shape.num_encoder_layers, "layers")
+        encoder = f"A Transformer encoder of {layers} {width}"
+        return f"{encoder} and {bag}" if shape.ngrams > 1 else encoder
 
     @property
     def _first_id(self) -> int | None:

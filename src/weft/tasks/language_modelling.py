@@ -253,7 +253,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     def portrait(self) -> Portrait:
         shape = self.config.model
-        layers = f"{shape.num_decoder_layers} layers"
+        layers = counted(shape.num_decoder_layers, "layers")
         use = [
             'weft generate THIS_FOLDER --prompt "A beginning"',
             "weft score THIS_FOLDER text.txt",

@@ -370,7 +370,8 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
         if isinstance(shape, RecurrentSection):
             return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
-        return f"A Transformer of {layers} layers (width {shape.d_model}, {shape.num_heads} heads)"
+        heads = counted(shape.num_heads, "heads")
+        return f"A Transformer of {layers} layers (width {shape.d_model}, {heads})"
 
     def _engine(self) -> Engine | None:
         """Return the native engine; None where PyTorch decodes, as on a GPU."""

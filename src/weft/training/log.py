@@ -27,7 +27,7 @@ _LEANING = 10  # so many steps count as foreseen, beside those that were measure
 _LATEST = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StepFacts:
     """The facts of an optimizer step: mean loss in nats a token, and its tokens without padding.
 

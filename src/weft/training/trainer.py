@@ -173,10 +173,10 @@ class Trainer(Generic[B]):
             self.log.running(self.progress, self.plan.max_steps, eval_every),
         ):
             if self.progress.evaluation_due:
-                self._conclude()
+                self._finish_step()
             while not self._finished():
                 self._take_step()
-                self._conclude()
+                self._finish_step()
         return STOPPED_EARLY if self._out_of_patience() else DONE
 
     def state(self) -> State:
@@ -207,8 +207,11 @@ class Trainer(Generic[B]):
     def _finished(self) -> bool:
         return self.progress.step >= self.plan.last or self._out_of_patience()
 
-    def _conclude(self) -> None:
-        """Finish a step: evaluate and save where due; leave where that was asked for."""
+    def _finish_step(self) -> None:
+        """Evaluate and save after a step, where due; stop where a signal asked for it.
+
+        Raises Interrupted once what is there is saved.
+        """
         stopping = self.world.any(self._stop_asked)
         if self.plan.is_open:
             self._ask_the_clock()
@@ -286,11 +289,16 @@ class Trainer(Generic[B]):
         self.progress.tokens += int(tokens)
         seconds = time.perf_counter() - started
         self.progress.seconds += seconds
-        at_peak = sum(self.seconds_at_peak(batch) for _, batch in mine)
-        self.log.step(
-            self.progress,
-            StepFacts(loss, rate, norm, int(tokens), seconds, waited, at_peak),
+        facts = StepFacts(
+            loss=loss,
+            learning_rate=rate,
+            grad_norm=norm,
+            tokens=int(tokens),
+            seconds=seconds,
+            waited=waited,
+            at_peak=sum(self.seconds_at_peak(batch) for _, batch in mine),
         )
+        self.log.step(self.progress, facts)
 
     def _parts(
         self, place: tuple[int, ...], batch: B
