@@ -203,7 +203,7 @@ def test_without_dev_nothing_is_judged(
 
 
 @pytest.mark.parametrize(
-    ("command", "step", "goes_on", "expected"),
+    ("command", "step", "is_stopped", "expected"),
     [
         ("weft train a", 9, False, "weft train a --set training.max_steps=18"),
         (
@@ -229,11 +229,13 @@ def test_without_dev_nothing_is_judged(
     ],
 )
 def test_what_trains_for_longer(
-    command: str, step: int, goes_on: bool, expected: str
+    command: str, step: int, is_stopped: bool, expected: str
 ) -> None:
     assert (
         _longer(
-            command, Verdict(step=step, max_steps=9, evaluations_since_best=2), goes_on
+            command,
+            Verdict(step=step, max_steps=9, evaluations_since_best=2),
+            is_stopped,
         )
         == expected
     )

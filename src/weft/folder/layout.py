@@ -119,7 +119,7 @@ def command_of(folder: Path) -> str:
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""
 
 
-def going_on(command: str, folder: Path, is_saved: bool) -> str:
+def how_to_resume(command: str, folder: Path, is_saved: bool) -> str:
     """Return how to continue a stopped run and, if it has saved, how to make a model of it."""
     if command:
         again = f"the same command continues it: {command.replace(' --fresh', '')}"
@@ -161,7 +161,7 @@ def _why_no_model(folder: Path) -> str:
         )
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
-        return f"training has not finished; {going_on(command_of(folder), folder, is_saved)}"
+        return f"training has not finished; {how_to_resume(command_of(folder), folder, is_saved)}"
     for path in folder.iterdir():
         if path.suffix in PICKLES:
             return (

@@ -1,4 +1,4 @@
-"""The beginning of a run: its folder decides whether it begins, goes on or has ended."""
+"""The beginning of a run: its folder decides whether it starts, resumes or has ended."""
 
 import contextlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from weft.config import Recipe
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.folder.layout import STOPPED_EARLY, RunFolder, is_finished
-from weft.run.origin import SET_ASIDE, begin_or_go_on, set_aside
+from weft.run.origin import SET_ASIDE, begin_or_resume, set_aside
 from weft.run.record import ENDED, Verdict, read_verdict
 from weft.run.request import Request
 from weft.training.budget import more_steps, read_time_plan
@@ -23,7 +23,7 @@ def take_folder(
     locks: contextlib.ExitStack,
     log: Log,
 ) -> bool:
-    """Take the folder's lock for this process and begin a run, or go on with its own: True.
+    """Take the folder's lock for this process and begin a run; return True where it resumes one.
 
     An earlier run is set aside where `request.fresh` asks for it. Raises UsageError where the
     folder holds another run, FolderError where its checkpoints are lost.
@@ -45,10 +45,10 @@ def take_folder(
         durable.remove_leftovers(place)
     latest = {"sources": request.source_facts(), "command": request.command}
     allow_data_change = request.allow_data_change
-    goes_on = begin_or_go_on(
+    is_resumed = begin_or_resume(
         folder, recipe, origin, latest, overrides, allow_data_change
     )
-    if goes_on and ended_verdict(folder, recipe) is None:
+    if is_resumed and ended_verdict(folder, recipe) is None:
         _refuse_lost_checkpoints(request, folder)
         if Checkpoints(folder.checkpoints, 1).holds_any:
             log.note(f"continuing the run in {out}")
@@ -56,7 +56,7 @@ def take_folder(
             log.note(
                 f"the run in {out} has saved no step: it begins again at the first"
             )
-    return goes_on
+    return is_resumed
 
 
 def ended_verdict(folder: RunFolder, recipe: Recipe) -> Verdict | None:
@@ -69,8 +69,8 @@ def ended_verdict(folder: RunFolder, recipe: Recipe) -> Verdict | None:
         return None
     if verdict.outcome == STOPPED_EARLY:
         patience = recipe.training.patience
-        goes_on = patience is None or patience > verdict.evaluations_since_best
-        return None if goes_on else verdict
+        has_patience = patience is None or patience > verdict.evaluations_since_best
+        return None if has_patience else verdict
     by_clock = read_time_plan(folder.plan)
     steps = recipe.training.max_steps
     if by_clock is not None and steps == by_clock.recipe_steps:

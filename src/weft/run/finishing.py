@@ -1,6 +1,6 @@
 """A run that was interrupted becomes a model of what there is: `weft finish`.
 
-Nothing of what going on needs is touched: the command that trains goes on afterwards as if this had
+Nothing that resuming needs is touched: the command that trains continues afterwards as if this had
 never been, and puts its own model in the place of this one.
 """
 
@@ -14,7 +14,7 @@ from weft.config import Recipe
 from weft.data.texts import Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.layout import DONE, FINISHED_EARLY, going_on, refuse_no_folder
+from weft.folder.layout import DONE, FINISHED_EARLY, how_to_resume, refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
@@ -51,7 +51,7 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
         state = checkpoints.load_latest()
         if state is None:
             raise FolderError(
-                f"{out}: no step is saved yet; {going_on(command, out, is_saved=False)}"
+                f"{out}: no step is saved yet; {how_to_resume(command, out, is_saved=False)}"
             )
         recipe = build_recipe(origin["recipe"], str(folder.recipe))
         with keeping_record(folder.verdict) as record:
@@ -72,7 +72,7 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             # only the scoring was missing, and it is made up for here
             is_whole = texts is not None and 0 < verdict.max_steps <= verdict.step
             run = TrainedRun(
-                folder, command, checkpoints, record, log, goes_on=not is_whole
+                folder, command, checkpoints, record, log, is_stopped=not is_whole
             )
             publish(run, task, texts, facts)
             if is_whole:

@@ -1,4 +1,4 @@
-"""The origin of a run, written down when it begins and compared when it goes on.
+"""The origin of a run, written down when it begins and compared when it resumes.
 
 The record is `run/recipe.json`: the recipe, hashes of the texts, the model to start from, the
 teacher, and the files and the command as they were named.
@@ -76,7 +76,7 @@ def set_aside(out: Path) -> Path:
     return aside
 
 
-def begin_or_go_on(
+def begin_or_resume(
     folder: RunFolder,
     recipe: Recipe,
     origin: Mapping[str, Any],
@@ -147,7 +147,7 @@ def begin_or_go_on(
 def _refuse_differences(out: Path, differences: Sequence[str], may_allow: bool) -> None:
     """Raise UsageError where the folder's run was begun from something else.
 
-    `may_allow` says that --allow-data-change would go on.
+    `may_allow` says that --allow-data-change would let it resume.
     """
     if not differences:
         return

@@ -78,21 +78,21 @@ class Workload:
 
 
 def choose_plan(
-    request: Request, goes_on: bool, work: Workload, world: World
+    request: Request, is_resumed: bool, work: Workload, world: World
 ) -> Planned:
     """Choose a run's steps: by the recipe, or by the clock where minutes were asked for.
 
-    The first process tries what a step takes; `goes_on` says that the run has begun before.
+    The first process tries what a step takes; `is_resumed` says that the run has begun before.
     """
     recipe = work.recipe
     costs = Costs(1.0)
     if world.is_first:
         costs = _costs(work, world)
-    by_clock = _plan_by_clock(request, goes_on, recipe, costs, world)
+    by_clock = _plan_by_clock(request, is_resumed, recipe, costs, world)
     if by_clock is None:
         plan = make_plan(recipe, work.batches, work.texts)
         notes: tuple[str, ...] = ()
-        if not goes_on:
+        if not is_resumed:
             notes = (
                 *_warmup_notes(recipe.training, plan),
                 *_evaluation_notes(recipe.training, plan, work.batches, work.texts),
@@ -139,7 +139,7 @@ def _usual_eval_every(steps: int, epoch: int, texts: Texts[Any]) -> int:
 
 
 def _plan_by_clock(
-    request: Request, goes_on: bool, recipe: Recipe, costs: Costs, world: World
+    request: Request, is_resumed: bool, recipe: Recipe, costs: Costs, world: World
 ) -> TimePlan | None:
     """Return the plan by the clock, if there is one.
 
@@ -150,7 +150,7 @@ def _plan_by_clock(
         return read_time_plan(folder.plan)
     minutes = request.minutes
     # one that was stopped before its first checkpoint has no plan by the clock yet
-    has_steps = goes_on and Checkpoints(folder.checkpoints, 1).holds_any
+    has_steps = is_resumed and Checkpoints(folder.checkpoints, 1).holds_any
     if has_steps and minutes is not None and not folder.plan.is_file():
         raise UsageError(
             f"{request.out} was started without --minutes, and its schedule depends on its number of steps; continue "

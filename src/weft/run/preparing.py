@@ -91,7 +91,7 @@ def read_material(request: Request) -> Material:
 def prepare(
     request: Request,
     material: Material,
-    goes_on: bool,
+    is_resumed: bool,
     record: RunRecord,
     world: World,
     log: Log,
@@ -110,7 +110,7 @@ def prepare(
     with machine.computing():  # by the steps that training will take
         parts = _choose_parts(folder, task, encoded.batches, world, log)
         work = Workload(recipe, task, encoded.batches, texts, parts)
-        planned = choose_plan(request, goes_on, work, world)
+        planned = choose_plan(request, is_resumed, work, world)
     notes = (
         *_start_notes(request, material),
         *request.notes,
@@ -270,7 +270,7 @@ def _choose_tokenizers(
 def _known_hashes(path: Path) -> TextHashes | None:
     """Read the hashes of the text that was trained on so far; None where they are lost.
 
-    Then they are made again from the text that the run goes on with, which has that text too.
+    Then they are made again from the text that the run resumes with, which has that text too.
     """
     try:
         return TextHashes.load(path)

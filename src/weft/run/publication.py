@@ -34,7 +34,7 @@ AnyTask = Task[Any, Any, Any]
 class TrainedRun:
     """A run that a model is made of: where it is, what it has kept, and what trains it.
 
-    `goes_on` says that it is not at its end.
+    `is_stopped` says that it is not at its end.
     """
 
     folder: RunFolder
@@ -42,7 +42,7 @@ class TrainedRun:
     checkpoints: Checkpoints
     record: RunRecord
     log: Log
-    goes_on: bool = False
+    is_stopped: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +68,7 @@ def publish(
     task = task.as_used()  # so that `weft evaluate` gives the scores of the card
     test_lines = _score_on_test(task, texts, folder, verdict)
     record.enter("judging")
-    judged = judge_run(out, task, texts, verdict.dev, run.goes_on)
+    judged = judge_run(out, task, texts, verdict.dev, run.is_stopped)
     verdict.judgement = judged.to_json()
     task = task.knowing(_known_words(task, folder, texts), judged.low_confidence)
     record.enter("publishing")
@@ -86,7 +86,7 @@ def publish(
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(folder.metrics))
-        seconds *= _share_ahead(verdict, run.goes_on)
+        seconds *= _share_ahead(verdict, run.is_stopped)
         seconds += time.monotonic() - began
     advice = _advice(run, task, judged, seconds)
     for line in [*judged.lines(), *advice]:
@@ -146,12 +146,12 @@ def machine_in_words(folder: RunFolder) -> str:
     return f"products in {machine['precision']}, {kernels}, {threads}"
 
 
-def _share_ahead(verdict: Verdict, goes_on: bool) -> float:
+def _share_ahead(verdict: Verdict, is_stopped: bool) -> float:
     """Return what is still to be trained, as a share of what has been.
 
     As long again, or what a stopped run has left.
     """
-    if not goes_on:
+    if not is_stopped:
         return 1.0
     return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
 
@@ -176,13 +176,13 @@ def _advice(
     """
     folder = run.folder
     is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
-    may_help = run.goes_on or not judged.is_flat
+    may_help = run.is_stopped or not judged.is_flat
     if judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
-        is_known = seconds and (run.verdict.max_steps or not run.goes_on)
+        is_known = seconds and (run.verdict.max_steps or not run.is_stopped)
         yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
         warmup = _warmup_steps(folder)
-        yield f"  {_longer(run.command, run.verdict, run.goes_on, by_clock, warmup)}"
+        yield f"  {_longer(run.command, run.verdict, run.is_stopped, by_clock, warmup)}"
     instead = ""
     if task.has_int8:
         instead = ", or hand on what weft quantize writes"
@@ -205,16 +205,16 @@ def _is_builtin(folder: RunFolder) -> bool:
 def _longer(
     command: str,
     verdict: Verdict,
-    goes_on: bool,
+    is_stopped: bool,
     by_clock: TimePlan | None = None,
     warmup_steps: int = 0,
 ) -> str:
-    """Return what goes on with a run that was stopped, or trains as long again.
+    """Return the command that resumes a stopped run, or trains as long again.
 
     A run most of which was its warm-up begins anew, with a shorter one.
     """
     command = command.replace(" --fresh", "")
-    if goes_on:
+    if is_stopped:
         return command or "the same call, which continues the run"
     settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
     without = ""

@@ -1,6 +1,6 @@
 """A training run from text to model folder, in one function that is the same for every task.
 
-Everything that a run needs lies in its folder, so that the same command goes on where it stopped.
+Everything that a run needs lies in its folder, so that the same command resumes where it stopped.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any
 from weft.config import Recipe
 from weft.data.check.finding import counted
 from weft.errors import Interrupted, OutOfMemoryError
-from weft.folder.layout import RunFolder, going_on
+from weft.folder.layout import RunFolder, how_to_resume
 from weft.kernels.machine import is_out_of_memory
 from weft.run.beginning import ended_verdict, how_to_extend, take_folder
 from weft.run.origin import SET_ASIDE, checkpoint_facts
@@ -44,7 +44,7 @@ def train(
     quiet: bool = False,
     verbose: bool = False,
 ) -> Verdict:
-    """Train, or go on training, and leave a model folder at `request.out`.
+    """Train, or resume training, and leave a model folder at `request.out`.
 
     Events go to `log`, else to one of the run's own, which says nothing if `quiet` and more if
     `verbose`. A run that has ended is left as it is. Under `torchrun` the processes train one model
@@ -64,7 +64,7 @@ def train(
         recipe = material.recipe
         refuse_shares(recipe.training.grad_accum_steps, world)
         with world.in_turn():  # only the first takes the lock; the others read
-            goes_on = world.is_first and take_folder(
+            is_resumed = world.is_first and take_folder(
                 request, recipe, material.origin, locks, log
             )
             if (ended := ended_verdict(folder, recipe)) is not None:
@@ -72,7 +72,7 @@ def train(
                 return ended
         record.enter("preparing")
         with world.in_turn():  # the first writes down what the others then read
-            training = prepare(request, material, goes_on, record, world, log)
+            training = prepare(request, material, is_resumed, record, world, log)
         log.note(training.description)
         log.trackers = _open_trackers(folder, log) if world.is_first else []
         checkpoints = _open_checkpoints(folder, recipe)
@@ -139,7 +139,7 @@ def _build_trainer(
     world: World,
     log: Log,
 ) -> Trainer[Any]:
-    """Build the trainer of a run; it goes on from the newest checkpoint."""
+    """Build the trainer of a run; it resumes from the newest checkpoint."""
     task, planned = training.task, training.planned
     trainer = Trainer(
         model=task.model,
@@ -194,7 +194,7 @@ def _publish(
     training: Training,
     world: World,
 ) -> None:
-    """Write the model folder; where Ctrl-C ends that, say that no step is lost and what goes on."""
+    """Write the model folder; if Ctrl-C ends that, say that no step is lost and how to resume."""
     texts = material.texts
     task = training.task
     if world.size > 1:  # the others hold shards of this one's weights
@@ -206,19 +206,19 @@ def _publish(
         publish(run, task, texts, facts)
     except KeyboardInterrupt:
         steps = f"all {run.verdict.step:,} steps are saved"
-        again = going_on(run.command, request.out, is_saved=True)
+        again = how_to_resume(run.command, request.out, is_saved=True)
         run.log.note(f"left while {run.verdict.stage}; {steps}; {again}")
         raise
 
 
 @contextlib.contextmanager
 def ending_clearly(verdict: Verdict, command: str, out: Path) -> Iterator[None]:
-    """Name what goes on after a stop, by Ctrl-C or SIGTERM, and what memory did not suffice for."""
+    """Say how to resume after Ctrl-C or SIGTERM, and for what the memory did not suffice."""
     try:
         with _terminable():
             yield
     except Interrupted as error:
-        again = going_on(command, out, verdict.saved_step > 0)
+        again = how_to_resume(command, out, verdict.saved_step > 0)
         raise Interrupted(f"{error}; {again}") from error
     except Exception as error:
         if is_out_of_memory(error):
@@ -227,7 +227,7 @@ def ending_clearly(verdict: Verdict, command: str, out: Path) -> Iterator[None]:
                 f"out of memory while {verdict.stage}; {remedy}"
             ) from error
         if is_lost_process(error):
-            again = going_on(command, out, verdict.saved_step > 0)
+            again = how_to_resume(command, out, verdict.saved_step > 0)
             raise Interrupted(
                 f"another process of the run has gone; {again}"
             ) from error
