@@ -747,6 +747,7 @@ def test_a_run_of_few_passes_had_too_few_steps(
     cause = few_passes(Evidence(Any, run))
     said = "" if cause is None else cause.evidence.rpartition("less than ")[2]
     assert said == times
+    assert cause is None or cause.code == "few-passes"
 
 
 def test_a_run_of_55_steps_that_has_learned_little_had_too_few(tmp_path: Path) -> None:

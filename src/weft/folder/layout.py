@@ -11,7 +11,7 @@ from weft.folder import durable
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
-# the outcomes of a run that came to its end
+# the outcomes of a run that came to its end: after all its steps, or out of patience
 DONE, STOPPED_EARLY = "done", "stopped early"
 # the outcome of an unfinished run that `weft finish` made a model of
 FINISHED_EARLY = "finished early"

@@ -83,8 +83,8 @@ class Run:
         return (self.verdict or {}).get("max_steps") or 0
 
     @property
-    def is_stopped(self) -> bool:
-        """Return whether a person stopped it, and its command goes on."""
+    def can_continue(self) -> bool:
+        """Return whether it was stopped and `weft finish` made a model of what it had saved."""
         return (self.verdict or {}).get("outcome") == FINISHED_EARLY
 
     @property
@@ -92,7 +92,7 @@ class Run:
         """Return whether it says that it ended before it had a model to leave."""
         if self.verdict is None:
             return False
-        return self.verdict.get("outcome") not in (DONE, STOPPED_EARLY)
+        return self.verdict.get("outcome") not in (DONE, STOPPED_EARLY, FINISHED_EARLY)
 
 
 def _read_settings(files: RunFolder) -> dict[str, Any] | None:

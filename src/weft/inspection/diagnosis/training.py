@@ -17,9 +17,15 @@ from weft.training.schedule import (
 ENOUGH_STEPS = 50
 # of the loss of guessing: a run of few steps that ends above it had too few
 FAR_FROM_LEARNED = 0.6
-# times the loss of guessing: what had steps enough and is worse than that takes too large ones
+# times the loss of a new model: a run that ends above it, after enough steps, takes too large ones
 WORSE = 1.3
-# passes through the text, of which a model that is poor after them had too few
+# of the loss of guessing: what ends above it has learned next to nothing
+NEAR_GUESSING = 0.9
+# times the lowest loss of a curve: a last one above it has risen again
+RISEN = 1.001
+# of the loss two thirds through the run: a last one below it was still falling
+FALLING = 0.97
+# a poor model whose run went through its text fewer times than this may need more of them
 FEW_EPOCHS = 5
 _DIVERGED_EXIT = 4
 
@@ -55,19 +61,20 @@ def not_judged(evidence: Evidence) -> Cause | None:
 def too_few_steps(evidence: Evidence) -> Cause | None:
     """Find that a run ended before it could learn, by a person's stop or by its plan."""
     run = evidence.run
-    if not run.is_stopped:
-        return ended_early(
-            run, evidence.task.loss_of_guessing, evidence.task.loss_untrained
-        )
+    if not run.can_continue:
+        task = evidence.task
+        return ended_early(run, task.loss_of_guessing, task.loss_untrained)
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     far = f"stopped at step {run.steps:,}{planned}"
     return Cause("too-few-steps", far, "the same command continues the run")
 
 
-def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
-    """Find that a run ended while its loss fell, in its warm-up or soon after it.
+def ended_early(
+    run: Run, loss_of_guessing: float, loss_untrained: float
+) -> Cause | None:
+    """Find that a run ended while its loss was still falling, or in its warm-up, or soon after it.
 
-    `chance` is the loss of guessing, `blind_chance` that of a new model, in nats.
+    Both losses are in nats a token; `loss_untrained` is that of a new model.
     """
     what = "training"
     curve = run.train_losses
@@ -79,15 +86,18 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
     least = min(loss for _, loss in curve)
     last_step, last = curve[-1]
     steps, warmup = run.steps, run.warmup_steps
-    if last > WORSE * blind_chance and last_step >= warmup + ENOUGH_STEPS:
-        return None  # not for want of steps
-    if last > 1.001 * least:
+    # worse than a new model after enough steps: more of them would not help
+    if last > WORSE * loss_untrained and last_step >= warmup + ENOUGH_STEPS:
         return None
-    evidence = _early_by_curve(run, what, curve, chance)
+    # a loss that has risen again did not end too early
+    if last > RISEN * least:
+        return None
+    evidence = _early_by_curve(run, what, curve, loss_of_guessing)
     if not evidence:
         return None
     advice = ""
-    has_learned = last <= 0.9 * chance or steps < warmup + ENOUGH_STEPS
+    is_barely_begun = steps < warmup + ENOUGH_STEPS
+    has_learned = last <= NEAR_GUESSING * loss_of_guessing or is_barely_begun
     rate = run.learning_rate
     if rate and not has_learned:
         ten_times = "ten times training.learning_rate, which is"
@@ -100,20 +110,20 @@ def ended_early(run: Run, chance: float, blind_chance: float) -> Cause | None:
 
 
 def _early_by_curve(
-    run: Run, what: str, curve: Sequence[tuple[int, float]], chance: float
+    run: Run, what: str, curve: Sequence[tuple[int, float]], loss_of_guessing: float
 ) -> str:
     """Say that the loss still fell, or that the run ended in its warm-up or soon after it."""
     steps, warmup = run.steps, run.warmup_steps
     last_step, last = curve[-1]
     before = next(loss for step, loss in curve if 3 * step >= 2 * last_step)
-    if len(curve) >= 3 and last < 0.97 * before:
+    if len(curve) >= 3 and last < FALLING * before:
         return (
             f"the {what} loss was still falling in the last third of {steps:,} steps, "
             f"from {before:.2f} to {last:.2f}"
         )
     if steps <= warmup:
         return f"the {what} loss was {last:.2f} in the end"
-    is_far = len(curve) < 3 or last > FAR_FROM_LEARNED * chance
+    is_far = len(curve) < 3 or last > FAR_FROM_LEARNED * loss_of_guessing
     if steps < warmup + ENOUGH_STEPS and is_far:
         after = f" after {warmup:,} of warm-up" if warmup else ""
         return f"the run had {steps - warmup:,} steps{after}; the {what} loss was {last:.2f} then"
@@ -133,12 +143,14 @@ def longer(run: Run) -> str:
     return f"give the same command with {more}{instead}; it continues where it ended"
 
 
-def _is_near_chance(run: Run, guessing: float) -> bool:
-    """Return whether neither the training loss in the end nor the last on dev is below guessing."""
+def _is_near_guessing(run: Run, loss_of_guessing: float) -> bool:
+    """Return whether neither the training loss in the end nor the last on dev is much below
+    guessing.
+    """
     losses = [loss for _, loss in run.train_losses]
     dev = [loss for _, loss in run.dev_losses[-1:]]
     ends = [_last_quarter(losses)] if losses else []
-    return min([*ends, *dev], default=0.0) > 0.9 * guessing
+    return min([*ends, *dev], default=0.0) > NEAR_GUESSING * loss_of_guessing
 
 
 def few_passes(evidence: Evidence) -> Cause | None:
@@ -149,7 +161,7 @@ def few_passes(evidence: Evidence) -> Cause | None:
         return None
     times = "once" if epoch == 0 else f"{epoch + 1} times"
     return Cause(
-        "too-few-steps",
+        "few-passes",
         f"{run.steps:,} steps went through the text less than {times}",
         longer(run),
     )
@@ -161,7 +173,7 @@ def not_learning(evidence: Evidence) -> Cause | None:
     if not losses:
         return None
     guessing = evidence.task.loss_of_guessing
-    if not _is_near_chance(evidence.run, guessing):
+    if not _is_near_guessing(evidence.run, guessing):
         return None
     last = _last_quarter(losses)
     # larger steps where the loss hardly falls, smaller where it jumps

@@ -26,7 +26,8 @@ from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 
 MOST_HELPS = 2
-TOO_FEW_STEPS = "too-few-steps"
+# the causes whose remedy is a longer run
+TOO_SHORT = ("too-few-steps", "few-passes")
 
 
 def judge_run(
@@ -80,14 +81,14 @@ def _judge(
             task, texts.train, texts.dev, scores.get("dev_loss"), by_heart
         )
         how = "falls"
-    needs_steps = any(cause.code == TOO_FEW_STEPS for cause in causes)
+    needs_steps = any(cause.code in TOO_SHORT for cause in causes)
     is_flat = len(values) >= FEWEST and not improves and not needs_steps
     # a curve that still improves says that longer helps, but not that the warm-up is too long
     said = improves and not is_stopped and not run.long_warmup
     helps = [
         f"{cause.evidence}; {cause.remedy}"
         for cause in causes
-        if not (said and cause.code == TOO_FEW_STEPS)
+        if not (said and cause.code in TOO_SHORT)
     ]
     return found.with_curve(how if improves else "", helps[:MOST_HELPS], is_flat)
 
