@@ -322,25 +322,23 @@ def test_a_score_for_each_line(
     ended = command("score", folder, stdin="\n".join(text).encode())
     assert ended.code == 0
     rows = [line.split("\t", 2) for line in ended.lines]
-    expected = model.score(text)
     assert [row[2] for row in rows] == text
+    # a blank line keeps its place
+    assert rows.pop(1) == ["", "", ""]
+    expected = model.score([line for line in text if line])
     assert [float(row[0]) for row in rows] == pytest.approx(
         [s.log_prob for s in expected], abs=1e-4
     )
     assert [float(row[1]) for row in rows] == pytest.approx(
         [s.perplexity for s in expected], abs=0.01
     )
-    assert float(rows[0][0]) > float(rows[2][0])
+    assert float(rows[0][0]) > float(rows[1][0])
     tokens = sum(s.num_tokens for s in expected)
     mean = sum(s.log_prob for s in expected) / tokens
-    assert ended.messages == [f"{tokens:,} tokens, mean {mean:.4f} nats a token"]
-
-
-def test_what_has_no_token_has_no_perplexity(command: Command, folder: Path) -> None:
-    ended = command("score", folder, stdin=b"the cat\n\n")
-    (scored,) = weft.load(folder).score([""])
-    _, perplexity, text = ended.lines[1].split("\t")
-    assert (text, perplexity == "") == ("", scored.num_tokens == 0)
+    assert ended.messages == [
+        "1 blank line was not scored",
+        f"{tokens:,} tokens, mean {mean:.4f} nats a token",
+    ]
 
 
 def test_from_a_file(command: Command, folder: Path, tmp_path: Path) -> None:
@@ -359,7 +357,11 @@ def test_scores_as_json(
 ) -> None:
     ended = command("score", folder, "--json", stdin="the cat\n\né\n".encode())
     found = [json.loads(line) for line in ended.lines]
-    assert found == [s.to_json() for s in model.score(["the cat", "", "é"])]
+    blank = found.pop(1)
+    assert found == [s.to_json() for s in model.score(["the cat", "é"])]
+    assert blank.keys() == found[0].keys()
+    assert (blank["text"], blank["num_tokens"]) == ("", 0)
+    assert (blank["log_prob"], blank["perplexity"]) == (None, None)
     assert {*found[0]} == {
         "text", "log_prob", "num_tokens", "num_bytes", "perplexity", "bits_per_byte", "pieces", "token_log_probs",
     }  # fmt: skip

@@ -254,19 +254,38 @@ def score(
         )
 
 
+# of a blank line, in place of what `TextScore.to_json` says
+_NO_SCORE: dict[str, Any] = {
+    "log_prob": None,
+    "num_tokens": 0,
+    "num_bytes": 0,
+    "perplexity": None,
+    "bits_per_byte": None,
+    "pieces": [],
+    "token_log_probs": [],
+}
+
+
 def _score_lines(
     model: "LanguageModel", data: Path | None, as_json: bool
 ) -> tuple[float, int]:
     """Write each line's score; return the sum of the log-probabilities and the number of tokens.
 
-    A terminal that shows the scores needs no status line.
+    A blank line keeps its place and has no score. A terminal that shows the scores needs no status
+    line.
     """
     total = 0.0
     num_tokens = 0
+    num_blank = 0
     with reading_lines(None, data, None) as source, sink(None) as out:
         is_typed = source.chunk == 1
         stages.enter("" if is_typed or sys.stdout.isatty() else "scoring")
         for line in stages.counted(source.lines, "lines", every=1):
+            if not line.strip():
+                num_blank += 1
+                nothing = {"text": line, **_NO_SCORE}
+                out.write((json.dumps(nothing) if as_json else f"\t\t{line}") + "\n")
+                continue
             (text_score,) = model.score(line)
             total += text_score.log_prob
             num_tokens += text_score.num_tokens
@@ -279,4 +298,7 @@ def _score_lines(
             out.write(shown + "\n")
             if is_typed:
                 out.flush()
+    if num_blank:
+        were = "line was" if num_blank == 1 else "lines were"
+        print(f"{num_blank:,} blank {were} not scored", file=sys.stderr)
     return total, num_tokens
