@@ -609,8 +609,10 @@ def test_a_text_of_nothing_known_is_a_guess_and_that_is_said(
         "weft: note: of 2 of 4 texts (lines 2, 4) the model knows no word; what it answers there is a guess",
         "weft: note: 1 of 4 texts (line 3) is empty; what the model answers there is a guess",
     ]
-    said = "weft: note: 3 words were never seen in training: asdf, qwer, zxcv; the model guesses there, in 2 of 4"
-    assert notes[2:] == [f"{said} texts (lines 2, 4)"]
+    said = "weft: note: 3 words were never seen in training: asdf, qwer, zxcv; they are most of the words of"
+    assert notes[2:] == [
+        f"{said} 2 of 4 texts (lines 2, 4), and the label there is a guess"
+    ]
     (only, *_) = command("classify", folder, "asdf").messages
     assert (
         only
@@ -620,6 +622,26 @@ def test_a_text_of_nothing_known_is_a_guess_and_that_is_said(
     found = [json.loads(line) for line in ended.lines]
     assert [one["nothing_known"] for one in found] == [False, True]
     assert [one["unsure"] for one in found] == [False, True]
+
+
+def test_a_label_is_called_a_guess_where_most_words_are_unknown(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    """By the same rule in the note at the end and in the table's column."""
+    half, few = "the cat asdf qwer", "the asdf qwer zxcv"
+    ended = command("classify", folder, "the cat was asdf", half)
+    seen = "weft: note: 2 words were never seen in training: asdf, qwer"
+    assert f"{seen}; the model answers by the other words" in ended.messages
+    ended = command("classify", folder, half, few)
+    seen = "weft: note: 3 words were never seen in training: asdf, qwer, zxcv"
+    where = "they are most of the words of 1 of 2 texts (line 2)"
+    assert f"{seen}; {where}, and the label there is a guess" in ended.messages
+    (tmp_path / "in.csv").write_text(f"text\n{half}\n{few}\n")
+    out = tmp_path / "out.csv"
+    command("classify", folder, "--input", tmp_path / "in.csv", "--output", out)
+    of_half, of_few = (row[-1].split("; ") for row in cells_of(out)[1:])
+    assert "knows few words of it" in of_few
+    assert "knows few words of it" not in of_half
 
 
 def test_of_many_guesses_the_first_rows_are_named_with_their_ids(

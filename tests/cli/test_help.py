@@ -186,6 +186,15 @@ def test_a_file_or_folder_where_a_verb_belongs(
             "decided when a model is trained: --set training.learning_rate",
         ),
         (
+            ["inspect", "m", "t", "--kernels", "torch", "--output", "a.html"],
+            "always come from plain PyTorch; leave it out",
+        ),
+        (
+            ["diagnose", "m", "--kernels", "torch"],
+            "only weft translate, classify, generate, score and evaluate have it",
+        ),
+        (["train", "--kernels", "torch"], "--set training.kernels=..."),
+        (
             ["classify", "m", "--dropout", "0"],
             "decided when a model is trained: it is a key of the recipe",
         ),

@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.cli.guesses import mostly_unknown
 from weft.data.check.finding import excerpt
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.table_form import TableForm, cells_kind, form_of
@@ -129,8 +130,10 @@ def note_on(answer: "Classification", text: str) -> str:
     """Return why the answer to a text should be reviewed; "" where nothing is doubtful."""
     if not text.strip():
         return "empty"
+    knows_little = mostly_unknown(answer, text) and not answer.nothing_known
     doubts = {
         "knows no word of it": answer.nothing_known,
+        "knows few words of it": knows_little,
         "unsure": answer.unsure and not answer.nothing_known,
         "cut": answer.truncated,
     }

@@ -36,18 +36,22 @@ class Guesses:
         self.numbers: list[str] = []  # of the first lines with such words
         self.texts = self.with_unknown = self.unsure = 0
 
-    def see(self, answer: Answer, number: int, name: str = "") -> list[str]:
+    def see(
+        self, answer: Answer, number: int, name: str = "", is_guess: bool = True
+    ) -> list[str]:
         """Count the answer to text `number`; return its unknown words that were not seen before.
 
-        `name` stands for the number in notes.
+        `name` stands for the number in notes. `is_guess` says whether unknown words, where it has
+        any, make the answer a guess.
         """
         new = [word for word in answer.unknown_words if word not in self.words]
         if len(self.words) < MOST_KEPT:
             self.words.update(dict.fromkeys(new))
         self.texts += 1
-        self.with_unknown += bool(answer.unknown_words)
-        if answer.unknown_words and len(self.numbers) < MOST_NUMBERS:
-            self.numbers.append(name or str(number))
+        if answer.unknown_words and is_guess:
+            self.with_unknown += 1
+            if len(self.numbers) < MOST_NUMBERS:
+                self.numbers.append(name or str(number))
         self.unsure += answer.unsure
         return new
 
@@ -63,13 +67,20 @@ class Guesses:
         named = ", ".join(list(self.words)[:MOST_SHOWN])
         if count > MOST_SHOWN:
             named += f" and {count - MOST_SHOWN:,} more"
+        seen = f"note: {counted} never seen in training: {named}"
+        return [f"{seen}; {self._where_it_guesses()}"]
+
+    def _where_it_guesses(self) -> str:
+        """Say in which texts the unknown words make the answer a guess."""
         where = ""
         if self.texts > 1:
-            which = _which(self.unit, self.numbers, self.with_unknown)
-            where = f", in {self.with_unknown:,} of {self.texts:,} texts ({which})"
-        return [
-            f"note: {counted} never seen in training: {named}; the model guesses there{where}"
-        ]
+            where = f", in {self._num_guessed()}"
+        return f"the model guesses there{where}"
+
+    def _num_guessed(self) -> str:
+        """Return how many of how many texts are guessed, and the first of them."""
+        which = _which(self.unit, self.numbers, self.with_unknown)
+        return f"{self.with_unknown:,} of {self.texts:,} texts ({which})"
 
     def _of_unsure(self) -> list[str]:
         if self.unsure <= USUALLY_UNSURE * self.texts:
@@ -80,6 +91,16 @@ class Guesses:
         return [
             f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
         ]
+
+
+def mostly_unknown(answer: Answer, text: str) -> bool:
+    """Return whether more than half of a text's different words were never seen in training."""
+    if not answer.unknown_words:
+        return False
+    from weft.data.known import words_of
+
+    num_words = len(set(words_of(text)))
+    return 2 * len(answer.unknown_words) > num_words
 
 
 class GuessedLabels(Guesses):
@@ -94,9 +115,12 @@ class GuessedLabels(Guesses):
     def see_label(
         self, answer: "Classification", number: int, text: str, name: str = ""
     ) -> None:
-        """Count the answer to text `number`; a certain guess is not counted as unsure, too."""
+        """Count the answer to text `number`; a certain guess is not counted as unsure, too.
+
+        A label is a guess where most of the text's words are unknown: it is chosen by all of them.
+        """
         if not answer.nothing_known:
-            self.see(answer, number, name)
+            self.see(answer, number, name, mostly_unknown(answer, text))
             return
         self.see(replace(answer, unsure=False), number, name)
         if text.strip():
@@ -123,6 +147,15 @@ class GuessedLabels(Guesses):
                 f"note: {which} {is_or_are} empty; what the model answers there is a guess"
             )
         return [*notes, *super().lines()]
+
+    def _where_it_guesses(self) -> str:
+        """Say in which texts the unknown words are most of the words."""
+        if not self.with_unknown:
+            return "the model answers by the other words"
+        texts = "this text"
+        if self.texts > 1:
+            texts = self._num_guessed()
+        return f"they are most of the words of {texts}, and the label there is a guess"
 
     def _texts(self, number: int, names: Sequence[str]) -> str:
         """Return how many of how many texts they are, and the first of them."""

@@ -41,6 +41,10 @@ _STEPS = (
 )
 _GPU = "a GPU is used where PyTorch finds one; CUDA_VISIBLE_DEVICES= in front of the command hides it"
 _BY_TRAINING = "that is decided when a model is trained"
+_KERNELS = (
+    "only weft translate, classify, generate, score and evaluate have it; leave it out"
+)
+_PLAIN = "the attention and probabilities that it shows always come from plain PyTorch; leave it out"
 _TURN = (
     "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV "
     "where the first row names its columns"
@@ -126,7 +130,7 @@ def about_option(verb: str, name: str, options: Iterable[str]) -> str:
     near = [option for option in known if option.startswith(f"{name}-")]
     near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     takes_settings = "--set" in known
-    remedy = _known_elsewhere(name, takes_settings)
+    remedy = _known_elsewhere(verb, name, takes_settings)
     if remedy is None and near:
         remedy = f"did you mean {near[0]}?"
     if remedy is None and (key := _as_key(name.lstrip("-").replace("-", "_"))):
@@ -136,11 +140,14 @@ def about_option(verb: str, name: str, options: Iterable[str]) -> str:
     return f"{verb} has no option {name}: {remedy}"
 
 
-def _known_elsewhere(name: str, takes_settings: bool) -> str | None:
-    """Return what to use instead of an option of other programs; None for one that is not known.
+def _known_elsewhere(verb: str, name: str, takes_settings: bool) -> str | None:
+    """Return what to use instead of an option of other programs or verbs; None for one that is not
+    known.
 
     `takes_settings` says whether the verb has the option --set.
     """
+    if name == "--kernels" and not takes_settings:
+        return _PLAIN if verb == "weft inspect" else _KERNELS
     if name in LANGUAGES or (name == "--from" and not takes_settings):
         return LANGUAGES[name] if takes_settings else _ONE_WAY
     remedy = OPTIONS.get(name)
