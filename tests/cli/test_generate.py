@@ -503,6 +503,7 @@ def test_documents_of_the_training_text_are_marked(
     held_out = note.split(" of ")[0].split()[-1]
     assert int(held_out) in range(9, 12)  # of twelve, but those that dev holds
     assert " of 13 documents" in note
+    assert note.endswith("; loss and perplexity are too low")
     assert f"{data}:" in note
 
 

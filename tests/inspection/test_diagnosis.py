@@ -14,18 +14,21 @@ from typing import Any
 import pytest
 
 import weft
+from weft.data.overlap import TextHashes
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.model import out_of_balance
 from weft.inspection.diagnosis.training import ended_early, few_passes
+from weft.inspection.diagnosis.use import contaminated_test
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
 from weft.tasks.choice import load_task
 from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan
 
 Pair = tuple[str, str]
@@ -199,6 +202,43 @@ def test_names_a_text_that_was_trained_on(
     assert cause.code == "contaminated-test"
     assert "of 216 pairs" in cause.evidence
     assert "contaminated" not in cause.evidence, "its code says it"
+
+
+def test_few_known_rows_are_no_cause_of_a_score(
+    tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path
+) -> None:
+    """Up to one row in a hundred, as weft check has it; but one long row is much of a text."""
+    known = Path(write_pairs(216)).read_text().split("\n")[0]
+    new = [f"der Tag {i}.\tthe day {i}." for i in range(198)]
+
+    def found(*rows: str) -> list[str]:
+        given = tmp_path / "x.en-de.tsv"
+        given.write_text("".join(f"{row}\n" for row in [*rows, *new]))
+        return codes(diagnose(tiny_folder, [str(given)], PLAIN))
+
+    hashes = training_hashes(tiny_folder)
+    assert hashes is not None
+    assert hashes.shared([known.split("\t")]) == [0]
+    assert "contaminated-test" not in found(known)
+    assert "contaminated-test" in found(*[known] * 3)
+
+
+def test_one_long_document_that_was_trained_on_is_much_of_a_text(
+    tmp_path: Path,
+) -> None:
+    folder, data = train_language_model(tmp_path, 12)
+    new = Path(data).read_text()
+    hashes = TextHashes.of([("known" * 100,)])
+    for known, is_found in (("known" * 100, True), ("unknown" * 100, False)):
+        text = LanguageModelling.load(folder, PLAIN)
+        Path(data).write_text("\n\n".join([known, *[new] * 9]))
+        read = text.read([data])
+        assert len(read) > 100
+        evidence = Evidence(text, Run.of(folder), read, hashes)
+        cause = contaminated_test(evidence)
+        assert (cause is not None) == is_found
+        if cause is not None:
+            assert cause.evidence.endswith("; loss and perplexity are too low")
 
 
 def test_a_model_of_one_target_is_not_taken_for_one_of_the_other_direction(

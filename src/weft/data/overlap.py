@@ -69,9 +69,12 @@ def contamination_notes(
     test: Sequence[Sequence[str]],
     where: Callable[[int], str],
     unit: str,
+    effect: str = "the score is too high",
 ) -> list[str]:
-    """Warn that a score on the rows of `test` is too high; return nothing where none of them was
+    """Warn that scores on the rows of `test` are too good; return nothing where none of them was
     trained on.
+
+    `effect` says which scores, and whether they are too high or too low.
     """
     shared = train.shared(test)
     if not shared:
@@ -81,7 +84,7 @@ def contamination_notes(
         f"contaminated: {len(shared):,} of {len(test):,} {unit} ({percent:.1f} %) are in "
         "the training text as well"
     )
-    return [f"{contaminated} (first: {where(shared[0])}); the score is too high"]
+    return [f"{contaminated} (first: {where(shared[0])}); {effect}"]
 
 
 def _hashes(rows: Iterable[Sequence[str]]) -> Hashes:

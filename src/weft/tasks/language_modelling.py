@@ -57,6 +57,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     name: ClassVar[str] = "language-modelling"
     unit: ClassVar[str] = "documents"
+    effect_of_overlap: ClassVar[str] = "loss and perplexity are too low"
 
     config: LanguageConfig
     tokenizers: tuple[Tokenizer]

@@ -133,6 +133,8 @@ class Task(ABC, Generic[R, C, B]):
     # from fewer rows little is learned; 0 where one row may hold any amount of text
     few_rows: ClassVar[int] = 0
     keeps_words: ClassVar[bool] = False  # of its training text, with the model
+    # what text that was trained on does to its scores
+    effect_of_overlap: ClassVar[str] = "the score is too high"
     has_int8: ClassVar[bool] = False  # whether `weft quantize` takes its models
     config: FolderConfig
     tokenizers: tuple[Tokenizer, ...]
@@ -293,7 +295,11 @@ class Task(ABC, Generic[R, C, B]):
         if trained_on is None:
             return []
         return contamination_notes(
-            trained_on, self.overlap_rows(text), text.where, self.unit
+            trained_on,
+            self.overlap_rows(text),
+            text.where,
+            self.unit,
+            self.effect_of_overlap,
         )
 
     def doubts(self, text: C, trained_on: TextHashes | None) -> list[str]:

@@ -24,8 +24,9 @@ from weft.data.split import fold
 
 # of dev or test in training: from here on the score is one of memory
 MEMORY_SHARE = 0.5
+# of more than this it is a warning, and matters to the score
+WARN_SHARE = 0.01
 _FEWEST = 20  # rows or lines, of which a share can be told
-_WARN_SHARE = 0.01
 _LEAST_LINE = 30  # letters of a line of a document; shorter ones recur by chance
 
 T = TypeVar("T", ParallelText, Documents, LabelledText)
@@ -197,7 +198,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
     found = overlap(other, view)
     if found.folded:
         share = len(found.folded) / rows.size
-        severity: Severity = "warning" if share > _WARN_SHARE else "note"
+        severity: Severity = "warning" if share > WARN_SHARE else "note"
         is_memory = share >= MEMORY_SHARE and rows.size >= _FEWEST
         if is_memory and other_name == "training":
             severity = "fatal"
@@ -209,7 +210,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
             f"{name}-in-{other_name}",
             f"{rows.where(first)}: {part} are also in the {other_name} text, {len(found.exact):,} of them "
             f"exactly (the first at {other.rows.where(found.first[0])})",
-            f"remove them from one of the two; otherwise the score on {name} is too high",
+            f"remove them from one of the two; otherwise the scores on {name} are too good",
             len(found.folded),
             tuple(found.folded),
             rows.examples(

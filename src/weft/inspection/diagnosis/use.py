@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from weft.data.base import spread
 from weft.data.check.finding import counted
+from weft.data.check.parts import WARN_SHARE
 from weft.data.labelled import label_counts
 from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.inspection.diagnosis.cause import Cause
@@ -33,12 +34,22 @@ def wrong_direction(evidence: Evidence) -> Cause | None:
 
 
 def contaminated_test(evidence: Evidence) -> Cause | None:
-    """Find rows of the text that the model was trained on."""
-    if evidence.given is None:
+    """Find that more than 1 % of the text was trained on: below that no score moves by a point.
+
+    It is the share from which on weft check warns of it.
+    """
+    if evidence.given is None or evidence.trained_on is None:
         return None
-    notes = evidence.task.shared_rows(evidence.text, evidence.trained_on)
-    if not notes:
+    task = evidence.task
+    rows = task.overlap_rows(evidence.text)
+    shared = evidence.trained_on.shared(rows)
+    lengths = [sum(map(len, row)) for row in rows]
+    share_of_rows = len(shared) / max(len(rows), 1)
+    # one document may be most of a text
+    share_of_text = sum(lengths[i] for i in shared) / max(sum(lengths), 1)
+    if max(share_of_rows, share_of_text) <= WARN_SHARE:
         return None
+    notes = task.shared_rows(evidence.text, evidence.trained_on)
     return Cause(
         "contaminated-test",
         notes[0].removeprefix("contaminated: "),
