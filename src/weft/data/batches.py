@@ -236,6 +236,7 @@ def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
     each = np.arange(num_rows)
     src[each, src_lens] = EOS_ID
     bos = np.full((num_rows, 1), BOS_ID)
+    # before eos is written into `tgt`: the decoder never reads eos
     tgt_in = np.concatenate([bos, tgt[:, :-1]], axis=1)
     tgt[each, tgt_lens] = EOS_ID
     return Batch(

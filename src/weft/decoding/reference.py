@@ -38,10 +38,10 @@ def greedy_search(
     banned_ids: Sequence[int] = (),
     length_penalty: float = 0.0,
 ) -> list[Hypothesis]:
-    """Take the most probable next token, again and again, until eos or the limit: one hypothesis a
-    sentence.
+    """Take the most probable next token, again and again, until eos or the limit: one hypothesis
+    per sentence.
 
-    `cache` holds one row a sentence. `max_lens` limits the number of new tokens, eos counted.
+    `cache` holds one row per sentence. `max_lens` limits the number of new tokens, eos counted.
     Banned ids are never chosen; the probabilities of the others stay as the model gave them.
     `length_penalty` changes the scores alone. Of equal tokens the lower id is taken. Raises
     DivergedError where the logits are not numbers, UsageError for a limit below 1.
@@ -80,15 +80,19 @@ def beam_search(
     """Return the `n_best` hypotheses of each sentence by score, best first, from a beam of
     `beam_size`.
 
-    The score is log_prob / lp, lp = ((5 + length) / 6) ** length_penalty, the length with eos
-    (GNMT: Wu et al. 2016, equation 14). Each step keeps the `beam_size` most probable extensions of
-    a sentence's hypotheses; those that end in eos leave the beam for the sentence's pool of its
-    `n_best` best finished ones. A sentence is done when no live hypothesis can still enter that
-    pool, however its length may turn out, so that stopping early changes no result; or at its
-    limit, where what is still live counts as unfinished and stands after everything finished,
-    whatever the scores. A list is shorter than `n_best` where the beam met fewer hypotheses. Equal
-    candidates: the earlier hypothesis, then the lower id. The rest as in `greedy_search`, which a
-    beam of 1 equals exactly. `watch` is told every step of the first sentence.
+    - Score: log_prob / lp, with lp = ((5 + length) / 6) ** length_penalty; the length counts eos
+      (GNMT: Wu et al. 2016, equation 14).
+    - Step: the beam keeps the `beam_size` most probable extensions of its hypotheses. Those that
+      end in eos leave it for the pool, which holds the sentence's `n_best` best finished ones.
+    - Stop: a sentence is done when no live hypothesis can still enter the pool, whatever its
+      length will be. So stopping early changes no result.
+    - Limit: what is still live at the limit is unfinished. It stands after everything finished,
+      whatever the scores.
+    - Ties: of equal candidates the one that extends the earlier hypothesis, then the lower id.
+
+    A list is shorter than `n_best` where the beam met fewer hypotheses. All else is as in
+    `greedy_search`, which a beam of 1 equals exactly. `watch` is told every step of the first
+    sentence.
     """
     if not 1 <= n_best <= beam_size:
         raise UsageError(
@@ -179,6 +183,7 @@ def _penalties(alpha: float, max_lens: Int[Tensor, "B"]) -> NDArray[np.float32]:
         raise UsageError(
             f"the output limit is {min(limits)} tokens; it must be at least 1"
         )
+    # one more than the limit: after the last step `_bound` reads the length after it
     return np.asarray(length_penalties(alpha, max(limits, default=0) + 1), np.float32)
 
 
@@ -221,8 +226,9 @@ def _extended(
 def _bound(best: Hypothesis, length: int, limit: int, rules: _Rules) -> float:
     """Return what no extension of a live hypothesis can score above.
 
-    A log-probability only falls as tokens are added, and the penalty is largest at one end of the
-    lengths that are left: the best live log-probability over the larger of the two.
+    A log-probability is negative, and only falls as tokens are added. So no extension scores above
+    the best one of now over the largest penalty. The largest is at one end of the lengths that are
+    left: at the limit, or at the next token where `length_penalty` is negative.
     """
     largest = max(rules.penalties[limit], rules.penalties[length + 1])
     return float(np.float32(best.log_prob) / largest)

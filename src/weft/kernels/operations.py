@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from weft.kernels import native, training
+from weft.kernels import native
+from weft.kernels import training as kernels
 from weft.kernels.activations import (
     ACTIVATIONS,
     NORMS,
@@ -32,24 +33,24 @@ _PLAIN = (Tensor, nn.Parameter)  # not spread over processes
 def using(wanted: bool, products: str = "blas") -> Iterator[None]:
     """Take the native forms inside, forward and backward, or the plain ones; in this thread alone.
 
-    `products`: whose those in float32 are, PyTorch's BLAS or "onednn", which only the native forms
-    use. Raises UnavailableError where there are no native forms.
+    `products` says which library computes matrix products in float32: PyTorch's BLAS, or "onednn",
+    which only the native forms use. Raises UnavailableError where there are no native forms.
     """
-    kernels = None
+    chosen = None
     if wanted:
-        float32_too = products == "onednn" and training.HAS_ONEDNN
-        kernels = training.Kernels(native.load(), float32_too)
-    with training.using(kernels):
+        float32_too = products == "onednn" and kernels.HAS_ONEDNN
+        chosen = kernels.Kernels(native.load(), float32_too)
+    with kernels.using(chosen):
         yield
 
 
 def is_native(*tensors: Tensor) -> bool:
     """Return whether the native form is taken for these."""
-    if not training.is_in_use() or not torch.is_grad_enabled():
+    if not kernels.is_in_use() or not torch.is_grad_enabled():
         return False
     for tensor in tensors:
         is_on_cpu = type(tensor) in _PLAIN and tensor.device.type == "cpu"
-        if not is_on_cpu or tensor.dtype not in training.LOW:
+        if not is_on_cpu or tensor.dtype not in kernels.LOW:
             return False
     return True
 
@@ -74,7 +75,7 @@ def linears(
     parameters: list[Tensor | None] = []
     for layer in layers:
         parameters += [layer.weight, layer.bias]
-    out = training.applied(training.Linears, x, *parameters)
+    out = kernels.applied(kernels.Linears, x, *parameters)
     return out if isinstance(out, tuple) else (out,)
 
 
@@ -84,8 +85,8 @@ def normed(x: Rows, norm: AnyNorm) -> Rows:
     if centred is None or x.dtype != torch.float32 or not is_native(x):
         return norm(x)
     weights = norm.weight, getattr(norm, "bias", None)
-    low = training.product_type(x)
-    return training.applied(training.Norm, x, *weights, norm.eps, centred, low)
+    low = kernels.product_type(x)
+    return kernels.applied(kernels.Norm, x, *weights, norm.eps, centred, low)
 
 
 def add_dropped(x: Rows, y: Rows, dropout: nn.Dropout) -> Rows:
@@ -96,7 +97,7 @@ def add_dropped(x: Rows, y: Rows, dropout: nn.Dropout) -> Rows:
     p = dropout.p if dropout.training else 0.0
     if p == 0:
         return x + y
-    return training.applied(training.AddDropped, x, y, p)
+    return kernels.applied(kernels.AddDropped, x, y, p)
 
 
 def dropped(x: Rows, dropout: nn.Dropout) -> Rows:
@@ -104,7 +105,7 @@ def dropped(x: Rows, dropout: nn.Dropout) -> Rows:
     is_active = dropout.training and dropout.p > 0
     if not is_active or x.dtype != torch.float32 or not is_native(x):
         return dropout(x)
-    return training.applied(training.AddDropped, None, x, dropout.p)
+    return kernels.applied(kernels.AddDropped, None, x, dropout.p)
 
 
 def feed_forward(
@@ -122,7 +123,7 @@ def feed_forward(
     p = dropout.p if dropout.training else 0.0
     weights = inner.weight, inner.bias, outer.weight, outer.bias
     squared = power == 2
-    return training.applied(training.FeedForward, x, *weights, p, squared)
+    return kernels.applied(kernels.FeedForward, x, *weights, p, squared)
 
 
 def gated(
@@ -135,7 +136,7 @@ def gated(
     are_alike = gate.dtype == inner.dtype
     if number is None or not are_alike or not is_native(gate, inner):
         return activation(gate) * inner
-    return training.applied(training.Gated, gate, inner, number)
+    return kernels.applied(kernels.Gated, gate, inner, number)
 
 
 def rotated(
@@ -144,7 +145,7 @@ def rotated(
     """Turn pairs of numbers by angles: the i-th of both halves of d_k by their position's i-th."""
     are_float32 = cos.dtype == sin.dtype == torch.float32
     if are_float32 and is_native(x, cos, sin):
-        return training.applied(training.Rotated, x, cos, sin)
+        return kernels.applied(kernels.Rotated, x, cos, sin)
     cos = cos.to(x.dtype)
     sin = sin.to(x.dtype)
     a, b = x.chunk(2, dim=-1)
@@ -161,7 +162,7 @@ def attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T d_k"]:
     """Compute attention by the native kernel; plain: `weft.model.attention.attention`."""
-    return training.applied(training.Attention, query, key, value, mask, dropout)
+    return kernels.applied(kernels.Attention, query, key, value, mask, dropout)
 
 
 def cross_entropy(
@@ -178,8 +179,8 @@ def cross_entropy(
     the rows repeats the first, and the loss is that of `weft.training.loss.r_dropped`.
     """
     inputs = states, projection.weight, projection.bias, labels
-    return training.applied(
-        training.CrossEntropy, *inputs, label_smoothing, pad_id, r_drop
+    return kernels.applied(
+        kernels.CrossEntropy, *inputs, label_smoothing, pad_id, r_drop
     )
 
 
@@ -195,7 +196,7 @@ def total_norm(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
     sizes = numbers(*(t.numel() for t in pieces))
     count = len(pieces)
     sums = torch.empty(count, dtype=torch.float64)
-    training.call("sums_of_squares", pieces[0], places, sizes, count, sums)
+    kernels.call("sums_of_squares", pieces[0], places, sizes, count, sums)
     return sums.sum().sqrt().float()
 
 
@@ -205,6 +206,6 @@ def _fits_linear(x: Tensor, *layers: nn.Linear) -> bool:
     return (
         x.numel() > 0
         and alike
-        and training.helps_products(x)
+        and kernels.helps_products(x)
         and is_native(x, *(layer.weight for layer in layers))
     )

@@ -33,7 +33,7 @@ Mask = Bool[Tensor, "..."] | None
 class AttentionRecord:
     """The attention weights of one forward pass; hand in an empty record to have it filled.
 
-    Each list holds one tensor a layer, first layer first, of shape (B, H, queries, keys); a row
+    Each list holds one tensor per layer, first layer first, of shape (B, H, queries, keys); a row
     sums to 1.
     """
 
@@ -212,8 +212,10 @@ class MultiHeadAttention(nn.Module):
         return operations.linear(concatenated, self.output), attended
 
     def queries(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T d_k"]:
-        """Project x, which begins at position 0, to queries."""
+        """Project x to the queries of cross-attention."""
         query = operations.linear(x, self.query)
+        # Position 0 stands for any: while decoding x begins at a later one, but only rotary
+        # positions would use it, and cross-attention is never rotary.
         return self._placed_heads(query, 0, self.query_norm)
 
     def keys_values(self, memory: Float[Tensor, "B S D"]) -> KeysValues:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """The keys and values of one attention, one of each a position."""
+    """The keys and values of one attention: for each position one key and one value."""
 
     key: Float[Tensor, "N J L d_k"]
     value: Float[Tensor, "N J L d_k"]

@@ -45,7 +45,8 @@ class GatedFeedForward(nn.Module):
 class FeedForward(nn.Module):
     """outer(activation(inner(x))), two linear maps, the same at every position (section 3.3).
 
-    With ReLU it is the paper's equation 2, max(0, x W_1 + b_1) W_2 + b_2.
+    With ReLU it is the paper's equation 2, max(0, x W_1 + b_1) W_2 + b_2. The dropout in between,
+    `activation_dropout`, is not in the paper; it is 0 unless the recipe sets it.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -84,7 +85,8 @@ class Residual(nn.Module):
     def forward(
         self, x: Float[Tensor, "B L D"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B L D"]:
-        # the paper's form
+        # the paper's form: what the norm gives is also the next x of the residuals, so it must stay
+        # in float32 and cannot be `operations.normed`, whose result has the type of products
         if not self.norm_first:
             return self.norm(operations.add_dropped(x, sublayer(x), self.dropout))
         y = sublayer(operations.normed(x, self.norm))
@@ -142,7 +144,8 @@ class CausalLayer(nn.Module):
         """Compute the states of the new positions x; return them and the longer past."""
         maps = None if record is None else record.decoder
 
-        # a residual takes a function of one tensor; the longer past leaves it on the side
+        # A residual takes a function of one tensor that returns one. The longer past, a second
+        # result, is assigned to `past` of the method.
         def self_attention(y: Tensor) -> Tensor:
             nonlocal past
             out, past = self.self_attention(y, past=past, mask=mask, maps=maps)
@@ -171,6 +174,8 @@ class DecoderLayer(nn.Module):
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
         """Make the cache before the first target position: an empty past, and the memory."""
         keys_values = self.cross_attention.keys_values(memory)
+        # The past has no position yet. Cut out of the source's keys and values it takes nothing
+        # from them but rows, heads, width, type and device.
         return LayerCache(past=keys_values.until(0), memory=keys_values)
 
     def forward(
@@ -187,7 +192,8 @@ class DecoderLayer(nn.Module):
         past = cache.past
         memory = cache.memory
 
-        # a residual takes a function of one tensor; the longer past leaves it on the side
+        # A residual takes a function of one tensor that returns one. The longer past, a second
+        # result, is assigned to `past` of the method.
         def self_attention(y: Tensor) -> Tensor:
             nonlocal past
             out, past = self.self_attention(y, past=past, mask=mask, maps=self_maps)
@@ -204,7 +210,7 @@ class DecoderLayer(nn.Module):
 
 
 def build_norm(shape: LayerShape) -> AnyNorm:
-    """Build a norm of D numbers a position."""
+    """Build a norm over the D numbers of each position."""
     return NORMS[shape.norm].build(shape.d_model, NORM_EPS, shape.bias)
 
 

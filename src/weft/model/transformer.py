@@ -152,8 +152,9 @@ class Seq2SeqTransformer(nn.Module):
     ) -> DecoderCache:
         """Encode the source; return the cache that decoding starts from.
 
-        It has the memory's keys and values of each decoder layer, projected once, and no target
-        position yet.
+        (Of a language model, `prefill` reads the prompt; here what is read first is the source.)
+        The cache has the memory's keys and values of each decoder layer, projected once, and no
+        target position yet.
         """
         memory = self.encode(src, record)
         return DecoderCache(

@@ -29,7 +29,7 @@ from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World
 from weft.training.log import evaluation_seconds, roughly, seconds_left
 from weft.training.schedule import about_long_warmup, shorter_warmup
-from weft.training.trainer import Batches, Plan
+from weft.training.trainer import AnyBatches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
 FEWEST_STEPS, MOST_STEPS = 500, 100_000
@@ -72,7 +72,7 @@ class Workload:
 
     recipe: Recipe
     task: AnyTask
-    batches: Batches[Any]
+    batches: AnyBatches[Any]
     texts: Texts[Any]
     parts: int
 
@@ -109,7 +109,7 @@ def choose_plan(
     return Planned(settings, plan, costs, keeper, notes)
 
 
-def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
+def make_plan(recipe: Recipe, batches: AnyBatches[Any], texts: Texts[Any]) -> Plan:
     """Choose the steps in all, between evaluations and between checkpoints, by the recipe.
 
     What it leaves open: a short run is evaluated less often than others, as scoring a row of dev
@@ -123,7 +123,7 @@ def make_plan(recipe: Recipe, batches: Batches[Any], texts: Texts[Any]) -> Plan:
     return Plan(steps, eval_every, save_every)
 
 
-def _steps_an_epoch(settings: TrainingSection, batches: Batches[Any]) -> int:
+def _steps_an_epoch(settings: TrainingSection, batches: AnyBatches[Any]) -> int:
     return max(batches.num_batches(0) // settings.grad_accum_steps, 1)
 
 
@@ -191,7 +191,7 @@ def _warmup_notes(settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
 
 
 def _evaluation_notes(
-    settings: TrainingSection, plan: Plan, batches: Batches[Any], texts: Texts[Any]
+    settings: TrainingSection, plan: Plan, batches: AnyBatches[Any], texts: Texts[Any]
 ) -> tuple[str, ...]:
     """Say that the run ends before its first evaluation is due, where it does."""
     if texts.dev is None or plan.eval_every <= plan.max_steps:

@@ -36,7 +36,7 @@ from weft.tasks.task import Task, read_tokenizers, write_tokenizers
 from weft.training.distributed import World
 from weft.training.log import Log
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
-from weft.training.trainer import Batches, Evaluate
+from weft.training.trainer import AnyBatches, Evaluate
 
 AnyTask = Task[Any, Any, Any]
 
@@ -60,7 +60,7 @@ class Training:
 
     task: AnyTask
     tokenizers: tuple[Tokenizer, ...]
-    batches: Batches[Any]
+    batches: AnyBatches[Any]
     evaluate: Evaluate | None
     parts: int  # into which each batch is cut, where memory asks for it
     planned: Planned
@@ -213,7 +213,7 @@ def _with_threads(
 
 
 def _choose_parts(
-    folder: RunFolder, task: AnyTask, batches: Batches[Any], world: World, log: Log
+    folder: RunFolder, task: AnyTask, batches: AnyBatches[Any], world: World, log: Log
 ) -> int:
     """Return the number of parts that each batch is divided into: that of the first start, else the
     smallest that fits the free memory.

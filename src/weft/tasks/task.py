@@ -30,7 +30,7 @@ from weft.kernels.machine import Machine
 from weft.model.attention import attend_plainly
 from weft.model.transformer import count_parameters
 from weft.training.loss import LossSums
-from weft.training.trainer import Batches, Evaluate
+from weft.training.trainer import AnyBatches, Evaluate
 
 # rows that are scored to foresee how long all take, and seconds that suffice
 PIECES = (1, 8, 64)
@@ -107,7 +107,7 @@ class Prepared(Generic[B]):
     `notes` say what was left out, and what of the model has no native code.
     """
 
-    batches: Batches[Any]
+    batches: AnyBatches[Any]
     description: str
     notes: tuple[str, ...] = ()
 

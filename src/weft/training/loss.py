@@ -27,7 +27,7 @@ class LossSums:
     num_tokens: int
 
 
-# of logits made float32 at a time: small enough for a CPU's cache
+# so many rows of logits are made float32 at a time: they fit into a CPU's cache
 CHUNK_ROWS = 256
 
 
@@ -39,8 +39,12 @@ class CrossEntropy:
     the rest (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the
     Kullback-Leibler divergence to the same target; the values differ by the target's entropy.
 
-    With `r_drop` the rows are there twice (`twice`), and how far both differ is added, see
-    `r_dropped`.
+    It has three forms, which differ by rounding alone. Training on a CPU takes the native kernel,
+    `operations.cross_entropy`. With training.kernels=torch, on a GPU and without gradients it is
+    `_chunk`. `smoothed_cross_entropy` is the plain form, the reference of the tests.
+
+    With `r_drop` the batch has every row twice (`twice`), and `r_dropped` adds a term for how much
+    the two predictions differ.
     """
 
     label_smoothing: float = 0.0
@@ -56,10 +60,10 @@ class CrossEntropy:
     ) -> LossSums:
         """Compute the loss of the logits that `output` makes of the states.
 
-        Where it does no more than `projection`, say so.
+        Pass the `projection` too where `output` only applies it: the native kernel needs its
+        weights.
         """
         labels = tgt_out.flatten()
-        share = self.label_smoothing
         num_tokens = int((tgt_out != self.pad_id).sum())
         if (
             projection
@@ -68,11 +72,18 @@ class CrossEntropy:
         ):
             rows = states.flatten(0, -2)
             loss, nll = operations.cross_entropy(
-                rows, projection, labels, share, self.pad_id, self.r_drop
+                rows,
+                projection,
+                labels,
+                self.label_smoothing,
+                self.pad_id,
+                self.r_drop,
             )
             return LossSums(loss, nll, num_tokens // 2 if self.r_drop else num_tokens)
         logits = output(states).flatten(0, -2)
-        loss, nll = _ChunkedCrossEntropy.apply(logits, labels, share, self.pad_id)  # type: ignore[no-untyped-call]
+        loss, nll = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            logits, labels, self.label_smoothing, self.pad_id
+        )
         sums = LossSums(loss, nll, num_tokens)
         if not self.r_drop:
             return sums
@@ -187,8 +198,10 @@ def _chunk(
     gradient: Tensor | None,
     rows: slice,
 ) -> Tensor:
-    """Compute loss and unsmoothed loss of some rows; where asked, the gradient: probabilities
-    less target.
+    """Compute the loss and the unsmoothed loss of some rows.
+
+    With `gradient`, write the gradient of these rows there, the probabilities less the
+    `smoothed_target`.
     """
     share = label_smoothing / (logits.shape[-1] - 2)
     real = (labels != pad_id).float()
@@ -198,13 +211,17 @@ def _chunk(
     others = x.sum(-1) - x[:, pad_id] - true - (x.shape[-1] - 2) * log_total
     nll = ((log_total - true) * real).sum()
     if gradient is not None:
+        # the probabilities, less what the target gives any other token
         p = (x - log_total[:, None]).exp_().sub_(share)
+        # the target gives padding nothing: `share` is added again
         p[:, pad_id] += share
+        # the target gives the true token 1 - label_smoothing, and `share` is already subtracted
         p.scatter_add_(
             -1,
             labels[:, None],
             p.new_full((len(labels), 1), share - 1 + label_smoothing),
         )
+        # a row whose label is padding has no part in the loss
         gradient[rows] = p.mul_(real[:, None])
     return torch.stack(
         [(1 - label_smoothing) * nll - share * (others * real).sum(), nll]
@@ -229,7 +246,7 @@ def smoothed_target(
 class ClassLoss:
     """Cross-entropy of whole texts, summed; the number of texts takes the place of that of tokens.
 
-    One label a text: softmax, smoothed over all labels. The whole loss of a text, to its smoothed
+    One label per text: softmax, smoothed over all labels. The whole loss of a text, to its smoothed
     target, is multiplied by the weight of its own label: so that target is the best answer whatever
     the weights, which say only how much each text counts. (torch.nn.functional.cross_entropy weighs
     each label's share of the target by that label's weight; the best answer to a text is then a
@@ -239,7 +256,7 @@ class ClassLoss:
     7, with two classes), summed over the labels, each times its weight, yes and no alike.
 
     `weights` should be 1 on average over the training texts. `nll_sum` is neither smoothed nor
-    weighted. With `r_drop` the texts are there twice, as for `CrossEntropy`.
+    weighted. With `r_drop` the batch has every text twice, as for `CrossEntropy`.
     """
 
     label_smoothing: float = 0.0

@@ -41,8 +41,8 @@ LEAST = {"dev_bleu": 5.0}
 CALMER = "start over (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
-class Batch(Protocol):
-    """A micro-batch; its tokens are counted without padding."""
+class AnyBatch(Protocol):
+    """A micro-batch of any task; its tokens are counted without padding."""
 
     @property
     def num_src_tokens(self) -> int: ...
@@ -52,12 +52,15 @@ class Batch(Protocol):
     def parts(self, count: int) -> "Sequence[Self]": ...
 
 
-B = TypeVar("B", bound=Batch)
-B_co = TypeVar("B_co", bound=Batch, covariant=True)
+B = TypeVar("B", bound=AnyBatch)
+B_co = TypeVar("B_co", bound=AnyBatch, covariant=True)
 
 
-class Batches(Protocol[B_co]):
-    """Micro-batches by (epoch, position)."""
+class AnyBatches(Protocol[B_co]):
+    """The micro-batches of any task, by epoch and position.
+
+    A place, in this file, is such a pair: (epoch, position), both from 0.
+    """
 
     def num_batches(self, epoch: int) -> int: ...
     def batch(self, epoch: int, position: int) -> B_co: ...
@@ -100,7 +103,7 @@ class Trainer(Generic[B]):
         self,
         *,
         model: nn.Module,
-        batches: Batches[B],
+        batches: AnyBatches[B],
         compute_loss: Callable[[B], LossSums],
         optimizer: torch.optim.Optimizer,
         settings: TrainingSection,
@@ -180,7 +183,10 @@ class Trainer(Generic[B]):
         return STOPPED_EARLY if self._out_of_patience() else DONE
 
     def state(self) -> State:
-        """Return what a checkpoint holds now; of several processes, each must ask."""
+        """Return what a checkpoint holds now.
+
+        Every process must call it: where each holds a part of every weight, they gather the parts.
+        """
         weights = {name: full_tensor(p) for name, p in self.model.named_parameters()}
         average = self.average.tensors() if self.average else {}
         return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
@@ -317,8 +323,9 @@ class Trainer(Generic[B]):
     def _make_gradients(
         self, work: Sequence[tuple[tuple[int, ...], B]], num_tgt_tokens: float
     ) -> tuple[float, float]:
-        """Compute the gradients of an update, clipped; return its loss a token, and their norm
-        before.
+        """Compute the gradients of an update, and clip them.
+
+        Returns the loss per target token, and the norm of the gradients before clipping.
         """
         loss_sum = 0.0
         for number, (place, part) in enumerate(work, start=1):
@@ -332,12 +339,14 @@ class Trainer(Generic[B]):
     def _forward_backward(
         self, place: tuple[int, ...], batch: B, num_tgt_tokens: float
     ) -> float:
-        """Add what one micro-batch, or a part of it, gives to the gradients; its summed loss."""
+        """Add the gradients of one micro-batch, or of a part of it; return its summed loss."""
         # dropout depends on seed and place alone, so there is no generator state to save
         seed_random(self.settings.seed, *place)
         with self._naming_memory(f"a batch of {batch.describe()}"):
             sums = self.compute_loss(batch)
-            # over the tokens of the whole update: micro-batches equal one batch (and DDP averages)
+            # Divided by the tokens of the whole update, the gradients of all micro-batches add up
+            # to those of one batch. Of several processes DDP and FSDP take the mean of the
+            # gradients, and the sum is wanted: so each multiplies by their number.
             scale = self.progress.loss_scale * self.world.size / max(num_tgt_tokens, 1)
             (sums.loss_sum * scale).backward()  # type: ignore[no-untyped-call]
         return float(sums.loss_sum.detach())
@@ -474,6 +483,7 @@ def seed_random(seed: int, *place: int) -> None:
     on which of how many processes does it.
     """
     drawn = np.random.SeedSequence([seed, *place]).generate_state(1, np.uint64)
+    # 63 bits: a seed that is positive as a signed 64-bit number, too
     number = int(drawn[0] >> np.uint64(1))
     # torch.manual_seed takes a millisecond to ask for GPUs
     torch.default_generator.manual_seed(number)
