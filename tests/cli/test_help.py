@@ -72,6 +72,11 @@ def test_a_page_that_is_named_for_a_verb_speaks_of_it() -> None:
     assert silent == []
 
 
+def test_every_form_of_pairs_is_named() -> None:
+    [data] = [one for one in VERBS["train"].params if one.name == "data"]
+    assert "pairs (TSV, CSV, TMX, or two files as a,b)" in str(data.help)
+
+
 def anchor_of(section: str) -> str:
     title = section.partition("\n")[0].lower()
     return re.sub(r"[^\w\- ]", "", title).replace(" ", "-")

@@ -200,6 +200,27 @@ def test_a_column_that_is_not_there(
     assert message in ended.err
 
 
+@pytest.mark.parametrize("output", [None, "out.csv"])
+def test_a_column_of_another_case_is_named_by_the_option(
+    command: Command, tiny_folder: Path, tmp_path: Path, output: str | None
+) -> None:
+    (tmp_path / "in.csv").write_text(f"id;Text\n1;{SENTENCES[0]}\n")
+    asked = ["--input", tmp_path / "in.csv", "--column", "text"]
+    more = ["--output", tmp_path / output] if output else []
+    ended = command("translate", tiny_folder, *asked, *more)
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.err.endswith("; did you mean --column Text?\n")
+
+
+def test_a_table_is_refused_with_its_separator(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_text(f"id;Text\n1;{SENTENCES[0]}\n")
+    ended = command("translate", tiny_folder, "--input", tmp_path / "in.csv")
+    assert ended.code == 3
+    assert "in.csv: is a table of cells between semicolons, not one text" in ended.err
+
+
 def test_a_column_is_of_a_table_alone(command: Command, tiny_folder: Path) -> None:
     ended = command("translate", tiny_folder, SENTENCES[0], "--column", "1")
     assert (ended.code, "give the table by --input FILE" in ended.err) == (2, True)

@@ -40,10 +40,13 @@ class AnswerTable:
         return self.form.row([*cells, *answers])
 
 
-def answer_form(table: Path, output: Path | None, column: str) -> TableForm | None:
+def answer_form(
+    table: Path, output: Path | None, column: str, option: str = ""
+) -> TableForm | None:
     """Return the form of the output table; None where the file names do not ask for a table.
 
-    The column is named, or numbered from 1; None also for a number of rows without names.
+    The column is named, or numbered from 1; None also for a number of rows without names. `option`
+    is the one that named it, for the message on a column that is missing.
     """
     from weft.data.labelled import name_of_column
 
@@ -52,7 +55,8 @@ def answer_form(table: Path, output: Path | None, column: str) -> TableForm | No
     name = name_of_column(table, column)
     if name is None:
         return None
-    form = form_of(table, (name,))
+    keys = {name: option} if option else {}
+    form = form_of(table, (name,), keys)
     if cells_kind(table) == cells_kind(output):
         return form
     return form.as_kind(cells_kind(output))

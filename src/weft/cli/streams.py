@@ -148,7 +148,12 @@ def look_at_kind(
     A table in a pipe, which has no name, is taken as lines.
     """
     one_column = "one column: --input FILE --column NAME, or its number"
-    from weft.data.formats.filetype import HEAD_BYTES, type_of, type_of_content
+    from weft.data.formats.filetype import (
+        HEAD_BYTES,
+        describe,
+        type_of,
+        type_of_content,
+    )
 
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
@@ -174,7 +179,10 @@ def look_at_kind(
         if has_columns:
             remedy = f"for {one_column}"
         remedy += "; or give it as standard input, for its lines as they are"
-    raise DataError(f"{name}: is {kind.words}, not one text a line; {remedy}")
+    what = kind.words
+    if path is not None:
+        what = describe(path, kind)
+    raise DataError(f"{name}: is {what}, not one text a line; {remedy}")
 
 
 def _has_tabs(head: bytes) -> bool:

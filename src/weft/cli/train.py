@@ -100,7 +100,7 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Training text: pairs (TSV, TMX, or two files as a,b), documents, or labelled rows "
+            help="Training text: pairs (TSV, CSV, TMX, or two files as a,b), documents, or labelled rows "
             "(CSV, TSV, JSONL); also .gz."
         ),
     ] = None,

@@ -484,7 +484,7 @@ def _table_form(
     """Return the form of the table to write; None for lines. Raises UsageError."""
     form = None
     if input_file is not None and input_file.is_file() and column and not as_json:
-        form = answer_form(input_file, output_file, column)
+        form = answer_form(input_file, output_file, column, "--column")
     if form is not None and n_best > 1:
         raise UsageError(
             f"--n-best {n_best}: a table gets one translation a row; "

@@ -140,7 +140,8 @@ def read_column(
         names = column_names(path)
         _refuse_no_column(f"{path}:1", int(column), len(names))
         column = names[int(column) - 1]
-    for line, row in read_table(path, (column,), dropped, notes):
+    keys = {column: "--column"}
+    for line, row in read_table(path, (column,), dropped, notes, keys):
         yield _one_line(_as_text(f"{path}:{line}", row[column]))
 
 

@@ -163,6 +163,27 @@ def test_what_is_accepted_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("id,text\n1,a;b\n", "a comma-separated table"),
+        ("id;text\n1;a,b\n", "a table of cells between semicolons"),
+        ("sep=;\nid;text\n", "a table of cells between semicolons"),
+        ("id\ttext\n1\ta\n", "a table of cells between TABs"),
+        ("text\na\n", "a comma-separated table"),
+        (b"id;text\n1;\xe4\n", "a comma-separated table"),
+    ],
+)
+def test_the_separator_of_a_table_is_said(
+    tmp_path: Path, content: str | bytes, words: str
+) -> None:
+    path = tmp_path / "items.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError) as caught:
+        accepted_type(path, (), "text")
+    assert str(caught.value).startswith(f"{path}: is {words}, not text; ")
+
+
+@pytest.mark.parametrize(
     ("file", "content", "task"),
     [
         ("a.po", PO, "translation"),

@@ -190,6 +190,18 @@ class TestMissingColumns:
             in refusal(path, label="data.label_column")
         )
 
+    def test_the_option_that_named_a_column_is_part_of_the_remedy(
+        self, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / "t.csv", "ID,Text\n1,b\n")
+        keys = {"text": "--column"}
+        with pytest.raises(DataError, match=r"; did you mean --column Text\?$"):
+            list(read_table(Path(path), ("text",), Counter(), [], keys))
+        path = write(tmp_path / "u.csv", "ID,The text\n1,b\n")
+        keys = {"the text": "--column"}
+        with pytest.raises(DataError, match=r"did you mean --column 'The text'\?$"):
+            list(read_table(Path(path), ("the text",), Counter(), [], keys))
+
     def test_a_first_line_that_is_data_is_recognised(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.tsv", "what a film\tpos\nso dull\tneg\n")
         assert "columns: what a film, pos;" in refusal(path)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from weft.data.formats.cells import find_delimiter
 from weft.data.formats.registry import FILE_TYPES, FileType
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
@@ -17,6 +18,10 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_TABLES = {  # by the delimiter of CSV, where it is no comma
+    ";": "a table of cells between semicolons",
+    "\t": FILE_TYPES["tsv"].words,
+}
 _NO_REMEDIES: Mapping[str, str] = MappingProxyType({})
 _TIMES = re.compile(r"\d+[ ]*\r?\n\d+:\d\d:\d\d[,.]\d{1,3}[ ]*-->")
 _OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]{0,200}"\s*:')
@@ -48,12 +53,23 @@ def accepted_type(
             )
     kind = type_of(path)
     if kind is not None and kind.name not in accepted:
-        raise DataError(
-            f"{path}: is {kind.words}, not {wanted}; {remedies.get(kind.name, kind.remedy)}"
-        )
+        remedy = remedies.get(kind.name, kind.remedy)
+        raise DataError(f"{path}: is {describe(path, kind)}, not {wanted}; {remedy}")
     if not read_head(path):
         raise DataError(f"{path}: is empty (0 bytes)")
     return kind
+
+
+def describe(path: Path, kind: FileType) -> str:
+    """Say what a file of a type is, in words that stand after "is"; of CSV with its separator."""
+    if kind.table != "csv":
+        return kind.words
+    try:
+        delimiter, _ = find_delimiter(path, ())
+    except DataError:
+        return kind.words
+    stands_there = delimiter.encode() in read_head(path, HEAD_BYTES)
+    return _TABLES.get(delimiter, kind.words) if stands_there else kind.words
 
 
 def type_of_name(path: Path) -> FileType | None:

@@ -8,6 +8,7 @@ line.
 
 import difflib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from weft.errors import DataError
 _MOST_NAMES, _MOST_CHARS = 20, 40  # of the columns that a message lists
 _MOST_WORDS = 5  # of a column's name; what has more is a text
 _ZIP = b"PK\x03\x04"  # as which spreadsheets are packed
-_NO_KEYS: Mapping[str, str] = MappingProxyType({})
+NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
 def read_table(
@@ -32,7 +33,7 @@ def read_table(
     columns: Sequence[str],
     dropped: Counter[str],
     notes: list[str],
-    keys: Mapping[str, str] = _NO_KEYS,
+    keys: Mapping[str, str] = NO_KEYS,
     whole: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line where each row begins, from 1, and its values of the wanted columns: text, in
@@ -41,9 +42,9 @@ def read_table(
     With `whole`, the values of all columns that have a name.
 
     Rows in lines that are too long are dropped and counted, as are empty lines. `keys` says which
-    recipe key names a column, for the message. Raises DataError with file and line for a missing or
-    repeated column, rows of another width than the header, quotes that do not close, what is no
-    JSON object, and a table without rows.
+    recipe key or option (`--column`) names a column, for the message. Raises DataError with file
+    and line for a missing or repeated column, rows of another width than the header, quotes that do
+    not close, what is no JSON object, and a table without rows.
     """
     kind = _kind(path)
     num_rows = 0
@@ -128,7 +129,7 @@ def read_cells(
     columns: Sequence[str],
     dropped: Counter[str],
     notes: list[str],
-    keys: Mapping[str, str] = _NO_KEYS,
+    keys: Mapping[str, str] = NO_KEYS,
     keeps_cr: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and all cells of each row of CSV or TSV, the header's first.
@@ -247,15 +248,25 @@ def _named(near: Mapping[str, str], keys: Mapping[str, str]) -> str:
     far = [name for name in near if name in keys and not near[name]]
     if far:
         ones = "one" if len(far) == 1 else "ones"
-        settings = " ".join(f"--set {keys[name]}=..." for name in far)
-        remedies.append(f"name the right {ones} by {settings}")
+        options = " ".join(_option(keys[name], "...") for name in far)
+        remedies.append(f"name the right {ones} by {options}")
     for wanted, other in near.items():
         if wanted not in keys:
             shown = _shown(other) if other else "the right one"
             remedies.append(f"rename {shown} to {wanted!r}")
         elif other:
-            remedies.append(f"did you mean --set {keys[wanted]}={_shown(other)}?")
+            option = _option(keys[wanted], _shown(other))
+            remedies.append(f"did you mean {option}?")
     return "; ".join(remedies)
+
+
+def _option(key: str, name: str) -> str:
+    """Write the option that names a column: `--column NAME`, or `--set KEY=NAME` for a recipe's
+    key.
+    """
+    if not key.startswith("--"):
+        return f"--set {key}={name}"
+    return f"{key} {shlex.quote(name)}"
 
 
 def _shown(name: str) -> str:

@@ -6,14 +6,14 @@ import codecs
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weft.data.formats.cells import find_delimiter, find_quoting
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.source import read_head
-from weft.data.formats.table import read_cells
+from weft.data.formats.table import NO_KEYS, read_cells
 
 _HEAD = 1 << 16  # bytes in which the first line end is looked for
 MARK = codecs.BOM_UTF8.decode()
@@ -58,11 +58,13 @@ def cells_kind(path: Path) -> str:
     return kind.table if kind is not None and kind.table in ("csv", "tsv") else ""
 
 
-def form_of(path: Path, columns: Sequence[str]) -> TableForm:
+def form_of(
+    path: Path, columns: Sequence[str], keys: Mapping[str, str] = NO_KEYS
+) -> TableForm:
     """Find the form of a CSV or TSV file with these columns. Raises DataError as `read_cells`
     does.
     """
-    _, header = next(read_cells(path, columns, Counter(), []))
+    _, header = next(read_cells(path, columns, Counter(), [], keys))
     head = read_head(path, _HEAD)
     line_end = "\r\n" if head.partition(b"\n")[0].endswith(b"\r") else "\n"
     mark = MARK if head.startswith(codecs.BOM_UTF8) else ""
