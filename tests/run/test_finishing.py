@@ -17,6 +17,7 @@ import weft
 from weft.errors import FolderError, Interrupted, UsageError
 from weft.folder.durable import held
 from weft.folder.model_folder import RunFolder
+from weft.training.log import Log
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Any]
@@ -123,8 +124,14 @@ def test_the_model_that_another_replaces_is_named(
         train(stop=10)
     weft.finish(tmp_path / "out")
     bleu = f"{first.test['bleu']:.2f}"
-    said = f"replaces the model of step 6 (test BLEU {bleu})\n"
+    assert first.best_step == 4
+    card = (tmp_path / "out" / "README.md").read_text()
+    said = f"replaces the model of step 4 (test BLEU {bleu})\n"
     assert said in capfd.readouterr().err
+    # of its card, too, when the newer one is replaced
+    step = card.partition("those of step ")[2].partition(",")[0]
+    weft.finish(tmp_path / "out")
+    assert f"replaces the model of step {step} (" in capfd.readouterr().err
 
 
 def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
@@ -143,6 +150,19 @@ def test_what_a_stopped_run_still_takes_is_what_is_left_of_it(
         "try next, about 20 minutes more: the same call, which continues the run"
         in said
     )
+
+
+def test_a_run_that_begins_anew_takes_twice_as_long_as_it_took_and_not_so_much_more(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes all steps again, and twice as many: 7,200 seconds after 3,600."""
+    said: list[str] = []
+    monkeypatch.setattr(Log, "note", lambda log, text: said.append(text))
+    monkeypatch.setattr("weft.run.publication._take_best", lambda *given: 3600.0)
+    train("training.warmup_steps=400")
+    (place,) = [i for i, line in enumerate(said) if line.startswith("try next")]
+    assert said[place] == "try next, about 2 h 00 min:"
+    assert "fresh=True, training.max_steps=24" in said[place + 1]
 
 
 def test_a_stopped_run_is_told_that_it_was_stopped_not_to_have_more_steps(

@@ -97,7 +97,7 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
     assert f"5 rows of dev: source: {examples[0]['source']} translation:" in said
     assert "the warm-up (5) takes 4 of the 4 steps" in said
     assert (
-        "try next, a few seconds more: the same call with fresh=True, "
+        "try next, a few seconds: the same call with fresh=True, "
         "training.max_steps=8, training.warmup_steps=0" in said
     )
     assert (

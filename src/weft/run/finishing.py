@@ -119,12 +119,16 @@ def _how_far(verdict: Verdict) -> str:
 
 
 def _published(out: Path) -> str:
-    """Name the model that a folder holds already by its step and score; "" where there is none."""
+    """Name the model that a folder holds already by its step and score; "" where there is none.
+
+    Its step is the one that its weights are of, as on its card.
+    """
     if not model_folder.is_finished(out):
         return ""
     manifest = durable.read_json(out / durable.MANIFEST)
-    steps = manifest.get("steps") if isinstance(manifest, dict) else None
-    step = f" of step {steps:,}" if isinstance(steps, int) else ""
+    facts = manifest if isinstance(manifest, dict) else {}
+    number = facts.get("best_step") or facts.get("steps")
+    step = f" of step {number:,}" if isinstance(number, int) else ""
     score = test_score(out / model_folder.CARD)
     return f"the model{step}{f' (test {score})' if score else ''}"
 

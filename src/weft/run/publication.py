@@ -86,7 +86,7 @@ def publish(
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(folder.metrics))
-        seconds *= _share_ahead(verdict, run.is_stopped)
+        seconds *= _share_ahead(run)
         seconds += time.monotonic() - began
     advice = _advice(run, task, judged, seconds)
     for line in [*judged.lines(), *advice]:
@@ -146,14 +146,17 @@ def machine_in_words(folder: RunFolder) -> str:
     return f"products in {machine['precision']}, {kernels}, {threads}"
 
 
-def _share_ahead(verdict: Verdict, is_stopped: bool) -> float:
-    """Return what is still to be trained, as a share of what has been.
+def _share_ahead(run: TrainedRun) -> float:
+    """Return what the command to try next trains, as a share of what has been trained.
 
-    As long again, or what a stopped run has left.
+    As long again, or what a stopped run has left; a new run takes all its steps, twice as many.
     """
-    if not is_stopped:
-        return 1.0
-    return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
+    verdict = run.verdict
+    if run.is_stopped:
+        return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
+    by_clock = read_time_plan(run.folder.plan)
+    warmup = _warmup_steps(run.folder)
+    return 2.0 if _begins_anew(verdict, run.is_stopped, by_clock, warmup) else 1.0
 
 
 def _known_words(
@@ -179,9 +182,11 @@ def _advice(
     may_help = run.is_stopped or not judged.is_flat
     if judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
-        is_known = seconds and (run.verdict.max_steps or not run.is_stopped)
-        yield f"try next, {roughly(seconds)} more:" if is_known else "try next:"
         warmup = _warmup_steps(folder)
+        is_known = seconds and (run.verdict.max_steps or not run.is_stopped)
+        is_afresh = _begins_anew(run.verdict, run.is_stopped, by_clock, warmup)
+        more = "" if is_afresh else " more"
+        yield f"try next, {roughly(seconds)}{more}:" if is_known else "try next:"
         yield f"  {_longer(run.command, run.verdict, run.is_stopped, by_clock, warmup)}"
     instead = ""
     if task.has_int8:
@@ -218,16 +223,15 @@ def _longer(
         return command or "the same call, which continues the run"
     settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
     without = ""
-    is_afresh = False
+    is_afresh = _begins_anew(verdict, is_stopped, by_clock, warmup_steps)
     if verdict.step < verdict.max_steps:  # it ran out of patience
         patience = 2 * max(verdict.evaluations_since_best, 1)
         settings = {"training.patience": patience}
     elif by_clock is not None:  # a number of steps takes the place of the clock
         command = re.sub(r" --minutes[ =]\S+", "", command)
         without = " without minutes and"
-    elif about_long_warmup(warmup_steps, verdict.step):
+    elif is_afresh:
         settings = twice_with_shorter_warmup(verdict.step)
-        is_afresh = True
     if not command:
         pairs = [f"{key}={value}" for key, value in settings.items()]
         if is_afresh:
@@ -238,6 +242,15 @@ def _longer(
     for key in settings:
         command = re.sub(rf" --set {re.escape(key)}=\S+", "", command)
     return " ".join([command, *(f"--set {k}={v}" for k, v in settings.items())])
+
+
+def _begins_anew(
+    verdict: Verdict, is_stopped: bool, by_clock: TimePlan | None, warmup_steps: int
+) -> bool:
+    """Return whether a run went to its end and was mostly warm-up, so that a new one is better."""
+    if is_stopped or by_clock is not None or verdict.step < verdict.max_steps:
+        return False
+    return bool(about_long_warmup(warmup_steps, verdict.step))
 
 
 def _warmup_steps(folder: RunFolder) -> int:
