@@ -132,7 +132,7 @@ def test_what_was_cut_is_counted(
     )
     output = (
         "3 of 3 translations came to no end and were cut at their limit; "
-        "only training changes that limit (decoding.max_len_ratio, max_len_extra)"
+        "weft train --from with a larger decoding.max_len_ratio or max_len_extra raises it"
     )
 
     def notes() -> list[str]:
@@ -143,7 +143,7 @@ def test_what_was_cut_is_counted(
         return [note for note in found if " of 3 " in note]
 
     assert notes() == [source]
-    monkeypatch.setattr("weft.predict.rows.wanted_output", lambda *_: 1)
+    monkeypatch.setattr("weft.predict.rows.most_tokens", lambda *_: 1)
     assert notes() == [source, output]
 
 

@@ -686,7 +686,7 @@ def test_what_is_cut_is_said_on_standard_error(
     assert all(": note: " in line for line in notes)
     assert said == (
         "weft: line 2: truncated: a sentence is longer than the model reads, and its end was not translated; "
-        "make it several"
+        "make it several sentences, or train with a larger data.max_len"
     )
     asked = command("translate", tiny_folder, "--beam-size", 1, "--json", "x" * 300)
     found = json.loads(asked.lines[0])
@@ -702,8 +702,8 @@ def test_an_empty_translation_is_called_empty() -> None:
 @pytest.mark.parametrize(
     ("limit", "remedy"),
     [
-        ("decoding.max_len_ratio", "only training changes that limit (decoding.max_len_ratio, max_len_extra)"),
-        ("model.max_len", "translate shorter texts; only training changes that limit (model.max_len)"),
+        ("decoding.max_len_ratio", "weft train --from with a larger decoding.max_len_ratio or max_len_extra raises it"),
+        ("model.max_len", "translate shorter texts, or train a new model with a larger model.max_len"),
         ("exhaustive", "a larger number for exhaustive allows longer ones"),
     ],
 )  # fmt: skip

@@ -447,11 +447,24 @@ def test_the_limit_that_allows_least_is_named():
 
     assert limit_of(20) == (3, "decoding.max_len_ratio")
     assert limit_of(20, prefix="cc") == (5, "decoding.max_len_ratio")
-    assert limit_of(4) == (3, "decoding.max_len_ratio")
+    assert limit_of(5) == (3, "decoding.max_len_ratio")
     assert limit_of(3) == (2, "model.max_len")
     assert limit_of(5, prefix="cc") == (4, "model.max_len")
     assert limit_of(20, "a", exhaustive=1) == (1, "exhaustive")
     assert limit_of(20, "a", exhaustive=4) == (2, "decoding.max_len_ratio")
+
+
+def test_of_limits_that_allow_the_same_the_one_that_is_harder_to_change_is_named():
+    # raising the other alone leaves the translation as it is: its remedy would do nothing
+    def limit_of(max_len, ratio=1.0, exhaustive=None):
+        here = translator(Endless(max_len), max_len_ratio=ratio, max_len_extra=0)
+        (found,) = here.translate(["a"], exhaustive=exhaustive)  # 2 source ids
+        return len(found.token_log_probs), found.output_limit
+
+    assert limit_of(3) == limit_of(3, ratio=9.0) == (2, "model.max_len")
+    assert limit_of(3, 9.0, 2) == limit_of(3, 9.0, 9) == (2, "model.max_len")
+    assert limit_of(9, 1.0, 2) == limit_of(9, 1.0, 9) == (2, "decoding.max_len_ratio")
+    assert limit_of(3, 1.0, 2) == limit_of(3, 9.0, 9) == (2, "model.max_len")
 
 
 def test_source_and_translation_are_cut_each_for_itself():

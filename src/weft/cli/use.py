@@ -441,14 +441,14 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
 
 def _doubts(prediction: "Prediction", text: str) -> list[str]:
     """Return the doubts about a translation of `text`."""
-    from weft.predict.prediction import HOW_TO_CHANGE
+    from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL
     from weft.predict.text import looks_like_sentence
 
     doubts = []
     if prediction.source_cut:
         doubts.append(
             "truncated: a sentence is longer than the model reads, and its end was not translated; "
-            "make it several"
+            f"{HOW_TO_READ_ALL}"
         )
     if prediction.output_limit is not None:
         remedy = HOW_TO_CHANGE[prediction.output_limit]

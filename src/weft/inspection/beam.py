@@ -9,7 +9,7 @@ import torch
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.decoding.decoder import Hypothesis
 from weft.decoding.reference import beam_search
-from weft.predict.rows import output_limit
+from weft.predict.rows import most_tokens
 from weft.predict.settings import BANNED
 from weft.tasks.translation import Translation
 
@@ -68,7 +68,7 @@ def grow_tree(task: Translation, src: list[int], beam_size: int) -> BeamTree:
     steps: list[tuple[list[Hypothesis], list[Hypothesis]]] = []
     device = torch.device(task.machine.device)
     decoding = task.config.decoding
-    longest = output_limit(decoding, len(src), task.model.max_len)
+    longest = most_tokens(decoding, len(src), task.model.max_len)
 
     def step(newest: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         states, longer = task.model.decode(newest[:, None], cache)

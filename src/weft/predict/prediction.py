@@ -15,10 +15,12 @@ OutputLimit: TypeAlias = Literal[
 
 # what a reader of a message can do about each limit
 HOW_TO_CHANGE: dict[OutputLimit, str] = {
-    "decoding.max_len_ratio": "only training changes that limit (decoding.max_len_ratio, max_len_extra)",
-    "model.max_len": "translate shorter texts; only training changes that limit (model.max_len)",
+    "decoding.max_len_ratio": "weft train --from with a larger decoding.max_len_ratio or max_len_extra raises it",
+    "model.max_len": "translate shorter texts, or train a new model with a larger model.max_len",
     "exhaustive": "a larger number for exhaustive allows longer ones",
 }
+# and about a source that was cut
+HOW_TO_READ_ALL = "make it several sentences, or train with a larger data.max_len"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Prediction:
     it has far fewer tokens for its source than any in training, `unsure` that its tokens are less
     probable than those of 19 in 20 translations of dev. `unknown_words` are those of the text that
     were never seen in training. `n_best` starts with the translation itself; of several segments
-    its j-th entry joins the j-th of each. `tokens` are the target tokens in readable form, end
+    its j-th entry joins the j-th of each. Those of a search are different token sequences, but two
+    may read alike; samples may be equal. `tokens` are the target tokens in readable form, end
     symbols included; `token_log_probs` are their log-probabilities, in nats. `alignments`, where
     they were asked for, have one link for each target token; the tokens of segments are counted one
     after the other.

@@ -265,13 +265,13 @@ class RowSearch:
         self, row: Row, max_len: int, beams: BeamSettings
     ) -> list[Hypothesis]:
         (member,) = self.members
-        limit = self._limit_of(row)
+        most = self._most_tokens_of(row)
         return exhaustive_search(
             member.step,
             member.prefill([row.ids]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
-            max_len=min(max_len, limit),
+            max_len=min(max_len, most),
             length_penalty=beams.length_penalty,
             n_best=beams.n_best,
             banned_ids=BANNED,
@@ -284,7 +284,7 @@ class RowSearch:
             Sentence(
                 i,
                 row.ids,
-                self._limit_of(row),
+                self._most_tokens_of(row),
                 row.prefix,
                 self._allowed(row) if settings.is_short else (),
             )
@@ -299,39 +299,35 @@ class RowSearch:
             return ids
         return np.union1d(ids, np.array(row.prefix, np.int32))
 
-    def _limit_of(self, row: Row) -> int:
-        """Return how many new tokens a row may have, eos and prefix counted; a prefix leaves the
-        rest its room.
+    def _most_tokens_of(self, row: Row) -> int:
+        """Return how many new tokens a row may have, eos and prefix counted.
+
+        The recipe allows the tokens of a prefix in addition, the model does not.
         """
-        limit = output_limit(self.decoding, len(row.ids), self.max_len)
-        return min(limit + len(row.prefix), self.max_len - 1)
+        most = most_tokens(self.decoding, len(row.ids), self.max_len)
+        return min(most + len(row.prefix), self.max_len - 1)
 
     def name_limit(self, row: Row, settings: Resolved) -> OutputLimit:
-        """Return which setting it is that allows a row no more new tokens.
+        """Return the setting that allows a row no more new tokens.
 
-        Where two allow the same, the one that is easier to change.
+        Where two allow the same number, the one that is harder to change: it still holds after the
+        other was raised.
         """
-        limit = self._limit_of(row)
+        most = self._most_tokens_of(row)
         longest = settings.requested.exhaustive
-        if longest is not None and longest <= limit:
+        if longest is not None and longest < most:
             return "exhaustive"
-        wanted = wanted_output(self.decoding, len(row.ids)) + len(row.prefix)
-        return "model.max_len" if wanted > limit else "decoding.max_len_ratio"
+        is_full = most == self.max_len - 1  # bos takes a position
+        return "model.max_len" if is_full else "decoding.max_len_ratio"
 
 
-def output_limit(decoding: DecodingSection, src_len: int, max_len: int) -> int:
-    """Return how many new tokens a row of `src_len` ids may have; both count eos.
+def most_tokens(decoding: DecodingSection, src_len: int, max_len: int) -> int:
+    """Return how many new tokens a row of `src_len` ids may have, without a prefix; both count eos.
 
-    `max_len` are the model's positions.
+    The recipe limits them by the source, the model by its `max_len` positions, one of them for bos.
     """
-    return max(1, min(max_len - 1, wanted_output(decoding, src_len)))
-
-
-def wanted_output(decoding: DecodingSection, src_len: int) -> int:
-    """Return how many new tokens the recipe allows a row of `src_len` ids, in a model of any size;
-    both count eos.
-    """
-    return math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
+    by_recipe = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
+    return max(1, min(max_len - 1, by_recipe))
 
 
 def written(hypothesis: Hypothesis) -> list[int]:

@@ -43,7 +43,7 @@ from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.doubts import Doubts
-from weft.predict.prediction import HOW_TO_CHANGE, Prediction
+from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL, Prediction
 from weft.predict.rows import Member
 from weft.predict.segments import RowLengths
 from weft.predict.translator import LONG_SOURCE, Translator
@@ -479,7 +479,7 @@ def _cut_notes(predictions: Sequence[Prediction]) -> Iterator[str]:
     if sources:
         yield (
             f"{sources:,} of {count:,} sources have a sentence longer than the model reads, whose end was not "
-            "translated; make it several sentences, or train with a larger data.max_len"
+            f"translated; {HOW_TO_READ_ALL}"
         )
     limits = Counter(prediction.output_limit for prediction in predictions)
     for limit in HOW_TO_CHANGE:
