@@ -372,7 +372,8 @@ def test_the_shapes_of_the_tour_are_those_of_the_code() -> None:
 def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
     tour = (ROOT / "docs/tour.md").read_text("utf-8")
     table = tour[tour.index("## From the paper to the code") :]
-    rows = re.findall(r"^\| [^|]+ \| `([\w/]+\.py)` \| ([^|]+) \|", table, re.M)
+    file = r"\[`([\w/]+\.py)`\]\([^)]+\)"
+    rows = re.findall(rf"^\| [^|]+ \| {file} \| ([^|]+) \|", table, re.M)
     assert len(rows) > 15
     for path, names in rows:
         tree = ast.parse((ROOT / "src/weft" / path).read_text("utf-8"))
