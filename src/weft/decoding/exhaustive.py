@@ -1,5 +1,6 @@
-"""Exhaustive search: every output up to a limit, scored; in small vocabularies the measure of what
-a beam misses.
+"""Exhaustive search: every output up to a limit is scored.
+
+In small vocabularies it tells what a beam misses.
 
 Outputs of the same length grow together, at most `rows_per_step` in one step; where a length has
 more of them, the continuations of some are followed to their end before the others' turn comes. So
@@ -252,13 +253,14 @@ def _as_ranked(
     score: float,
     finished: bool,
 ) -> tuple[_Rank, Hypothesis]:
-    """Return a hypothesis and its rank, the lowest best; all but `ids` of the hypothesis counts bos
-    as a token.
+    """Return a hypothesis and its rank, of which the lowest is the best.
 
-    What decides among equal scores is what a beam of unlimited width does: the shorter one came
-    first to the pool; of the same length the one with the higher log-probability, if equal the one
-    whose beginning had the higher, and so on back to where the two part; there the more probable
-    token, then the lower id.
+    The lists that are given begin with bos; those of the hypothesis do not.
+
+    Equal scores are ordered as in a beam of unlimited width. The shorter hypothesis came first to
+    the pool. Of the same length, the one with the higher log-probability did; if these are equal,
+    the one whose beginning had the higher, and so on back to where the two part. There the more
+    probable token decides, then the lower id.
     """
     falling = [-total for total in reversed(totals)]
     tokens = [(-log_prob, i) for log_prob, i in zip(log_probs, ids, strict=True)]

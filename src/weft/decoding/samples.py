@@ -1,4 +1,4 @@
-"""Ancestral sampling in the place of a beam: every hypothesis of a sentence is drawn for itself.
+"""Ancestral sampling in the place of a beam: every hypothesis is drawn independently of the others.
 
 A sample keeps its index in the beam, so that a sentence is encoded once for all of its samples.
 

@@ -1,9 +1,8 @@
-"""Sampling: the next token of a text drawn at random, from all of the model's distribution or the
-best part of it.
+"""Sampling: the next token of a text is drawn at random, from all of the model's distribution or
+from its most probable part.
 
-What may be drawn is a pure function of the logits; which of it is drawn, one of a number between 0
-and 1. `sample_tokens` goes on from there, feeding each row what it drew, and gives every new token
-away at once.
+The logits decide which tokens can be drawn, and a number between 0 and 1 which of these is drawn.
+`sample_tokens` feeds each row the token that it drew, and yields every new token at once.
 
 Shapes: N rows, one text each; B of them still go on; L ids so far; V vocabulary.
 """
@@ -164,9 +163,11 @@ def choose(
     banned_ids: Sequence[int] = (),
 ) -> tuple[Int[Tensor, "N"], Float[Tensor, "N"], Bool[Tensor, "N"]]:
     """Return the id that each row's number from [0, 1) draws, its log-probability by the model
-    itself, and if it has one.
+    itself, and whether it can be drawn.
 
-    What may be drawn is said by `filtered_log_probs`.
+    Nothing can be drawn where the logits are not numbers or all ids are banned.
+
+    The number draws from the distribution of `filtered_log_probs`.
     """
     filtered = filtered_log_probs(logits, settings, history, banned_ids)
     newest = draw_ids(filtered, uniforms.to(filtered.device))
@@ -179,8 +180,7 @@ def choose(
 def draw_ids(
     log_probs: Float[Tensor, "N V"], uniforms: Float[Tensor, "N"]
 ) -> Int[Tensor, "N"]:
-    """Return the id of each row at which its cumulative probability rises above a number from [0,
-    1).
+    """Return the first id of each row whose cumulative probability is above a number from [0, 1).
 
     An id of probability 0 is never drawn, however the sums are rounded.
     """

@@ -67,8 +67,9 @@ class BeamSettings:
 class Sentence:
     """Ids of a source, its number, and how many new tokens its output may have, eos counted.
 
-    Every output begins with `prefix`, which counts as new tokens, whatever the model thinks of it.
-    Where ids are `allowed`, ascending, it has no others; those of the prefix are among them.
+    Every output begins with `prefix`, however improbable; its tokens count as new ones. If
+    `allowed` has ids, in ascending order, an output has no others; those of the prefix are among
+    them.
     """
 
     number: int
@@ -88,7 +89,7 @@ def search_all(
     """Search with several threads; return each sentence's `n_best` hypotheses, best first, by its
     number.
 
-    A thread takes the longest of the sentences that wait, while those it works on have at most
+    A thread takes the longest of the waiting sentences as long as those it works on have at most
     `batch_tokens` source tokens times beam_size. Where a thread fails, or the caller is
     interrupted, all threads stop at their next step. Raises DivergedError where the logits of a row
     are not numbers.
@@ -302,7 +303,7 @@ class Search:
         is_hopeless = bounds <= self.worst_scores[active]
         is_done = is_hopeless | (lengths >= max_lens)
         for i in np.flatnonzero(is_done).tolist():
-            # what is live at the limit is cut; of a hopeless beam it finds no place in the pool
+            # what is live at the limit is cut; what is live in a hopeless beam finds a full pool
             live_scores = np.where(ended[i], -np.inf, scores[i])
             yield self._finish(int(active[i]), live_scores)
 
@@ -319,7 +320,8 @@ class Search:
     def _candidates(self, active: Indices) -> tuple[Floats, Tokens]:
         """Compute the most probable next tokens of every hypothesis (A k m).
 
-        Where there is none, the log-probability is -inf. A prefix leaves its next token alone.
+        Where there is none, the log-probability is -inf. Inside a prefix, its next token is the
+        only candidate.
         """
         k = self.settings.beam_size
         is_live = self.log_probs[active] > -np.inf
@@ -422,7 +424,7 @@ class Search:
         positions: Indices,
         extensions: Extensions,
     ) -> None:
-        """Give each hypothesis its parent's history, and its new token behind it."""
+        """Give each hypothesis its parent's history, followed by its new token."""
         parents = extensions.parents
         sentences = active[:, None]
         beams = np.arange(self.settings.beam_size)[None]
@@ -461,8 +463,8 @@ class Search:
     def _finish(self, index: int, scores: Floats) -> tuple[int, list[Hypothesis]]:
         """Return a sentence's number and hypotheses, best first, and free its index.
 
-        Those that were cut at the limit stand after all that ended, whatever their scores: what has
-        no end is no translation.
+        Those that were cut at the limit stand after all that ended, whatever their scores, because
+        a translation without an end is incomplete.
         """
         hypotheses = self.pools[index]
         length = int(self.lengths[index])

@@ -1,11 +1,10 @@
-"""Speculative decoding: several tokens from one step of the model, each the one that it would have
-taken anyway.
+"""Speculative decoding: one step of the model gives several tokens, the same as single steps would.
 
 A draft proposes what may come next. The model reads all of it in one step and takes its own token
-at each position; the first that the draft did not foresee is the last that counts. A proposed token
-is accepted only where it equals the model's own, the most probable or the one that this position's
-number draws: what is written is the very text that would be without a draft, where the sources'
-rejection sampling keeps its distribution alone.
+at each position, up to the first that the draft did not foresee. A proposed token is accepted only
+where it equals the model's own: the most probable, or the one that this position's number draws. So
+the text is the same as without a draft. (The sources' rejection sampling keeps its distribution
+alone.)
 
 Sources: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et
 al. 2023, "Accelerating Large Language Model Decoding with Speculative Sampling"; Saxena 2023,
@@ -28,7 +27,7 @@ from weft.errors import DivergedError
 
 C = TypeVar("C", bound="Cache")
 
-# tokens proposed at a time: twice as many and one as were right the last time, at most so many
+# The most tokens proposed at a time. The next proposal has twice as many and one as were right.
 MOST = 7
 
 
@@ -37,7 +36,7 @@ class Cache(Protocol):
     """The past positions of one text, as a model keeps them."""
 
     def until(self: C, length: int) -> C:
-        """Return the first so many positions; what came after them is forgotten."""
+        """Return a cache of the first `length` positions alone."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A translation, and what is to be said about it."""
+"""A translation, and the marks that say what may be wrong with it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,21 +42,24 @@ class Prediction:
     `score` is what translations were ranked by: the length-normalised log-probability, with the
     coverage penalty if one was given, or the mean utility of minimum Bayes risk; the mean over
     `segments` where a long text was translated in several; None for a text with nothing in it.
-    Samples are not ranked, and have the first.
+    Samples are not ranked; they have the first of these.
 
     Two things may be cut, each for itself. `source_cut` says that the end of a sentence was not
     read. `output_limit` names the limit at which the translation was cut, that of the first such
     segment; None where it came to its end.
 
     `repetition` says that the translation says the same again and again (`repeats`), `short` that
-    it has far fewer tokens for its source than any in training, `unsure` that its tokens are less
-    probable than those of 19 in 20 translations of dev. `unknown_words` are those of the text that
-    were never seen in training. `n_best` starts with the translation itself; of several segments
-    its j-th entry joins the j-th of each. Those of a search are different token sequences, but two
-    may read alike; samples may be equal. `tokens` are the target tokens in readable form, end
-    symbols included; `token_log_probs` are their log-probabilities, in nats. `alignments`, where
-    they were asked for, have one link for each target token; the tokens of segments are counted one
-    after the other.
+    it has far fewer tokens for its source than nearly all pairs in training, `unsure` that its
+    tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those
+    of the text that were never seen in training.
+
+    `n_best` starts with the translation itself; of several segments its j-th entry joins the j-th
+    of each. Those of a search are different token sequences, but two may read alike; samples may be
+    equal.
+
+    `tokens` are the target tokens in readable form, end symbols included; `token_log_probs` are
+    their log-probabilities, in nats. `alignments`, where they were asked for, have one link for
+    each target token; the tokens of segments are counted one after the other.
     """
 
     text: str
@@ -96,8 +99,9 @@ class Prediction:
         return sum(self.token_log_probs) / len(self.token_log_probs)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary, with `truncated`; `alignments` only where they
-        were asked for.
+        """Return the fields and `truncated` as a plain dictionary.
+
+        It has `alignments` only where they were asked for.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
@@ -109,7 +113,7 @@ class Prediction:
 def repeats(ids: Sequence[int], longest: int = 16) -> bool:
     """Return whether a run of tokens repeats itself without a gap.
 
-    A run of up to `longest` tokens stands there three times, a single token seven times.
+    That is a single token seven times, two tokens four times, or 3 to `longest` tokens three times.
     """
     for period in range(1, longest + 1):
         run = 0

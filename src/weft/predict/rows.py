@@ -1,7 +1,7 @@
 """The search for hypotheses of rows of source ids, by one model or by several as one.
 
-On a CPU that has them the native engines search; else the models' own steps do. The result depends
-on the row and the settings alone.
+Native engines search where the models have them, else the models' own steps do. The result depends
+on the row and the settings alone. How long a hypothesis may be is set here (`most_tokens`).
 
 Shapes: B rows, S source tokens, T target tokens, N hypotheses, L new ones, D d_model, V vocabulary.
 """
@@ -81,8 +81,10 @@ class TranslationModel(Protocol[C]):
 
 @dataclass(frozen=True)
 class Member:
-    """A model, an engine that has the same one and searches in its place, and the function that
-    gives its cross-attention.
+    """A model as one of those that search together.
+
+    An `engine` has the same weights and searches in the model's place. `cross_attention` computes
+    the attention to the source.
     """
 
     model: TranslationModel[Any]
@@ -103,7 +105,7 @@ class Member:
 
     @property
     def steps(self) -> Engine:
-        """Return an engine of the model's own steps, for where there is no native one."""
+        """Return an engine that takes the model's own steps, used where there is no native one."""
         return BatchedEngine(self.prefill, self.step, self.device)
 
 
@@ -111,9 +113,9 @@ class Member:
 class Resolved:
     """The settings of a call, completed for one model.
 
-    `requested` are those of the caller, `beams` the search that they and the recipe lead to,
-    `prefix` the ids that every translation begins with; `is_short` says whether the shortlist is
-    used.
+    `requested` are those of the caller, `beams` those of the search, with the recipe's values where
+    the caller has none. Every translation begins with the ids of `prefix`; `is_short` says whether
+    the shortlist is used.
     """
 
     requested: DecodingSettings
@@ -150,7 +152,7 @@ class RowSearch:
         return _as_one(engines)
 
     def find(self, rows: list[Row], settings: Resolved) -> dict[Row, list[Hypothesis]]:
-        """Return the hypotheses of every row, best first; of samples, by their numbers."""
+        """Return the hypotheses of every row, best first; samples in the order of their numbers."""
         requested = settings.requested
         if self.engine is not None and requested.exhaustive is None:
             return self._find_with(self.engine, rows, settings, requested.batch_tokens)
@@ -175,8 +177,9 @@ class RowSearch:
     def attend(
         self, ranked: Mapping[Row, list[Hypothesis]], settings: Resolved
     ) -> dict[Row, list[Float[Tensor, "T S"]]]:
-        """Return the cross-attention of each hypothesis, the mean over the models: one forced pass
-        of each model.
+        """Return the cross-attention of each hypothesis, averaged over the models.
+
+        Each model reads a whole hypothesis at once.
         """
         attention: dict[Row, list[Tensor]] = {}
 
@@ -222,9 +225,9 @@ class RowSearch:
             yield
 
     def _next(self, steps: Iterator[int]) -> int | None:
-        """Take a step with the models in evaluation mode, and leave it before the caller goes on.
+        """Take a step with the models in evaluation mode; return its token, None after the last.
 
-        Return the token; None after the last.
+        The models have left that mode before the caller goes on.
         """
         with self._evaluating():
             return next(steps, None)
@@ -232,8 +235,9 @@ class RowSearch:
     def _find_with(
         self, engine: Engine, rows: list[Row], settings: Resolved, budget: int
     ) -> dict[Row, list[Hypothesis]]:
-        """Search with `budget` padded tokens at a time; where memory does not suffice, with half as
-        many.
+        """Search with `budget` padded tokens at a time.
+
+        Where memory does not suffice, begin again with half as many.
         """
         sentences = self._sentences(rows, settings)
         beams = settings.beams
@@ -258,7 +262,7 @@ class RowSearch:
         return [ranked[i] for i in range(len(rows))]
 
     def _own_steps(self) -> Engine:
-        """Return an engine of the models' own steps, for where there is no native one."""
+        """Return an engine that takes the models' own steps, used where there is no native one."""
         return _as_one([member.steps for member in self.members])
 
     def _search_exhaustively(

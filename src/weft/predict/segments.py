@@ -1,5 +1,6 @@
-"""A text as the rows that a model reads: a row a sentence, or as many sentences as fit, as it has
-learned.
+"""The division of a text into the rows that a model reads.
+
+A row has one sentence or as many as fit, whichever the model has learned from.
 """
 
 import re
@@ -27,8 +28,9 @@ class Row:
 class RowLengths:
     """The lengths of source rows, in ids with eos.
 
-    A row has at most `limit`. A text of more than `usual` is read in rows of no more where its
-    sentences allow; `by_sentence`, each sentence is a row of its own.
+    No row has more than `limit`. A text of more than `usual` is divided where sentences end, into
+    rows of at most `usual`; a longer sentence is a row of its own. With `by_sentence`, every
+    sentence is.
     """
 
     limit: int
@@ -44,7 +46,7 @@ class RowLengths:
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows that one text becomes; `cut` where some of the text did not fit.
+    """The rows that one text becomes; `cut` says that the end of a sentence did not fit.
 
     `before` is the white space of the text before each row: the indent before the first.
     """
@@ -54,8 +56,9 @@ class Plan:
     before: tuple[str, ...] = ()
 
     def join(self, texts: Sequence[str], language: str) -> str:
-        """Return the translations of the rows as one text of a language; those that are empty leave
-        no gap.
+        """Join the translations of the rows to one text of a language.
+
+        An empty one leaves no gap.
         """
         joined = ""
         for white, text in zip(self.before, texts, strict=True):
@@ -66,14 +69,16 @@ class Plan:
 
     @property
     def indent(self) -> str:
-        """Return the white space before the text; a line break is none."""
+        """Return the white space before the text; nothing where it has a line break."""
         first = self.before[0] if self.before else ""
         return "" if LINE_BREAKS.search(first) else first
 
     @staticmethod
     def gap(white: str, language: str) -> str:
-        """Return what stands between two sentences in place of `white`: wide white space as it is,
-        else what the language has there.
+        """Return what separates two translated sentences whose sources `white` separates.
+
+        A single space or a line break becomes what the language has between sentences; so does
+        nothing. Any other white space stays as it is.
         """
         is_wide = white not in ("", " ") and not LINE_BREAKS.search(white)
         return white if is_wide else joiner(language)
@@ -87,19 +92,22 @@ def plan_rows(
 ) -> dict[str, Plan]:
     """Return the rows of each text; none, where there is nothing to translate.
 
-    What is longer than the usual is one row for as many of its sentences as make no more than that.
-    The first row is translated with the prefix.
+    A text that is longer than usual is divided into rows of whole sentences. The translation of the
+    first row begins with the prefix.
     """
     lines = [one_line(text) for text in texts]
     encoded = tokenizer.encode_batch(lines)
     by_sentence = lengths.by_sentence
-    room = lengths.limit - 1
-    usual = 0 if by_sentence else lengths.usual - 1
+    # these two count ids without eos
+    most_ids = lengths.limit - 1
+    usual_ids = 0 if by_sentence else lengths.usual - 1
     plans: dict[str, Plan] = {}
     for text, line, ids in zip(texts, lines, encoded, strict=True):
         is_several = by_sentence and len(split_sentences(line)) > 1
-        if len(ids) >= lengths.usual or is_several:
-            plans[text] = _plan_sentences(text, tokenizer, room, usual, prefix)
+        is_long = len(ids) + 1 > lengths.usual  # with eos
+        if is_long or is_several:
+            plan = _plan_sentences(text, tokenizer, most_ids, usual_ids, prefix)
+            plans[text] = plan
         elif line and ids:
             rows = [Row((*ids, EOS_ID), prefix)]
             plans[text] = Plan(rows, cut=False, before=(_indent(text),))
@@ -118,10 +126,15 @@ def joiner(language: str) -> str:
 
 
 def _plan_sentences(
-    text: str, tokenizer: Tokenizer, room: int, usual: int, prefix: tuple[int, ...]
+    text: str,
+    tokenizer: Tokenizer,
+    most_ids: int,
+    usual_ids: int,
+    prefix: tuple[int, ...],
 ) -> Plan:
-    """Pack whole sentences into rows of a usual length; one that alone is longer than there is room
-    is cut.
+    """Pack whole sentences into rows of at most `usual_ids`; cut one of more than `most_ids`.
+
+    Both count ids without eos.
     """
     sentences = split_sentences(LINE_BREAKS.sub("\n", text))
     lines = [LINE_BREAKS.sub(" ", sentence) for sentence in sentences]
@@ -129,13 +142,13 @@ def _plan_sentences(
     rows: list[Row] = []
     gaps: list[str] = []
     is_cut = False
-    for pack in _packs([len(ids) for ids in encoded], usual):
+    for pack in _packs([len(ids) for ids in encoded], usual_ids):
         together = [sentences[i] for i in pack]
-        ids = _encode_pack(together, [encoded[i] for i in pack], tokenizer, room)
+        ids = _encode_pack(together, [encoded[i] for i in pack], tokenizer, most_ids)
         if not ids:
             continue
-        is_cut = is_cut or len(ids) > room
-        rows.append(Row((*ids[:room], EOS_ID)))
+        is_cut = is_cut or len(ids) > most_ids
+        rows.append(Row((*ids[:most_ids], EOS_ID)))
         gaps.append(_white_before(sentences, pack[0]))
     if rows:
         rows[0] = replace(rows[0], prefix=prefix)
@@ -143,8 +156,9 @@ def _plan_sentences(
 
 
 def _white_before(sentences: list[str], number: int) -> str:
-    """Return the white space before a sentence: its own at the text's beginning, else what ends the
-    sentence before.
+    """Return the white space before a sentence.
+
+    The first sentence begins with it; before any other it is at the end of the sentence before.
     """
     if number == 0:
         return _indent(sentences[0])
@@ -153,17 +167,21 @@ def _white_before(sentences: list[str], number: int) -> str:
 
 
 def _encode_pack(
-    sentences: list[str], encoded: list[list[int]], tokenizer: Tokenizer, room: int
+    sentences: list[str], encoded: list[list[int]], tokenizer: Tokenizer, most_ids: int
 ) -> list[int]:
-    """Return the sentences as one line; if that should need more ids than one by one, their own ids
-    in a row.
+    """Encode the sentences as one line.
+
+    Where that has more than `most_ids`, return the ids of the single sentences one after the other.
     """
     together = tokenizer.encode(one_line("".join(sentences)))
-    return together if len(together) <= room else list(chain.from_iterable(encoded))
+    return together if len(together) <= most_ids else list(chain.from_iterable(encoded))
 
 
 def _packs(lengths: list[int], room: int) -> list[list[int]]:
-    """Group neighbours by their numbers: as many as fit into `room`, and never less than one."""
+    """Group neighbouring sentences of these lengths: as many as fit into `room`, at least one.
+
+    Return the sentences' numbers.
+    """
     packs: list[list[int]] = []
     filled = room
     for i, length in enumerate(lengths):

@@ -1,4 +1,4 @@
-"""The settings of a translation: what a caller may ask for, and what contradicts itself."""
+"""The settings of a translation, checked for values that contradict each other."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,7 +12,7 @@ from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)
 _MBR_MIN_P = 0.02
-_WHOLE_NUMBERS = {  # and what each is at least
+_WHOLE_NUMBERS = {  # each with its least value
     **dict.fromkeys(("beam_size", "n_best", "exhaustive", "top_k", "batch_tokens"), 1),
     **dict.fromkeys(("seed", "no_repeat_ngrams"), 0),
     "mbr": 2,
@@ -25,7 +25,8 @@ class DecodingSettings:
     """The settings of a translation; beam_size and length_penalty come from the recipe where None.
 
     A beam of `beam_size` (1: greedy) finds the `n_best` translations by log_prob / ((5 + length) /
-    6) ** `length_penalty`. `exhaustive` tries every translation of at most so many tokens instead.
+    6) ** `length_penalty`: different token sequences, of which two may read alike. `exhaustive`
+    tries every translation of at most so many tokens instead.
 
     A `temperature` draws `n_best` samples instead, each for itself (0: the most probable tokens),
     from what `top_k`, `top_p` and `min_p` leave (as `weft.decoding.sampling.Sampling`). A sample
@@ -42,10 +43,10 @@ class DecodingSettings:
     are asked for.
 
     Every translation begins with `prefix`, white space at its ends left out; where
-    `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. `shortlist` has all but
-    `exhaustive` choose from what the model's lexical shortlist has for a text; None: as the model
-    has it. `batch_tokens` limits the padded source tokens that are worked on at a time, times
-    hypotheses.
+    `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. With `shortlist`, only
+    tokens that the model's lexical shortlist has for a text are chosen; None: as the model was
+    saved, but never with `exhaustive`. `batch_tokens` limits the padded source tokens that are
+    worked on at a time, times hypotheses.
 
     Raises UsageError for a value out of range, and for values that contradict each other.
     """

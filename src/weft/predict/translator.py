@@ -28,8 +28,9 @@ from weft.predict.segments import Plan, Row, RowLengths, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
 
-LONG_SOURCE = 10  # ids from which on a source says how long its translation should be
-# times the least ratio of lengths in training: a translation below it has left something out
+# from so many ids on, the length of a source predicts that of its translation
+LONG_SOURCE = 10
+# times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
 Attention = dict[Row, list[Float[Tensor, "T S"]]]
@@ -59,8 +60,8 @@ class Translator:
 
         `languages` are source and target, BCP-47 codes. The model's engine searches for so many
         `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. A
-        `shortlist` is used where `is_short`, unless asked otherwise. Hardly a pair that the model
-        was trained on has fewer target ids for each source id than `least_ratio`.
+        `shortlist` is used where `is_short`, unless a call says otherwise. Nearly all pairs of
+        training have at least `least_ratio` target ids for each source id.
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -82,8 +83,8 @@ class Translator:
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
 
-        Settings of the recipe are this model's. By engines, if all have one. Raises UsageError
-        where a model has other languages or tokenizers than this one.
+        The recipe's settings are this model's. Engines search if every model has one. Raises
+        UsageError where a model has other languages or tokenizers than this one.
         """
         for number, other in enumerate(others, start=2):
             if not isinstance(other, Translator):
@@ -153,8 +154,8 @@ class Translator:
     ) -> Iterator[str]:
         """Translate one text and yield it piece by piece as it is written.
 
-        The pieces joined are what `translate` gives (but for bytes that are no UTF-8: here each is
-        shown by itself). The search is greedy; with a temperature a sample is drawn. What is
+        The pieces joined are what `translate` gives, except where bytes are no valid UTF-8: here
+        each is shown by itself. The search is greedy; with a temperature a sample is drawn. What is
         impossible is refused at the call, before the first piece.
 
         A stream carries no marks. Where a sentence is longer than the model reads, its end is not
@@ -184,9 +185,7 @@ class Translator:
         return {row.ids: hypotheses[0] for row, hypotheses in ranked.items()}
 
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
-        """Return the best hypothesis for one row of source ids, eos at its end, as `translate`
-        finds it.
-        """
+        """Return the hypothesis that `translate` finds for a row of source ids, eos at its end."""
         settings = self._resolve(DecodingSettings(beam_size, batch_tokens=len(row)))
         (ranked,) = self._find([Row(tuple(row))], settings).values()
         return ranked[0]
@@ -194,7 +193,7 @@ class Translator:
     def _resolve(self, requested: DecodingSettings) -> Resolved:
         """Return the settings, completed for this model.
 
-        Raises UsageError for what it cannot do.
+        Raises UsageError for what this model cannot do.
         """
         prefix = one_line(requested.prefix)
         members = self._rows.members
@@ -266,7 +265,7 @@ class Translator:
         return hypotheses
 
     def _pieces(self, plan: Plan, settings: Resolved) -> Iterator[str]:
-        """Yield the translation of a text piece by piece, with what stands between its segments."""
+        """Yield the translation of a text piece by piece, with the gaps between its segments."""
         is_begun = False
         for white, row in zip(plan.before, plan.rows, strict=True):
             before = plan.gap(white, self.tgt_lang) if is_begun else plan.indent
@@ -276,7 +275,7 @@ class Translator:
                 is_begun = True
 
     def _pieces_of_segment(self, row: Row, settings: Resolved) -> Iterator[str]:
-        """Yield what each token adds to the text, held back while it is no whole character."""
+        """Yield what each token adds to the text; bytes wait until their character is whole."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = ""
         shown = 0
@@ -366,13 +365,13 @@ class Translator:
         return joined
 
     def _is_short(self, row: Row, hypothesis: Hypothesis) -> bool:
-        """Return whether a translation is so short for its source as none in training."""
+        """Return whether a translation has far fewer ids for its source than pairs in training."""
         num_src = len(row.ids) - 1
         least = FAR_BELOW * self.least_ratio * num_src
         return num_src >= LONG_SOURCE and len(hypothesis.ids) < least
 
     def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
-        """Return the translation of a text that one hypothesis for each of its segments makes."""
+        """Join one hypothesis of each segment to a translation of the text."""
         score = sum(segment.score for segment in segments) / len(segments)
         texts = [self._text_of(segment) for segment in segments]
         is_cut = plan.cut or not all(segment.finished for segment in segments)
