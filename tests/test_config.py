@@ -628,7 +628,7 @@ def test_a_wrong_tokenizer_key_is_named_where_it_stands() -> None:
     found = problems({"tokenizer": {"kind": "bpee", "tgt": {"vocab_size": 1}}})
     assert found == [
         found[0],
-        "my.toml: tokenizer.tgt.vocab_size = 1: must be a whole number from 8 to 1,000,000 or none",
+        "my.toml: tokenizer.tgt.vocab_size = 1: must be a whole number from 260 to 1,000,000 or none",
     ]
     assert found[0].startswith("my.toml: tokenizer.kind = 'bpee': must be 'auto', ")
     assert problems({"tokenizer": {"words": "nltk"}}) == [

@@ -72,7 +72,11 @@ def tracked() -> list[str]:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout, so nothing says which files belong to it")
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [
         name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()

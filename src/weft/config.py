@@ -88,7 +88,7 @@ class SideSection(Section):
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
     words: Literal["unicode", "whitespace", "nltk", "spacy"] = "unicode"
-    vocab_size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
+    vocab_size: Annotated[int, Field(ge=260, le=1_000_000)] | None = None
     min_frequency: Count = 1
     unicode: Literal["NFC", "NFKC", "raw"] = "NFC"
     lowercase: bool = False

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 
+from weft.config import LayerShape
 from weft.data import builtin
 from weft.errors import WeftError
 from weft.inspection.selfcheck import selfcheck
@@ -27,6 +28,9 @@ TEXTS = {
     "language-modelling": "text.txt",
     "classification": "rows.csv",
 }
+# all that a recipe may name
+ACTIVATIONS = get_args(LayerShape.model_fields["activation"].annotation)
+NORMS = get_args(LayerShape.model_fields["norm"].annotation)
 KINDS = ("word", "character", "bpe", "unigram", "byte", "auto")
 
 
@@ -103,8 +107,8 @@ class Draw:
         is_first = self.pick("model.norm_first", True, True, False)
         self.pick("model.sandwich_norm", is_first, False)
         self.pick("model.positions", "sinusoidal", "learned", "rotary")
-        self.pick("model.activation", "relu", "gelu", "relu2", "swiglu", "geglu")
-        self.pick("model.norm", "layer", "rms")
+        self.pick("model.activation", *ACTIVATIONS)
+        self.pick("model.norm", *NORMS)
         self.pick("model.query_key_norm", True, False)
         self.pick("model.bias", True, False)
         self.some(

@@ -272,6 +272,21 @@ def test_a_text_named_from_another_folder_is_found_again(
     assert weft.finish(tmp_path / "out", quiet=True).test["num_sentences"] == 20
 
 
+def test_a_run_that_was_refused_says_why_and_not_that_its_command_continues_it(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object) -> None:
+        raise UsageError("tokenizer.src: the text has no letter")
+
+    monkeypatch.setattr("weft.run.preparing._choose_tokenizers", refuse)
+    with pytest.raises(UsageError):
+        train()
+    for use in (weft.finish, weft.load):
+        with pytest.raises(FolderError, match="the text has no letter") as error:
+            use(tmp_path / "out")
+        assert "continues it" not in str(error.value)
+
+
 def test_what_cannot_be_finished_is_said(train: Train, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(FolderError, match="no such folder"):

@@ -5,7 +5,7 @@ import os
 import shlex
 from pathlib import Path
 
-from weft.errors import FolderError, UsageError
+from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -15,6 +15,8 @@ WORDS = "words.safetensors"
 DONE, STOPPED_EARLY = "done", "stopped early"
 # the outcome of an unfinished run that `weft finish` made a model of
 FINISHED_EARLY = "finished early"
+# exit codes of a run whose command or text has to be changed: the same would be refused again
+REFUSALS = (UsageError.exit_code, DataError.exit_code)
 RUNS = Path("runs")  # the parent of a model folder that the user has not named
 # by task, what a model of another task cannot do
 WORK = {
@@ -153,6 +155,13 @@ def _why_no_folder(folder: Path) -> str:
     return "is no folder"
 
 
+def why_refused(verdict: Path) -> str:
+    """Return why a run was refused, by its verdict; "" where it was not, or that is not known."""
+    facts = durable.read_json(verdict) if verdict.is_file() else {}
+    is_refused = isinstance(facts, dict) and facts.get("exit_code") in REFUSALS
+    return str(facts["reason"]) if is_refused else ""
+
+
 def _why_no_model(folder: Path) -> str:
     files = RunFolder(folder)
     if files.distilled.is_dir() and not files.recipe.is_file():
@@ -161,6 +170,8 @@ def _why_no_model(folder: Path) -> str:
         )
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
+        if not is_saved and (reason := why_refused(files.verdict)):
+            return f"no model was trained: {reason}"
         return f"training has not finished; {how_to_resume(command_of(folder), folder, is_saved)}"
     for path in folder.iterdir():
         if path.suffix in PICKLES:

@@ -42,6 +42,7 @@ ACTIVATIONS = {
     "relu": Activation(nn.ReLU, number=0, power=1),
     "gelu": Activation(nn.GELU, number=1),
     "relu2": Activation(SquaredReLU, number=2, power=2),
+    # for the gate of "swiglu" alone: a recipe does not name it
     "silu": Activation(nn.SiLU, number=3),
 }
 # Feed-forward parts with a gate, and the activation of the gate; a recipe names them as the others.

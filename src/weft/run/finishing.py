@@ -14,7 +14,13 @@ from weft.config import Recipe
 from weft.data.texts import Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.layout import DONE, FINISHED_EARLY, how_to_resume, refuse_no_folder
+from weft.folder.layout import (
+    DONE,
+    FINISHED_EARLY,
+    how_to_resume,
+    refuse_no_folder,
+    why_refused,
+)
 from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine, machine_for_use
 from weft.recipes.file import build_recipe
@@ -50,9 +56,9 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
         command = str(origin.get("command", ""))
         state = checkpoints.load_latest()
         if state is None:
-            raise FolderError(
-                f"{out}: no step is saved yet; {how_to_resume(command, out, is_saved=False)}"
-            )
+            why = how_to_resume(command, out, is_saved=False)
+            why = why_refused(folder.verdict) or why
+            raise FolderError(f"{out}: no step is saved yet; {why}")
         recipe = build_recipe(origin["recipe"], str(folder.recipe))
         with keeping_record(folder.verdict) as record:
             record.foresee(earlier.max_steps, checkpoints.newest_step, earlier.notes)

@@ -153,7 +153,7 @@ def test_whatever_takes_something_else_refuses_it_by_its_row(
         read_documents(path, "line")
     other = tmp_path / "a.pdf"
     other.write_bytes(b"%PDF-")
-    with pytest.raises(DataError, match=r"not pairs \(TMX, BOOK, or source<TAB>target"):
+    with pytest.raises(DataError, match=r"not pairs \(.*BOOK, or source<TAB>target"):
         read_pairs(str(other))
 
 

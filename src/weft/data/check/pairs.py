@@ -119,7 +119,7 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
         yield Finding(
             "fatal",
             "unrelated-sides",
-            f"{rows.where(0)}: lengths, punctuation, numbers and words of the two sides agree no better than by chance",
+            f"{rows.where(0)}: lengths, punctuation, numbers and names of the two sides agree no better than by chance",
             "make sure that both sides are in the same order and that line n translates line n (if a model "
             "produced one side, that it can translate such text)",
             rows.size,

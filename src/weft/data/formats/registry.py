@@ -53,7 +53,7 @@ _ROWS = (
     FileType(
         name="tmx",
         words="a translation memory (TMX)",
-        remedy="it holds pairs: for translation, by itself",
+        remedy="it holds sentence pairs; use it alone, to train a translator",
         endings=("tmx",),
         root="tmx",
         task="translation",

@@ -17,7 +17,7 @@ from weft.data.formats.pairs import (
     doubt_name,
     other_way,
 )
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row, on_one_line
 from weft.errors import DataError
 
 # Of what words the head of a column is made, beside a language.
@@ -189,7 +189,7 @@ def read_tsv(
         if len(cells) != columns:
             columns = _first_width(path, number, len(cells), columns)
         if count or not header:
-            yield number, _on_one_line(cells[src]), _on_one_line(cells[tgt])
+            yield number, on_one_line(cells[src]), on_one_line(cells[tgt])
     if blank[EMPTY_LINE]:
         dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
@@ -197,13 +197,6 @@ def read_tsv(
         if (src, tgt) == (0, 1):
             which = "the first two are used"
         notes.append(f"{path}: {columns} columns in every line; {which}")
-
-
-def _on_one_line(cell: str) -> str:
-    """Return a cell that goes over several lines, with a space for each of their ends."""
-    if "\n" not in cell:
-        return cell
-    return " ".join(part.strip() for part in cell.split("\n") if part.strip())
 
 
 def _heading(place: int, cell: str, width: int) -> Heading | None:
