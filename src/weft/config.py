@@ -88,6 +88,7 @@ class SideSection(Section):
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
     words: Literal["unicode", "whitespace", "nltk", "spacy"] = "unicode"
+    # special pieces and bytes alone are 260
     vocab_size: Annotated[int, Field(ge=260, le=1_000_000)] | None = None
     min_frequency: Count = 1
     unicode: Literal["NFC", "NFKC", "raw"] = "NFC"

@@ -50,7 +50,7 @@ def test_history_of_several_runs(command: Command, tmp_path: Path) -> None:
     assert (ended.code, ended.messages) == (0, [f"written to {tmp_path / 'h.svg'}"])
     svg = (tmp_path / "h.svg").read_text(encoding="utf-8")
     assert [
-        svg.count(f"runs/{name}: best 31.25 at step 50")
+        svg.count(f"runs/{name}: best BLEU 31.25 at step 50")
         for name in ("one", "two", "茶")
     ] == [1, 1, 1]
 

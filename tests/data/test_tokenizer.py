@@ -424,8 +424,6 @@ def test_one_text_alone_is_of_characters_or_subwords_by_its_script() -> None:
 
 
 def test_messages_about_one_text_name_its_section() -> None:
-    with pytest.raises(UsageError, match=r"^tokenizer\.vocab_size = 99 is too small"):
-        build_tokenizer(_side("bpe", 99), ENGLISH)
     with pytest.raises(DataError, match=r"^tokenizer: there is no text"):
         build_tokenizer(SideSection(), ["", ""])
     assert (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer as RustTokenizer
 
-from weft.config import SideSection, TokenizerSection
+from weft.config import SideSection, TokenizerSection, TranslationRecipe
 from weft.data import tokenizer as tokenizer_module
 from weft.data import tokenizer_file, vocabulary
 from weft.data.pipeline import BYTE_PIECES, SMALLEST, SPECIALS
@@ -22,6 +22,7 @@ from weft.data.tokenizer import (
     train_tokenizer,
 )
 from weft.errors import DataError, FolderError, UsageError
+from weft.recipes.file import with_values
 
 KINDS = ("bpe", "unigram", "character", "word")
 IMITATIONS = ("</s>", "<pad>", "<s>", "<unk>", "<0x41>", "<0x00>", *SPECIALS)
@@ -110,18 +111,15 @@ def test_D8_one_short_text_is_enough_for_a_tokenizer(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_D8_too_small_a_vocabulary_is_refused_with_the_smallest(kind: str) -> None:
-    side = SideSection.model_validate({"kind": kind, "vocab_size": SMALLEST - 1})
+    """Special pieces and bytes alone are so many; a recipe is refused before a folder is made."""
+    small = {"tokenizer.kind": kind, "tokenizer.vocab_size": SMALLEST - 1}
     with pytest.raises(
         UsageError,
-        match=rf"tokenizer\.tgt\.vocab_size = {SMALLEST - 1} .* {SMALLEST} or more",
+        match=rf"tokenizer\.vocab_size = {SMALLEST - 1}: .* from {SMALLEST} to",
     ):
-        build_tokenizers(TokenizerSection(joint=False, tgt=side), TEXTS, TEXTS)
-    assert (
-        train_tokenizer(
-            TEXTS, side.model_copy(update={"vocab_size": SMALLEST})
-        ).vocab_size
-        == SMALLEST
-    )
+        with_values(TranslationRecipe(), small)
+    side = SideSection.model_validate({"kind": kind, "vocab_size": SMALLEST})
+    assert train_tokenizer(TEXTS, side).vocab_size == SMALLEST
 
 
 @pytest.mark.parametrize("kind", KINDS)

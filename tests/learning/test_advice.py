@@ -320,14 +320,25 @@ def translator(folder: Path) -> Translator:
 
 def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     """The same command with more steps goes on in the same folder."""
-    before = bleu(tmp_path, TRAIN, steps=12)
+    before = bleu(tmp_path, TRAIN, steps=STEPS // 4)
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-few-steps"]
-    assert (
-        said
-        == "give the same command with --set training.max_steps=24; it continues where it ended"
-    )
-    after = bleu(tmp_path, TRAIN, steps=STEPS)
-    assert after > before + 20
+    more = f"--set training.max_steps={STEPS // 2}"
+    assert said == f"give the same command with {more}; it continues where it ended"
+    after = bleu(tmp_path, TRAIN, steps=STEPS // 2)
+    assert after > before + 5
+
+
+def test_a_shorter_warm_up_and_more_steps_help_a_run_that_was_mostly_warm_up(
+    tmp_path: Path,
+) -> None:
+    long = ("training.warmup_steps=60",)
+    before = bleu(tmp_path / "long", TRAIN, *long, steps=STEPS // 3)
+    folder = tmp_path / "long" / "model"
+    said = causes(folder, pair_file(tmp_path, TEST))["too-few-steps"]
+    settings = ["training.max_steps=80", "training.warmup_steps=8"]
+    wanted = " ".join(f"--set {setting}" for setting in settings)
+    assert said == f"start over: the same command with --fresh {wanted}"
+    assert bleu(tmp_path / "fresh", TRAIN, *settings) > before + 20
 
 
 def test_forbidding_repeated_ngrams_helps_against_repetition(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from weft.data.vocabulary import (
     train_vocabulary,
     without_panics,
 )
-from weft.errors import DataError, FolderError, UsageError
+from weft.errors import DataError, FolderError
 
 __all__ = [
     "BOS_ID",
@@ -216,7 +216,7 @@ def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
     texts.
 
     More pieces than the texts allow are not made: the tokenizer is smaller, and its `notes` say so.
-    Raises UsageError for fewer pieces than any tokenizer needs, DataError where there is no text.
+    Raises DataError where there is no text.
     """
     sample, total = sample_texts(texts)
     # a line alone counts as a pair
@@ -271,11 +271,6 @@ def _learn(
     where.
     """
     vocab_size = settings.vocab_size or SMALLEST
-    if vocab_size < SMALLEST:
-        raise UsageError(
-            f"{key}.vocab_size = {vocab_size} is too small: special pieces and bytes alone are {SMALLEST}; "
-            f"set it to {SMALLEST} or more"
-        )
     functions = load_steps(settings)[1]
     prepared = [_apply(functions, text) for text in sample]
     if not any(prepared):
