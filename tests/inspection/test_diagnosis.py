@@ -19,7 +19,8 @@ from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
 from weft.inspection.diagnosis.evidence import Evidence
-from weft.inspection.diagnosis.model import out_of_balance
+from weft.inspection.diagnosis.labelling import LabelCount, count_labels
+from weft.inspection.diagnosis.model import labels_missed, out_of_balance
 from weft.inspection.diagnosis.training import ended_early, few_passes
 from weft.inspection.diagnosis.use import contaminated_test
 from weft.inspection.history import History, read_history
@@ -654,6 +655,94 @@ def test_names_labels_that_are_alike_and_those_that_dev_or_the_text_lacks(
         "the text has no row of 'Order', 'greeting', 'order' (3 of 4"
         in with_text["labels-not-judged"].evidence
     )
+
+
+def test_a_label_is_missed_where_none_or_hardly_one_of_its_rows_gets_it() -> None:
+    """By hand: rows of a label, how many are given it, and how many rightly."""
+    cases = {
+        (3, 0, 0): True,
+        (2, 0, 0): False,
+        (4, 1, 0): False,
+        (5, 1, 0): True,
+        (10, 1, 1): True,
+        (10, 2, 2): False,
+        (0, 9, 0): False,
+    }
+    for (wanted, given, right), is_missed in cases.items():
+        assert LabelCount("a", wanted, given, right).is_missed == is_missed
+    rows = count_labels([["a"], ["a", "b"], [], ["c"]], [["a"], ["b"], ["b"], ["b"]])
+    assert rows == [
+        LabelCount("a", 1, 2, 1),
+        LabelCount("b", 3, 1, 1),
+        LabelCount("c", 0, 1, 0),
+    ]
+    assert [count.f1 for count in rows] == pytest.approx([2 / 3, 1 / 2, 0])
+
+
+def test_names_labels_that_are_never_answered_though_accuracy_is_good(
+    tmp_path: Path,
+) -> None:
+    """Of a text, of the run's test, or of its dev; and each of them only where it is so."""
+    folder, data = train_classifier(tmp_path, 2)
+    _, *lines = Path(data).read_text().strip().split("\n")
+    texts = [line.rpartition(",")[0] for line in lines]
+    answers = weft.load(folder).classify(texts)
+    sure = [
+        x for x, answer in zip(texts, answers, strict=True) if answer.label == "yes"
+    ]
+    rows = [f"{text},{'no' if i < 4 else 'yes'}\n" for i, text in enumerate(sure * 4)]
+    assert len(rows) > 24
+    Path(data).write_text("text,label\n" + "".join(rows))
+    cause = causes_of(folder, data)["labels-missed"]
+    assert cause.evidence.endswith(': "no" (0 of 4 rows right)')
+    assert "training.class_weights=balanced; where that is too mild" in cause.remedy
+
+    task = load_task(folder, PLAIN)
+    per_class = [
+        {"label": "no", "recall": 0.0, "support": 6},
+        {"label": "yes", "recall": 1.0, "support": 50},
+    ]
+    test = {"accuracy": 0.89, "macro_f1": 0.47, "num_absent": 0, "per_class": per_class}
+    judgement = {"figures": {"never": ["no"]}}
+
+    def cause_by(weights: Any = None, **verdict: Any) -> Cause | None:
+        settings = {"training": {"class_weights": weights}}
+        return labels_missed(Evidence(task, Run(verdict, settings, None, None)))
+
+    cases = {
+        "0 of 6 rows right": {"test": test},
+        "never answered on dev": {"judgement": judgement},
+    }
+    for said, verdict in cases.items():
+        of_run = cause_by(**verdict)
+        assert of_run is not None
+        assert of_run.evidence.endswith(f': "no" ({said})')
+    right = {**test, "per_class": [{**per_class[0], "recall": 0.5}, per_class[1]]}
+    assert cause_by(test=right, judgement=judgement) is None
+    mild = cause_by("balanced", test=test)
+    assert mild is not None
+    assert "inverse of its rows: balanced is too mild here" in mild.remedy
+    alike = {**test, "per_class": [per_class[0], {**per_class[1], "support": 7}]}
+    for weights, remedy in (
+        (None, "others do not have far more rows"),
+        ({"no": 1.0, "yes": 9.0}, "train without training.class_weights"),
+    ):
+        other = cause_by(weights, test=alike)
+        assert other is not None
+        assert other.remedy.startswith(remedy)
+
+
+def test_a_classifier_is_poor_by_macro_f1_too(tmp_path: Path) -> None:
+    """By hand: of two labels 1/2 + 1/4 of the other half, 0.625, is a quarter of the gain."""
+    folder, _ = train_classifier(tmp_path, 2)
+    task = load_task(folder, PLAIN)
+    for macro_f1, is_poor in ((0.62, True), (0.63, False)):
+        for part in (
+            {"test": {"accuracy": 0.9, "macro_f1": macro_f1, "num_absent": 0}},
+            {"dev": {"dev_accuracy": 0.9, "dev_macro_f1": macro_f1}},
+        ):
+            run = Run(part, None, None, None)
+            assert Evidence(task, run).is_poor_by_run == is_poor
 
 
 def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(

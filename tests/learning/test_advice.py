@@ -649,6 +649,44 @@ def test_class_weights_help_where_one_label_is_always_named(tmp_path: Path) -> N
 
 
 @pytest.mark.long
+def test_class_weights_help_a_label_that_is_never_answered(tmp_path: Path) -> None:
+    """Accuracy is good without it; what is said is followed, until nothing more is said of it."""
+    rows = {"billing": 900, "technical": 300, "outage": 20}
+    train = write_rows(tmp_path / "train.csv", tickets(rows, 1))
+    counts = {"billing": 90, "technical": 30, "outage": 30}
+    test = write_rows(tmp_path / "test.csv", tickets(counts, 2))
+    balanced = "training.class_weights=balanced"
+    inverse = ",".join(f"{label}={900 / count}" for label, count in rows.items())
+    steps = ("training.max_steps=300", "training.eval_every=300")
+    recalls, advice = [], ["training.class_weights=balanced", "balanced is too mild"]
+    for number, weights in enumerate(
+        ([], [balanced], [f"training.class_weights={{{inverse}}}"])
+    ):
+        folder = tmp_path / str(number)
+        scores = classify(folder, train, test, *steps, *weights)
+        recalls.append(mean_recall(scores, ["outage"]))
+        said = causes(folder, test).get("labels-missed", "")
+        if not said:
+            break
+        assert advice[number] in said
+    assert len(recalls) > 1
+    assert recalls[0] < 0.1
+    assert recalls[-1] > 0.3
+
+
+@pytest.mark.long
+def test_no_label_is_missed_by_a_model_that_knows_them_all(tmp_path: Path) -> None:
+    """Twelve labels, half of them with as few rows in the text as count."""
+    labels = [f"topic{chr(97 + i)}" for i in range(12)]
+    train = tickets(dict.fromkeys(labels, 60), 1)
+    few = {label: 12 - 9 * (i % 2) for i, label in enumerate(labels)}
+    test = write_rows(tmp_path / "test.csv", tickets(few, 2))
+    classify(tmp_path / "m", write_rows(tmp_path / "train.csv", train), test)
+    assert "labels-missed" not in causes(tmp_path / "m", test)
+    assert "labels-missed" not in causes(tmp_path / "m")
+
+
+@pytest.mark.long
 def test_weights_taken_away_help_where_they_make_a_label_be_named_everywhere(
     tmp_path: Path,
 ) -> None:

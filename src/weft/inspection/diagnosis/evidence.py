@@ -1,5 +1,6 @@
 """The evidence for causes: a model, what its run wrote down, and what it does with a text."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,7 +9,7 @@ from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.overlap import TextHashes
 from weft.evaluation.language import LanguageScores
-from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling
+from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling, is_poor_macro_f1
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import MOST_ROWS, beginnings
 from weft.inspection.probe import Probe, exchanged
@@ -99,12 +100,24 @@ class Evidence:
             bleu = test.get("bleu", dev.get("dev_bleu"))
             return bleu < POOR_BLEU if isinstance(bleu, int | float) else None
         if isinstance(self.task, Classification):
-            chance = 1 / len(self.task.labels)
-            right = test.get("accuracy", dev.get("dev_accuracy"))
-            if not isinstance(right, int | float):
-                return None
-            return right - chance < POOR_GAIN * (1 - chance)
+            return self._is_poor_classifier(test, dev)
         losses = self.run.dev_losses or self.run.train_losses
         return (
             losses[-1][1] > POOR_LOSS * self.task.loss_of_guessing if losses else None
         )
+
+    def _is_poor_classifier(
+        self, test: Mapping[str, Any], dev: Mapping[str, Any]
+    ) -> bool | None:
+        """Return the same of a classifier: by accuracy, or by macro-F1 where that is known."""
+        num_labels = len(self.task.labels)
+        chance = 1 / num_labels
+        right = test.get("accuracy", dev.get("dev_accuracy"))
+        if not isinstance(right, int | float):
+            return None
+        if right - chance < POOR_GAIN * (1 - chance):
+            return True
+        macro_f1 = test.get("macro_f1", dev.get("dev_macro_f1"))
+        if not isinstance(macro_f1, int | float):
+            return False
+        return is_poor_macro_f1(macro_f1, num_labels - test.get("num_absent", 0))

@@ -15,6 +15,57 @@ from weft.tasks.classification import Classification
 
 # of what a classifier could win over always naming the most frequent label
 POOR_GAIN = 0.25
+# rows of a label from which on it counts that none of any label is given it; as in the verdict
+NEVER = 3
+# rows of a label that is given to others from which on it counts that hardly one of them gets it
+SELDOM = 5
+SELDOM_RIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """Numbers of a label: of the rows that have it, are given it, and are given it rightly."""
+
+    label: str
+    wanted: int
+    given: int
+    right: int
+
+    @property
+    def is_missed(self) -> bool:
+        """Return whether its rows never get it, or hardly ever."""
+        if not self.given:
+            return self.wanted >= NEVER
+        return self.wanted >= SELDOM and self.right <= SELDOM_RIGHT * self.wanted
+
+    @property
+    def f1(self) -> float:
+        """Return its F1; of a label without a row that was not given, 0."""
+        return 2 * self.right / max(self.wanted + self.given, 1)
+
+
+def count_labels(
+    given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]
+) -> list[LabelCount]:
+    """Count the labels that rows are given and those that they have."""
+    true = Counter(label for labels in wanted for label in labels)
+    answered = Counter(label for labels in given for label in labels)
+    right: Counter[str] = Counter()
+    for labels, own in zip(given, wanted, strict=True):
+        right.update(set(labels) & set(own))
+    return [
+        LabelCount(label, true[label], answered[label], right[label])
+        for label in sorted(true | answered)
+    ]
+
+
+def is_poor_macro_f1(macro_f1: float, num_labels: int) -> bool:
+    """Return whether a macro-F1 is hardly better than what always naming one label can reach.
+
+    That is at most 1 over the number of labels.
+    """
+    blind = 1 / num_labels
+    return macro_f1 - blind < POOR_GAIN * (1 - blind)
 
 
 @dataclass(frozen=True)
@@ -71,9 +122,20 @@ class Labelling:
         return counts.most_common(1)[0][1]
 
     @property
+    def counts(self) -> list[LabelCount]:
+        """Count the labels that the rows have or are given."""
+        return count_labels(self.given, self.wanted)
+
+    @property
     def is_poor(self) -> bool:
-        """Return whether the model is hardly better than always naming the most frequent label."""
+        """Return whether the model is hardly better than always naming the most frequent label.
+
+        By accuracy, or by macro-F1, which rare labels count in as much as frequent ones.
+        """
         if not len(self.rows):
             return False
         blind = self.most_frequent / len(self.rows)
-        return self.accuracy - blind < POOR_GAIN * (1 - blind)
+        if self.accuracy - blind < POOR_GAIN * (1 - blind):
+            return True
+        scores = [count.f1 for count in self.counts]
+        return is_poor_macro_f1(sum(scores) / len(scores), len(scores))

@@ -1,15 +1,20 @@
 """Causes that lie in the model: what it does with a text like that of its training."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.data.check.rows import alike_in_words, alike_labels
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
+from weft.inspection.diagnosis.labelling import LabelCount
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.probe import Probe
+from weft.tasks.classification import Classification
 
 FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
+# labels that are named
+MOST_MISSED = 5
 FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
 # of the translations, from which on a fault is no exception
 OFTEN = 0.1
@@ -230,6 +235,89 @@ def out_of_balance(
         f'"{under}" is named {named[under]:,} times and is the label of {true[under]:,}',
         remedy,
     )
+
+
+def labels_missed(evidence: Evidence) -> Cause | None:
+    """Find labels whose rows never get them, or hardly ever: of the text, or else of the run's test
+    and dev text.
+    """
+    if evidence.labelling is not None:
+        if len(evidence.labelling.rows) < FEW_GIVEN:
+            return None
+        counts = evidence.labelling.counts
+        return missed_labels(counts, [], evidence)
+    verdict = evidence.run.verdict or {}
+    counts = counts_of_test(verdict.get("test") or {})
+    right = {count.label for count in counts if count.right and not count.is_missed}
+    figures = (verdict.get("judgement") or {}).get("figures") or {}
+    never = [label for label in figures.get("never") or () if label not in right]
+    return missed_labels(counts, never, evidence)
+
+
+def counts_of_test(scores: Mapping[str, Any]) -> list[LabelCount]:
+    """Return the labels' rows in the scores of a run on test; none where they are not known.
+
+    Of several labels a text the rows that are given a label are not written down.
+    """
+    counts = []
+    confusion = scores.get("confusion") or []
+    columns = [sum(column) for column in zip(*confusion, strict=True)]
+    for place, score in enumerate(scores.get("per_class") or ()):
+        wanted = score["support"]
+        right = round(score["recall"] * wanted)
+        given = columns[place] if columns else max(right, 1)
+        counts.append(LabelCount(score["label"], wanted, given, right))
+    return counts
+
+
+def missed_labels(
+    counts: Sequence[LabelCount], never_on_dev: Sequence[str], evidence: Evidence
+) -> Cause | None:
+    """Say which labels are missed, by their rows or because dev has them and no answer does."""
+    missed = [count for count in counts if count.is_missed]
+    said = [
+        f'"{one.label}" ({one.right:,} of {one.wanted:,} rows right)' for one in missed
+    ]
+    labels = [count.label for count in missed]
+    for label in never_on_dev:
+        if label not in labels:
+            labels.append(label)
+            said.append(f'"{label}" (never answered on dev)')
+    if not said:
+        return None
+    more = ""
+    if len(said) > MOST_MISSED:
+        more = f" and {len(said) - MOST_MISSED:,} more"
+    most = max((count.wanted for count in counts), default=0)
+    is_rare = all(2 * count.wanted <= most for count in missed)
+    return Cause(
+        "labels-missed",
+        f"labels whose rows never get them, or hardly ever: {', '.join(said[:MOST_MISSED])}{more}",
+        _for_missed(labels, is_rare, evidence),
+    )
+
+
+def _for_missed(labels: Sequence[str], is_rare: bool, evidence: Evidence) -> str:
+    """Say what to do about labels that are missed; `is_rare` where others have far more rows."""
+    task = evidence.task
+    alike = alike_labels(dict.fromkeys(task.labels, 1))
+    if any(set(labels) & set(group) for group in alike):
+        return f"first unify labels that mean the same: {alike_in_words(alike)}"
+    if not is_rare:
+        return _without_weights(evidence.run) or (
+            "others do not have far more rows: are equal texts labelled otherwise (weft check finds them)? "
+            "else train for longer, or on more such rows"
+        )
+    more = "train on more rows with these labels"
+    if isinstance(task, Classification) and task.config.multi_label:
+        return f"{more}, or for longer"
+    table = "a table of training.class_weights in which each label has the inverse of its rows"
+    weights = evidence.run.training.get("class_weights")
+    if weights is None:
+        return f"train with training.class_weights=balanced; where that is too mild, with {table}; or {more}"
+    if weights == "balanced":
+        return f"train with {table}: balanced is too mild here; or {more}"
+    return more
 
 
 def _without_weights(run: Run) -> str:

@@ -17,6 +17,7 @@ from weft.inspection.diagnosis.model import (
     cut_at_limit,
     empty_translations,
     knows_nothing,
+    labels_missed,
     labels_out_of_balance,
     no_end_symbol,
     one_label,
@@ -79,6 +80,7 @@ CAUSES: Sequence[Find] = (
     unknown_labels,
     one_label,
     labels_out_of_balance,
+    labels_missed,
     labels_not_in_text,
     few_rows_given,
 )
@@ -110,7 +112,9 @@ HIDES: Mapping[Find, Collection[Find]] = {
     # what repeats itself goes on up to the limit
     repetition: {cut_at_limit},
     # one label everywhere is named too often
-    one_label: {labels_out_of_balance},
+    one_label: {labels_out_of_balance, labels_missed},
+    # weights are no help with texts of unknown words
+    unknown_words: {labels_missed},
 }
 
 # Rule 3. What an earlier cause says in the same words is not said again: a run that ended in its
